@@ -1,6 +1,6 @@
 """Seconds and memory of a whole PHSafe run, by number of persons.
 
-    python benchmarks/phsafe_scale.py [--persons N] [--csv] [--json] [--data DIR] [--seed S] [--config NAME]
+    python benchmarks/phsafe_scale.py [--persons N] [--csv] [--json] [--data DIR] [--seed S] [--config NAME] [--engine E]
 
 Makes a synthetic population of the nation, or takes the one that an earlier call left in DIR, then runs
 `censafe run phsafe` on it in a process of its own: reading, full validation, counting, measuring, publishing.
@@ -20,6 +20,7 @@ from censafe.population.synthetic.writing import FileFormat
 from child import censafe, parser_of, population, report, stages_of, table
 
 SETTINGS = ("--set", "reader=csv")
+TEST = ("--test-key", "1", "--quiet", "--engine")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
         seconds, peak = censafe(
-            ["run", "phsafe", arguments.config, str(data), str(out), *SETTINGS, "--test-key", "1", "--quiet"]
+            ["run", "phsafe", arguments.config, str(data), str(out), *SETTINGS, *TEST, arguments.engine]
         )
         stages = stages_of(out)
     return Measured(persons, round(seconds, 3), round(peak, 3), stages)
@@ -55,6 +56,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--persons", type=int, default=1_000_000)
     parser.add_argument("--csv", action="store_true", help="read CSV; the default is Parquet")
     parser.add_argument("--config", default="sdhc-us")
+    parser.add_argument("--engine", default="duckdb", help="duckdb, sail or spark=sc://HOST:PORT")
     return parser.parse_args()
 
 

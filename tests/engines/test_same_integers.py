@@ -96,9 +96,13 @@ def test_integers_of_several_files_and_widths(work: Path, embedded: Engine, othe
     (folder / "persons").mkdir()
     for part, kind in enumerate((pa.int64(), pa.uint8(), pa.int32())):
         rows = persons.slice(part * 20, 20 if part < 2 else None)
-        ages = rows["QAGE"].cast(kind)
-        pq.write_table(rows.set_column(2, "QAGE", ages), folder / "persons" / f"{part}.parquet")
+        rows = rows.set_column(2, "QAGE", rows["QAGE"].cast(kind))
+        sexes = rows["CENHISP"].cast(pa.uint64()).dictionary_encode()
+        pq.write_table(rows.set_column(3, "CENHISP", sexes), folder / "persons" / f"{part}.parquet")
     (folder / "persons.parquet").unlink()
+    states = pq.read_table(folder / "geo.parquet")
+    coded = states["TABBLKST"].cast(pa.string()).dictionary_encode()
+    pq.write_table(states.set_column(2, "TABBLKST", coded), folder / "geo.parquet")
     assert results(folder, embedded) == results(folder, other)
 
 

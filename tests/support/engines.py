@@ -7,6 +7,7 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +43,12 @@ def spark_server(work: Path, master: str = "local[2]", *settings: str) -> Iterat
     home, port = spark_home(), free_port()
     if home is None:
         raise LookupError("no Apache Spark")
-    options = [f"spark.connect.grpc.binding.port={port}", f"spark.local.dir={work}", "spark.ui.enabled=false"]
+    options = [
+        f"spark.connect.grpc.binding.port={port}",
+        f"spark.local.dir={work}",
+        "spark.ui.enabled=false",
+        "spark.sql.shuffle.partitions=2",
+    ]
     command = [str(home / "bin" / "spark-submit"), "--master", master]
     for option in (*options, *settings):
         command += ["--conf", option]
@@ -108,3 +114,24 @@ def _broken(row: tuple[str, ...], chance: random.Random, faults: float) -> tuple
 
 def _repeated(rows: list[tuple[str, ...]], chance: random.Random, faults: float) -> list[tuple[str, ...]]:
     return [row for row in rows if chance.random() < faults / 4]
+
+
+class SailServer:
+    """Sail as a server of its own process, which a test may kill."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.url = f"sc://127.0.0.1:{self.port}"
+        self.start()
+
+    def start(self) -> None:
+        """Start it at its port, as a supervisor does."""
+        words = ("spark", "server", "--ip", "127.0.0.1", "--port", str(self.port))
+        quiet = os.environ | {"RUST_LOG": "off"}
+        self._process = subprocess.Popen([Path(sys.executable).with_name("sail"), *words], env=quiet)
+        _await(self.port, self._process)
+
+    def kill(self) -> None:
+        """End it without warning."""
+        self._process.kill()
+        self._process.wait(30)

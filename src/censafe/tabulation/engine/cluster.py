@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import reduce
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -19,12 +22,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from ibis.backends.pyspark import Backend
 from ibis.backends.sql.compilers.pyspark import PySparkCompiler
+from ibis.expr.operations import DatabaseTable
 from pyspark.errors import PySparkException
+from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession
 from sqlglot import expressions as sge
 
 from censafe.errors import UsageError
 from censafe.model.fetching import interruptible
-from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded
+from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded, quoted
 from censafe.tabulation.engine.failures import Failure, failure_of
 
 if TYPE_CHECKING:
@@ -35,7 +41,10 @@ __all__ = ["ClusterEngine", "open_cluster", "open_sail"]
 _ATTEMPTS = 3
 _ANSI = "spark.sql.ansi.enabled"
 _VERSION = "4"
+_RETRIES = 8  # of a call of the protocol
+_LONGEST_WAIT = 4000  # milliseconds between them
 _PATTERNS = frozenset("*?[]{}\\")
+_READABLE = frozenset({"int8", "int16", "int32", "int64", "string", "large_string"})
 _Result = TypeVar("_Result")
 
 
@@ -70,6 +79,7 @@ class ClusterEngine(Backend):
         self._connecting = connecting
         self._files: dict[str, tuple[Path, ...]] = {}
         self._views: dict[str, Callable[[], Any]] = {}
+        self._schemas: dict[str, Any] = {}
         self._embedded: EmbeddedEngine | None = None
         self._limits = (threads, memory)
         interruptible(self)
@@ -88,23 +98,22 @@ class ClusterEngine(Backend):
         return self._embedded
 
     def scan(self, name: str, files: Sequence[Path], columns: Sequence[str]) -> ir.Table:
-        """Parquet files as a table of bigint and text; files of other integer types are read beside each other."""
+        """Parquet files as a table of bigint and text; files whose columns have different types are read beside each other."""
         kinds: dict[tuple[str, ...], list[str]] = {}
+        rewritten = self._work / f"{name}-{uuid4().hex[:8]}"
         for path in files:
             schema = pq.read_schema(path)
-            kinds.setdefault(tuple(str(schema.field(column).type) for column in columns), []).append(
-                _uri(path)
-            )
+            types = tuple(str(schema.field(column).type) for column in columns)
+            if not set(types) <= _READABLE:
+                types, path = ("rewritten",), self._rewritten(rewritten, path, schema, columns)
+            kinds.setdefault(types, []).append(_uri(path))
+        selected = [_selected(column, pq.read_schema(files[0]).field(column).type) for column in columns]
 
         def frame() -> Any:
-            found = None
-            for types, paths in kinds.items():
-                part = self._session.read.parquet(*paths).selectExpr(
-                    *(_selected(column, kind) for column, kind in zip(columns, types, strict=True))
-                )
-                found = part if found is None else found.union(part)
-            return found
+            parts = [self._session.read.parquet(*paths).selectExpr(*selected) for paths in kinds.values()]
+            return reduce(lambda one, other: one.union(other), parts)
 
+        self._files[name] = (rewritten,)
         return self._name(name, frame)
 
     def store(self, name: str, table: ir.Table, *, shared: bool = False) -> ir.Table:
@@ -133,8 +142,9 @@ class ClusterEngine(Backend):
     def drop(self, *names: str) -> None:
         """Forget tables and remove their files."""
         for name in names:
+            self._schemas.pop(name, None)
             if self._views.pop(name, None) is not None:
-                with suppress(PySparkException, grpc.RpcError):
+                with suppress(PySparkException, grpc.RpcError), _silent():
                     self._session.catalog.dropTempView(name)
             for folder in self._files.pop(name, ()):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -163,7 +173,7 @@ class ClusterEngine(Backend):
 
     def interrupt(self) -> None:
         """End what the server computes for this session."""
-        with suppress(PySparkException, grpc.RpcError):
+        with suppress(PySparkException, grpc.RpcError), _silent():
             self._session.interruptAll()
 
     def disconnect(self) -> None:
@@ -173,17 +183,35 @@ class ClusterEngine(Backend):
             self._embedded.disconnect()
         self._connecting.close(self._session)
 
+    def _rewritten(self, folder: Path, path: Path, schema: pa.Schema, columns: Sequence[str]) -> Path:
+        """A file without dictionaries and unsigned integers, which Sail and Spark do not both read; too large integers become missing."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = folder / f"{uuid4().hex}.parquet"
+        listed = ", ".join(_selected(column, schema.field(column).type, mark='"') for column in columns)
+        source, out = (quoted(str(one)) for one in (escape(str(path)), target))
+        self.embedded.con.execute(
+            f"COPY (SELECT {listed} FROM read_parquet({source})) TO {out} (FORMAT parquet)"
+        )
+        return target
+
     def _name(self, name: str, frame: Callable[[], Any]) -> ir.Table:
         self._views[name] = frame
         self._attempt(lambda: frame().createOrReplaceTempView(name))
-        found: ir.Table = self._attempt(lambda: self.table(name))
-        return found
+        self._schemas[name] = self._attempt(lambda: self.get_schema(name))
+        return self.table(name)
+
+    def table(self, name: str, /, **place: Any) -> ir.Table:
+        """A table that was scanned or stored, without asking the server, which may have forgotten it meanwhile."""
+        if name not in self._schemas:
+            return super().table(name, **place)
+        return DatabaseTable(name, schema=self._schemas[name], source=self).to_expr()
 
     def _attempt(self, work: Callable[[], _Result]) -> _Result:
         """Do some work, and do it again where a worker or the server was lost; at most three times."""
         for attempt in range(_ATTEMPTS):
             try:
-                return work()
+                with _silent():
+                    return work()
             except (PySparkException, grpc.RpcError) as error:
                 failure = failure_of(error)
             if not failure.lost or attempt == _ATTEMPTS - 1:
@@ -194,10 +222,11 @@ class ClusterEngine(Backend):
 
     def _reconnect(self) -> None:
         """A new session where the server lost the old one; its tables are named there as before."""
-        with suppress(PySparkException, grpc.RpcError):
+        with suppress(PySparkException, grpc.RpcError), _silent():
             self._session = self._connecting.session()
             for name, frame in self._views.items():
                 frame().createOrReplaceTempView(name)
+            self._connecting.wait(self._session, _RETRIES)
 
 
 class Connecting:
@@ -216,13 +245,18 @@ class Connecting:
 
     def session(self) -> Any:
         """A new session of the server."""
-        from pyspark.sql.connect.session import SparkSession
+        opened = SparkSession(self._url)
+        self.wait(opened, 2)
+        return opened
 
-        return SparkSession.builder.remote(self._url).create()
+    def wait(self, session: Any, retries: int) -> None:
+        """How often a call of the protocol is repeated; without, a lost server is waited for more than ten minutes at every call."""
+        session.client.set_retry_policies([DefaultPolicy(max_retries=retries, max_backoff=_LONGEST_WAIT)])
 
     def close(self, session: Any) -> None:
         """End a session, and the server with it where it is ours."""
-        with suppress(PySparkException, grpc.RpcError):
+        with suppress(PySparkException, grpc.RpcError), _silent():
+            self.wait(session, 0)
             session.stop()
         if self._server is not None:
             self._server.stop()
@@ -264,10 +298,13 @@ def open_cluster(
 
 
 def _opened(work: Path, connecting: Connecting, threads: int | None, memory: str | None) -> ClusterEngine:
+    session = connecting.session()
     try:
-        session = connecting.session()
-        version, ansi = str(session.version), str(session.conf.get(_ANSI))
+        with _silent():
+            version, ansi = str(session.version), str(session.conf.get(_ANSI))
+            connecting.wait(session, _RETRIES)
     except (PySparkException, grpc.RpcError) as error:
+        connecting.close(session)
         raise failure_of(error).unreachable(connecting.label) from None
     problem = ""
     if version.partition(".")[0] != _VERSION:
@@ -284,6 +321,14 @@ def _opened(work: Path, connecting: Connecting, threads: int | None, memory: str
     return engine
 
 
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without warnings of the client about its attempts: what comes of them is said once, by us."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*RETRIES_EXCEEDED", UserWarning)
+        yield
+
+
 def _uri(path: Path) -> str:
     """A path of this machine, which is no pattern, for a server whose files may be elsewhere by default."""
     text = str(path.absolute())
@@ -295,9 +340,11 @@ def _uri(path: Path) -> str:
     return f"file://{text}"
 
 
-def _selected(column: str, kind: str) -> str:
-    target = "BIGINT" if kind.startswith(("int", "uint")) else "STRING"
-    return f"try_cast(`{column}` AS {target}) AS `{column}`"
+def _selected(column: str, kind: pa.DataType, mark: str = "`") -> str:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    target = "BIGINT" if pa.types.is_integer(kind) else "STRING" if mark == "`" else "VARCHAR"
+    return f"try_cast({mark}{column}{mark} AS {target}) AS {mark}{column}{mark}"
 
 
 def _empty(folder: Path, schema: pa.Schema) -> Path:

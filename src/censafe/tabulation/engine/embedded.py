@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["EmbeddedEngine", "open_embedded"]
+__all__ = ["EmbeddedEngine", "open_embedded", "quoted"]
 
 
 class EmbeddedEngine(Backend):
@@ -29,7 +29,7 @@ class EmbeddedEngine(Backend):
 
     def scan(self, name: str, files: Sequence[Path], columns: Sequence[str]) -> ir.Table:
         """Parquet files as a table of integers and text; no character of a path is taken for a pattern."""
-        paths = ", ".join("'" + escape(str(path)).replace("'", "''") + "'" for path in files)
+        paths = ", ".join(quoted(escape(str(path))) for path in files)
         listed = ", ".join(f'"{column}"' for column in columns)
         return self.view(name, f"SELECT {listed} FROM read_parquet([{paths}], union_by_name=true)")
 
@@ -67,6 +67,16 @@ class EmbeddedEngine(Backend):
     def total(self, column: ir.NumericColumn) -> ir.NumericScalar:
         """The sum, which DuckDB makes with 128 bits."""
         return column.sum().cast("decimal(38, 0)")
+
+
+def quoted(text: str) -> str:
+    """Text as a literal of SQL.
+
+    Example:
+        >>> quoted("it's")
+        "'it''s'"
+    """
+    return "'" + text.replace("'", "''") + "'"
 
 
 def open_embedded(work: Path, *, threads: int | None = None, memory: str | None = None) -> EmbeddedEngine:

@@ -26,6 +26,9 @@ _SERVER = (
     "socket closed",
     "session not found",
     "invalid session",
+    "table_or_view_not_found",  # a server that was started anew knows nothing of the tables of a run
+    "table not found",
+    "view not found",
 )
 _WORKER = (
     "executorlost",
