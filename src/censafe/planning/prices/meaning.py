@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -12,12 +13,14 @@ from censafe.planning.numbers import decimal_text
 from censafe.privacy.loss.attack import MovedQuery, best_attack, gaussian_power, largest_power
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 from censafe.privacy.loss.loss_law import EpsilonBracket, composed_epsilon, gathered, loss_of, spare_variance
+from censafe.privacy.loss.odds import ODDS_DELTAS, odds_bound, odds_epsilon
 
 __all__ = [
     "ALARMS",
     "AttackRow",
     "DeltaRow",
     "Meaning",
+    "OddsRow",
     "RecordQuestion",
     "meaning_of",
     "meaning_record",
@@ -26,6 +29,8 @@ __all__ = [
 
 ALARMS: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 """Chances of a false alarm at which the power of the best attack is stated."""
+_LARGEST: Final = 600.0  # whose exponential is a float
+_LONG: Final = 1e6  # from here on with an exponent
 
 
 @dataclass(frozen=True)
@@ -84,12 +89,28 @@ class AttackRow:
 
 
 @dataclass(frozen=True)
+class OddsRow:
+    """How far an attacker's odds about a record move, whatever was believed before.
+
+    Args:
+        delta: chance, over the release, that they move further.
+        exact: bracket of the smallest epsilon for the noise that is drawn and an attacker who knows all other records; None under pure DP.
+        bound: epsilon for every mechanism of that loss, also where the other records are not known.
+    """
+
+    delta: Fraction
+    exact: EpsilonBracket | None
+    bound: float
+
+
+@dataclass(frozen=True)
 class Meaning:
     """What the loss means for one question about a record."""
 
     question: RecordQuestion
     deltas: tuple[DeltaRow, ...]
     attacks: tuple[AttackRow, ...]
+    odds: tuple[OddsRow, ...]
 
 
 def meaning_of(
@@ -113,7 +134,11 @@ def meaning_of(
             AttackRow(alarm, None, None, largest_power(question.loss, question.definition, alarm))
             for alarm in alarms
         )
-        return Meaning(question, (), rows)
+        odds = tuple(
+            OddsRow(delta, None, odds_bound(question.loss, question.definition, delta))
+            for delta in ODDS_DELTAS
+        )
+        return Meaning(question, (), rows, odds)
     attack = best_attack(gathered(question.queries)).powers([float(alarm) for alarm in alarms])
     rho = loss_of(question.queries)
     rows = tuple(
@@ -122,7 +147,11 @@ def meaning_of(
         )
         for alarm, best in zip(alarms, attack, strict=True)
     )
-    return Meaning(question, tuple(_delta_row(question, delta) for delta in deltas), rows)
+    odds = tuple(
+        OddsRow(delta, odds_epsilon(question.queries, delta), odds_bound(rho, question.definition, delta))
+        for delta in ODDS_DELTAS
+    )
+    return Meaning(question, tuple(_delta_row(question, delta) for delta in deltas), rows, odds)
 
 
 def _delta_row(question: RecordQuestion, delta: Fraction) -> DeltaRow:
@@ -146,6 +175,7 @@ def meaning_sentences(meaning: Meaning) -> tuple[str, ...]:
         Any one record: its block changes (epsilon 0.1).
           The best attack that knows all else and raises a false alarm 1 time in 100 finds it at most 1.11 times in 100; with 5 false alarms at most 5.53; with 10 at most 11.06.
           Without any data a random guess is right as often as it raises false alarms.
+          Whatever somebody believed before, the release moves their odds about this by a factor of 1.11 at most.
     """
     question = meaning.question
     lines = [f"{question.name[:1].upper()}{question.name[1:]}: {question.words} ({_loss_text(question)})."]
@@ -159,7 +189,7 @@ def meaning_sentences(meaning: Meaning) -> tuple[str, ...]:
             f"  Noise with {100 * row.spare_tight:.1f}% less variance would still keep the tight epsilon, "
             f"with {100 * row.spare_slide:.1f}% less the Bureau's."
         )
-    return (*lines, *_attack_lines(meaning.attacks))
+    return (*lines, *_attack_lines(meaning.attacks), *_odds_lines(meaning.odds))
 
 
 def _attack_lines(attacks: Sequence[AttackRow]) -> tuple[str, ...]:
@@ -181,6 +211,33 @@ def _attack_lines(attacks: Sequence[AttackRow]) -> tuple[str, ...]:
             f"  Whatever the method, an attack on this rho cannot do better than {bounds} times in 100."
         )
     return (*lines, "  Without any data a random guess is right as often as it raises false alarms.")
+
+
+def _odds_lines(odds: Sequence[OddsRow]) -> list[str]:
+    """The curve of the odds, as the factor by which they move."""
+    if odds[0].exact is None:
+        return [
+            f"  Whatever somebody believed before, the release moves their odds about this by a factor of {_factor(odds[0].bound)} at most."
+        ]
+    exact = ", ".join(
+        f"{_factor(row.exact.upper)} (delta {float(row.delta):.3g})" for row in odds if row.exact is not None
+    )
+    bounds = ", ".join(_factor(row.bound) for row in odds)
+    return [
+        "  Whatever somebody who knows all other records believed before, with probability at least 1 - delta the release moves their odds "
+        f"about this by a factor of at most {exact}.",
+        f"  For every mechanism of this rho, and where the other records are not known, the factors are {bounds}.",
+    ]
+
+
+def _factor(epsilon: float) -> str:
+    """E to that power, rounded up to three digits."""
+    shown = float(f"{math.exp(min(epsilon, _LARGEST)):.2e}")
+    if shown < math.exp(min(epsilon, _LARGEST)):
+        shown += 10.0 ** (math.floor(math.log10(shown)) - 2)
+    if epsilon > _LARGEST:
+        return f"e^{math.ceil(epsilon)}"
+    return f"{shown:,.0f}" if 1_000 <= shown < _LONG else f"{shown:.3g}"
 
 
 def _power(row: AttackRow) -> float:
@@ -224,5 +281,13 @@ def meaning_record(meaning: Meaning) -> dict[str, Any]:
                 "bound": row.bound,
             }
             for row in meaning.attacks
+        ],
+        "odds": [
+            {
+                "delta": decimal_text(row.delta),
+                **({"exact_lower": row.exact.lower, "exact_upper": row.exact.upper} if row.exact else {}),
+                "bound": row.bound,
+            }
+            for row in meaning.odds
         ],
     }

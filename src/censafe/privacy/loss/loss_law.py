@@ -20,7 +20,15 @@ from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.conversions import gaussian_epsilon
 from censafe.privacy.proofs import proven
 
-__all__ = ["EpsilonBracket", "composed_epsilon", "gathered", "loss_of", "spare_variance"]
+__all__ = [
+    "EpsilonBracket",
+    "LossTotal",
+    "composed_epsilon",
+    "gathered",
+    "loss_of",
+    "lower_total",
+    "spare_variance",
+]
 
 _Vector = NDArray[np.float64]
 _REACH: Final = 14.0  # standard deviations of every law and of their sum; the mass beyond is below 1e-40
@@ -158,9 +166,22 @@ def _bracket(
     tilt = max(0.0, (guess - rho) / (2 * rho))
     step = 2 * _REACH * spread / points
     pairs = [_lattice(law, tilt, step) for law in laws]
-    lower, upper = (_Total.of([pair[way] for pair in pairs], points, step, tilt) for way in (0, 1))
+    lower, upper = (LossTotal.of([pair[way] for pair in pairs], points, step, tilt) for way in (0, 1))
     above = upper.smallest(delta)
     return EpsilonBracket(min(above, lower.largest(delta, above)), above)
+
+
+def lower_total(laws: Sequence[MovedQuery], rho: float, guess: float, points: int) -> LossTotal:
+    """The composed law with the loss of every query moved down by less than one step of the lattice, and never up.
+
+    Args:
+        laws: gathered.
+        rho: their loss.
+        guess: the loss at which tails are wanted; the tilt puts the mean there.
+        points: of the lattice.
+    """
+    tilt, step = max(0.0, (guess - rho) / (2 * rho)), 2 * _REACH * math.sqrt(2 * rho) / points
+    return LossTotal.of([_lattice(law, tilt, step)[0] for law in laws], points, step, tilt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +238,7 @@ def _tilted_sum(law: MovedQuery, tilt: float) -> tuple[int, _Vector, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Total:
+class LossTotal:
     """The composed law on the lattice, as sums over its upper tail.
 
     Args:
@@ -237,7 +258,7 @@ class _Total:
     log_scale: float
 
     @classmethod
-    def of(cls, laws: Sequence[_Law], points: int, step: float, tilt: float) -> _Total:
+    def of(cls, laws: Sequence[_Law], points: int, step: float, tilt: float) -> LossTotal:
         """Convolve the laws on a circle of lattice points."""
         spectrum = np.ones(points // 2 + 1, dtype=np.complex128)
         mean = 0.0
@@ -268,7 +289,7 @@ class _Total:
 
     def largest(self, delta: float, most: float) -> float:
         """An epsilon below ``most`` at which delta of this law is above ``delta`` for certain; 0 where none is found."""
-        width = float(self.losses[1] - self.losses[0])
+        width = self.width
         while width < most and self._delta(most - width, -_ERROR) <= delta:
             width *= 2
         if width >= most:
@@ -278,6 +299,28 @@ class _Total:
             middle = (below + above) / 2
             below, above = (middle, above) if self._delta(middle, -_ERROR) > delta else (below, middle)
         return below
+
+    @property
+    def width(self) -> float:
+        """One step of the lattice."""
+        return float(self.losses[1] - self.losses[0])
+
+    def both_tails(self, epsilon: float, *, surely: bool = False) -> float:
+        """Chance that this loss is above epsilon or below minus epsilon, at most; at least where ``surely``.
+
+        Args:
+            epsilon: at least 0.
+            surely: whether a bound from below is wanted.
+        """
+        place = int(np.searchsorted(self.losses, epsilon, side="right"))
+        gap = epsilon - self.centre
+        inside = (
+            0.0
+            if place == len(self.losses)
+            else float(self.tails[place]) + math.exp(-self.centre) * float(self.shrunk[place])
+        )
+        error = 2 * (-_ERROR if surely else _ERROR) * math.exp(min(-self.tilt * gap, 700.0))
+        return math.exp(self.log_scale) * (inside + error)
 
     def _delta(self, epsilon: float, error: float) -> float:
         place = int(np.searchsorted(self.losses, epsilon, side="right"))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.publication.atomic import atomic_text
+from censafe.publication.certificate.odds import odds_part
 from censafe.publication.certificate.statement import (
     CertificateContents,
     CertificateInput,
@@ -203,6 +204,7 @@ def _loss(document: Document) -> str:
     ]
     if "epsilon" in loss:
         parts.append(_conversions(loss))
+    parts.append(odds_part(document["odds"], pure="epsilon" not in loss))
     calibration = document["calibration"]
     if calibration["words"]:
         parts += [

@@ -12,6 +12,7 @@ from censafe.errors import CheckError
 from censafe.model import Definition, Neighbours, ReleasePlan
 from censafe.privacy.loss.attack import largest_power
 from censafe.privacy.loss.conversions import epsilons
+from censafe.publication.certificate.odds import odds_rows
 from censafe.publication.certificate.words import (
     CALIBRATIONS,
     CONVERSIONS,
@@ -154,6 +155,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
             "power": largest_power(plan.total, plan.definition, _FALSE_ALARM),
             "neighbours": plan.neighbours.value,
         },
+        "odds": odds_rows(plan),
         "other_losses": [
             {**_relation(plan, relation), **_loss(loss, source)}
             for relation, loss in plan.other_losses.items()
