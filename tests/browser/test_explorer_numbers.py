@@ -17,7 +17,7 @@ from censafe.planning.explorer.page import page_script
 from censafe.planning.numbers import decimal_text, fixed_text, short_text
 from censafe.planning.prices.rows import PlanRow
 from censafe.privacy.loss.attack import largest_power
-from censafe.privacy.loss.conversions import slide_epsilon, tight_epsilon
+from censafe.privacy.loss.conversions import odds_bound, slide_epsilon, tight_epsilon
 from censafe.privacy.loss.margins import exact_margin, pure_margin
 from censafe.products.configuration.source import shipped_configs
 from censafe.products.planned import budget_for_margin
@@ -34,6 +34,7 @@ FUNCTIONS = [
     "exactText",
     "geometricMargin",
     "slideEpsilon",
+    "oddsEpsilon",
     "tightEpsilon",
     "zcdpPower",
     "purePower",
@@ -187,6 +188,13 @@ def test_conversions_are_those_of_python(functions: Any) -> None:
         for name, python in (("slideEpsilon", slide_epsilon), ("tightEpsilon", tight_epsilon)):
             found = functions(f"{name}(x, {-math.log(delta)!r})", [float(rho) for rho in rhos])
             assert found == pytest.approx([python(rho, delta) for rho in rhos], rel=1e-11)
+
+
+def test_odds_are_those_of_python(functions: Any) -> None:
+    rhos = random_fractions(20, 1e-3, 30)
+    for delta in (Fraction(1, 10**10), Fraction(1, 10)):
+        found = functions(f"oddsEpsilon(x, {-math.log(delta)!r})", [float(rho) for rho in rhos])
+        assert found == pytest.approx([odds_bound(rho, Definition.ZCDP, delta) for rho in rhos], rel=1e-9)
 
 
 def test_power_is_that_of_python(functions: Any) -> None:

@@ -11,9 +11,9 @@ from typing import Any, Final
 from censafe.model import Definition
 from censafe.planning.numbers import decimal_text
 from censafe.privacy.loss.attack import MovedQuery, best_attack, gaussian_power, largest_power
-from censafe.privacy.loss.conversions import Epsilons, epsilons
+from censafe.privacy.loss.conversions import ODDS_DELTAS, Epsilons, epsilons, odds_bound
 from censafe.privacy.loss.loss_law import EpsilonBracket, composed_epsilon, gathered, loss_of, spare_variance
-from censafe.privacy.loss.odds import ODDS_DELTAS, odds_bound, odds_epsilon
+from censafe.privacy.loss.odds import odds_epsilon
 
 __all__ = [
     "ALARMS",

@@ -1,4 +1,4 @@
-"""What rho means: four conversions from rho-zCDP to (epsilon, delta), each rounded up.
+"""What rho means: four conversions from rho-zCDP to (epsilon, delta), and how far it moves odds, each rounded up.
 
 Formulas are evaluated with 60 digits and rounded to the next float above. The tight conversion is an infimum over
 orders alpha: every order gives a valid epsilon, so the float search for the best order cannot make it too small.
@@ -10,15 +10,20 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import Final
 
+from censafe.model import Definition
 from censafe.privacy.loss.budget import exact
 from censafe.privacy.noise.variance import PI, SLACK, decimal_of, float_above, working_precision
+from censafe.privacy.proofs import proven
 
 __all__ = [
+    "ODDS_DELTAS",
     "Epsilons",
     "delta_of_gaussian",
     "epsilons",
     "gaussian_epsilon",
+    "odds_bound",
     "prefactor_epsilon",
     "slide_epsilon",
     "tight_epsilon",
@@ -27,6 +32,11 @@ __all__ = [
 # Relative error of the float evaluation of either term of the Gaussian's delta.
 _FLOAT_ERROR = 2e-14
 _GOLDEN = (math.sqrt(5) - 1) / 2
+_ODDS_UP = 1 + 1e-12
+ODDS_DELTAS: Final = tuple(
+    Fraction(text) for text in ("1/10", "1/20", "1/100", "1/1000", "1/1000000", "1/10000000000")
+)
+"""Chances, over the release, that the odds move further: where the curve is drawn."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,32 @@ def prefactor_epsilon(rho: Fraction, delta: Fraction) -> float:
         r = decimal_of(rho)
         log = ((PI * r).sqrt() / decimal_of(delta)).ln()
         return float_above((r + 2 * (r * max(log, Decimal(0))).sqrt()) * SLACK)
+
+
+@proven("odds.proof.md", digest="2a0fb00eb0b25cc5")
+def odds_bound(loss: Fraction, definition: Definition, delta: Fraction) -> float:
+    """Epsilon so that, with probability at least 1 - delta, no odds about one record move by more than e^epsilon either way.
+
+    Args:
+        loss: rho or epsilon of the change.
+        definition: which of the two it is. Under pure DP the odds never move further than epsilon.
+        delta: chance over the release, in (0, 1).
+
+    Source: Bun & Steinke (2016), Lemma 3.5 and its proof, for one direction; both in ``odds.proof.md``.
+
+    Example:
+        >>> round(odds_bound(Fraction("2.63"), Definition.ZCDP, Fraction(1, 100)), 3)
+        9.59
+        >>> odds_bound(Fraction(1, 4), Definition.PURE, Fraction(1, 100))
+        0.25
+    """
+    if definition is Definition.PURE:
+        return float(loss)
+    if loss == 0:
+        return 0.0
+    first = slide_epsilon(loss, delta)
+    rho, share = float(loss), -math.log(float(delta)) + math.log1p(math.exp(-first))
+    return (rho + 2 * math.sqrt(rho * share)) * _ODDS_UP
 
 
 def tight_epsilon(rho: Fraction, delta: Fraction) -> float:

@@ -14,45 +14,14 @@ from typing import Final
 
 from censafe.model import Definition
 from censafe.privacy.loss.attack import MovedQuery
-from censafe.privacy.loss.conversions import slide_epsilon
+from censafe.privacy.loss.conversions import odds_bound
 from censafe.privacy.loss.loss_law import EpsilonBracket, gathered, loss_of, lower_total
 from censafe.privacy.proofs import proven
 
-__all__ = ["ODDS_DELTAS", "odds_bound", "odds_epsilon"]
+__all__ = ["odds_epsilon"]
 
-ODDS_DELTAS: Final = tuple(
-    Fraction(text) for text in ("1/10", "1/20", "1/100", "1/1000", "1/1000000", "1/10000000000")
-)
-"""Chances, over the release, that the odds move further: where the curve is drawn."""
 _POINTS: Final = 1 << 17
 _HALVINGS: Final = 80
-_UP: Final = 1 + 1e-12
-
-
-@proven("odds.proof.md", digest="305d56848e5c6cf2")
-def odds_bound(loss: Fraction, definition: Definition, delta: Fraction) -> float:
-    """Epsilon so that, with probability at least 1 - delta, no odds about one record move by more than e^epsilon either way.
-
-    Args:
-        loss: rho or epsilon of the change.
-        definition: which of the two it is. Under pure DP the odds never move further than epsilon.
-        delta: chance over the release, in (0, 1).
-
-    Source: Bun & Steinke (2016), Lemma 3.5 and its proof, for one direction; both in ``odds.proof.md``.
-
-    Example:
-        >>> round(odds_bound(Fraction("2.63"), Definition.ZCDP, Fraction(1, 100)), 3)
-        9.59
-        >>> odds_bound(Fraction(1, 4), Definition.PURE, Fraction(1, 100))
-        0.25
-    """
-    if definition is Definition.PURE:
-        return float(loss)
-    if loss == 0:
-        return 0.0
-    first = slide_epsilon(loss, delta)
-    rho, share = float(loss), -math.log(float(delta)) + math.log1p(math.exp(-first))
-    return (rho + 2 * math.sqrt(rho * share)) * _UP
 
 
 @proven("odds.proof.md", digest="a545f83e8701b1f7")

@@ -19,8 +19,9 @@ from censafe.planning.explorer.sheets import (
 )
 from censafe.products.configuration.source import ShippedConfig
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.keys import read_document
-from censafe.products.topdown.plan import LevelWorkload, exact_figures, plan_release, workloads
+from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.planner import CONFIDENCE
 from censafe.products.topdown.readings import record_changes
 

@@ -28,13 +28,14 @@ from censafe.products.topdown.configuration.shipped import shipped_schemas
 __all__ = [
     "LevelWorkload",
     "check_spine",
-    "exact_figures",
+    "counted_units",
     "exact_levels",
     "histogram_part",
     "level_costs",
     "noise_law",
     "plan_release",
     "record_words",
+    "unit_words",
     "workloads",
 ]
 
@@ -224,64 +225,21 @@ def exact_levels(histogram: MeasuredHistogram) -> tuple[str, ...]:
     return names[: names.index(histogram.exact_totals) + 1]
 
 
-def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
-    """What is published exactly and therefore not protected, as sentences for plan and certificate.
-
-    Example:
-        >>> from censafe.products.topdown.configuration.config import load_config
-        >>> exact_figures(load_config("pl94-pr", {"measure": "units"}))[0]
-        'Published exactly, without noise: units, totals of State, County, Tract, Block_Group, Block.'
-    """
-    run = [level.name for level in config.run_levels]
-    found = []
-    for histogram in config.histograms:
-        figures = []
-        levels = [name for name in exact_levels(histogram) if name in run]
-        if levels:
-            figures.append(f"totals of {', '.join(levels)}")
-        if counted := _counted_units(histogram):
-            figures.append(f"numbers of {counted} in every {run[-1]}")
-        if figures:
-            found.append(f"Published exactly, without noise: {histogram.name}, {'; '.join(figures)}.")
-    found += _known_from_exact(config)
-    if found:
-        found.append(
-            "The promise is for files that agree in what is published exactly. A record added or removed changes "
-            "a total, so no loss is stated for it."
-        )
-    return tuple(found)
-
-
-def _counted_units(histogram: MeasuredHistogram) -> str:
+def counted_units(histogram: MeasuredHistogram) -> str:
     """The units whose published counts bound the histogram; empty where none do."""
     if histogram.schema.facilities is not None:
-        return _unit_words(histogram.schema.facilities)
+        return unit_words(histogram.schema.facilities)
     bounded = any(isinstance(one.right, FacilityCounts) for one in histogram.constraints)
     return "housing units and group quarters by kind" if bounded else ""
 
 
-def _unit_words(rule: Facilities) -> str:
+def unit_words(rule: Facilities) -> str:
     """The kinds of units whose numbers are published exactly; housing units that each hold somebody are the occupied ones."""
     kinds = ["occupied housing units" if rule.minimum[0] else "housing units", "group quarters by kind"]
     kinds += [
         f"{name} housing units" if name == "vacant" else f"units of kind {name}" for name in rule.other_kinds
     ]
     return f"{', '.join(kinds[:-1])} and {kinds[-1]}"
-
-
-def _known_from_exact(config: TopdownConfig) -> list[str]:
-    """What exact figures tell of single records."""
-    found = []
-    if any(exact_levels(histogram) for histogram in config.histograms):
-        found.append(
-            "Whoever knows all other records can tell from an exact total in which of its areas a record is."
-        )
-    rules = [histogram.schema.facilities for histogram in config.histograms]
-    if any(rule is not None and rule.minimum[0] and "vacant" in rule.other_kinds for rule in rules):
-        found.append(
-            "Whether a housing unit is occupied or vacant is not protected: both numbers are published as they were counted."
-        )
-    return found
 
 
 def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel) -> PartPlan:
@@ -324,7 +282,7 @@ def _relation(config: TopdownConfig) -> str:
             clauses.append(f"{words} in the same {lowest}")
             continue
         totals = [f"{first.record_totals} totals"] if first.record_totals else []
-        counted = dict.fromkeys(text for one in stack.histograms if (text := _counted_units(one)))
+        counted = dict.fromkeys(text for one in stack.histograms if (text := counted_units(one)))
         totals += [f"counts of {text} by {lowest}" for text in counted]
         words = f"{words}, possibly in another {lowest}"
         clauses.append(words + (f", with the published {' and '.join(totals)} unchanged" if totals else ""))

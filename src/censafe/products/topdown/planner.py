@@ -31,9 +31,9 @@ from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
 from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.conversions import epsilons
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.effort import TALLIES, effort
 from censafe.products.topdown.plan import (
-    exact_figures,
     level_costs,
     plan_release,
     record_words,

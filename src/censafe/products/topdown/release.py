@@ -17,13 +17,14 @@ from censafe.model.observer import SilentObserver
 from censafe.model.plan import NoiseSource
 from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.files import area_names, write_files
 from censafe.products.topdown.folder import RUN_FACTS, write_facts
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES, write_labeled
 from censafe.products.topdown.moves import paths_of
-from censafe.products.topdown.plan import LevelWorkload, exact_figures
+from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.readings import loss_readings
 from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate.levels import LevelEstimates, LevelFacts

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from censafe.model import ReleasePlan
-from censafe.privacy.loss.odds import ODDS_DELTAS, odds_bound
+from censafe.privacy.loss.conversions import ODDS_DELTAS, odds_bound
 from censafe.publication.certificate.tables import Document
 from censafe.publication.pages.markup import HtmlCell, fixed, paragraphs, table
 

@@ -150,12 +150,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         },
         "noise_words": contents.noise_words(),
         "loss": _loss(plan.total, source),
-        "attacker": {
-            "false_alarm": float(_FALSE_ALARM),
-            "power": largest_power(plan.total, plan.definition, _FALSE_ALARM),
-            "neighbours": plan.neighbours.value,
-        },
-        "odds": odds_rows(plan),
+        **_reader(plan),
         "other_losses": [
             {**_relation(plan, relation), **_loss(loss, source)}
             for relation, loss in plan.other_losses.items()
@@ -169,6 +164,16 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         "rows_checked": source.rows_checked,
         **_evidence(source),
     }
+
+
+def _reader(plan: ReleasePlan) -> dict[str, Any]:
+    """What the loss means for a test of one record, and for a belief about one."""
+    attacker = {
+        "false_alarm": float(_FALSE_ALARM),
+        "power": largest_power(plan.total, plan.definition, _FALSE_ALARM),
+        "neighbours": plan.neighbours.value,
+    }
+    return {"attacker": attacker, "odds": odds_rows(plan)}
 
 
 def _evidence(source: CertificateInput) -> dict[str, Any]:

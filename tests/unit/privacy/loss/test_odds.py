@@ -11,8 +11,9 @@ import pytest
 
 from censafe.model import Definition
 from censafe.privacy.loss.attack import MovedQuery
+from censafe.privacy.loss.conversions import ODDS_DELTAS, odds_bound
 from censafe.privacy.loss.loss_law import loss_of
-from censafe.privacy.loss.odds import ODDS_DELTAS, odds_bound, odds_epsilon
+from censafe.privacy.loss.odds import odds_epsilon
 
 QUERIES = (
     (MovedQuery(Fraction(4), 2),),

@@ -1,4 +1,4 @@
-// Two drawings as SVG, with colours as attributes so that a saved file looks the same.
+// Three drawings as SVG, with colours as attributes so that a saved file looks the same.
 
 const SVG = "http://www.w3.org/2000/svg";
 const W = 560, H = 340, LEFT = 62, RIGHT = 28, TOP = 16, BOTTOM = 52;
@@ -72,6 +72,23 @@ function epsilonChart(svg, rho, before, changed) {
   if (changed) curves.push({ name: "production", points: was, color: "second", dash: "8 5", width: 2.5 });
   const text = `Tight epsilon falls from ${tight[0][1].toFixed(2)} at delta 1e-15 to ${tight.at(-1)[1].toFixed(2)} at delta 1e-2.`;
   drawChart(svg, { title: "Epsilon by delta", text }, axes, curves);
+}
+
+const ODDS_POWERS = Array.from({ length: 46 }, (_, i) => -10 + i / 5);
+
+// How far odds about one record move, by the chance over the release that they move further; flat under pure DP.
+function oddsChart(svg, gaussian, loss, before, changed) {
+  const curve = (of) => ODDS_POWERS.map((p) => [p, gaussian ? (of > 0 ? oddsEpsilon(of, -p * Math.LN10) : 0) : of]);
+  const now = curve(loss), was = curve(before);
+  const y = ticksTo(Math.max(now[0][1], changed ? was[0][1] : 0));
+  const axes = {
+    x: { label: "delta", low: -10, high: -1, ticks: [-10, -8, -6, -4, -2, -1].map((p) => [p, `1e${p}`]) },
+    y: { label: "epsilon of the odds", low: 0, high: y.high, ticks: y.ticks },
+  };
+  const curves = [{ name: "odds", points: now, color: "accent", dash: "none", width: 3 }];
+  if (changed) curves.push({ name: "production", points: was, color: "second", dash: "8 5", width: 2.5 });
+  const text = `With probability at least 1 - delta odds about one record move by at most e to the power of ${now[0][1].toFixed(2)} at delta 1e-10 and ${now.at(-1)[1].toFixed(2)} at delta 0.1.`;
+  drawChart(svg, { title: "How far an attacker's odds move, by delta", text }, axes, curves);
 }
 
 const ALPHAS = [0.0005, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.14, 0.2, 0.27, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.98];

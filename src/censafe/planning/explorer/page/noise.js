@@ -121,6 +121,9 @@ function geometricQuantile(scale, level) {
 // rho at delta -> epsilon. L is ln(1 / delta).
 const slideEpsilon = (rho, L) => rho + 2 * Math.sqrt(rho * L);
 
+// With probability at least 1 - delta over the release no odds about one record move by more than e to this, either way.
+const oddsEpsilon = (rho, L) => slideEpsilon(rho, L + Math.log1p(Math.exp(-slideEpsilon(rho, L))));
+
 function prefactorEpsilon(rho, L) {
   return rho === 0 ? 0 : rho + 2 * Math.sqrt(rho * Math.max(0, Math.log(Math.sqrt(Math.PI * rho)) + L));
 }

@@ -330,6 +330,7 @@ function refreshMeaning(app) {
   document.body.classList.toggle("edited", changed);
   if (gaussian) epsilonChart(byId("epsilon"), loss, before, changed && first.sheet.law === "gaussian");
   powerChart(byId("power"), sheet, loss, first.sheet, before, changed);
+  oddsChart(byId("odds"), gaussian, loss, before, changed && first.sheet.law === sheet.law);
   const powers = powerCurve(sheet, loss, true, LEVELS), was = changed ? powerCurve(first.sheet, before, true, LEVELS) : powers;
   const percent = (value) => `${(100 * value).toFixed(2)}%`;
   const above = (value) => `${Math.min(100, Math.ceil(value * 10000 - 1e-6) / 100).toFixed(2)}%`;

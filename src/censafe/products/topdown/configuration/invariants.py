@@ -1,0 +1,121 @@
+"""What a TopDown release publishes exactly, and what its guarantee is worth beside these figures.
+
+The guarantee is conditional on them: it compares files that agree in all of them, and no others. ``invariants.proof.md`` proves what
+changes that keep them cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+from censafe.model import Definition
+from censafe.model.proven import proven
+from censafe.planning.numbers import decimal_text
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.plan import counted_units, exact_levels, record_words
+
+__all__ = ["exact_figures", "loss_within_invariants"]
+
+_LONGEST: Final = 12  # characters of an exact loss
+
+
+def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
+    """What is published exactly and therefore not protected, as sentences for plan and certificate.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> exact_figures(load_config("pl94-pr", {"measure": "units"}))[0]
+        'Published exactly, without noise: units, totals of State, County, Tract, Block_Group, Block.'
+    """
+    run = [level.name for level in config.run_levels]
+    found = []
+    for histogram in config.histograms:
+        figures = []
+        levels = [name for name in exact_levels(histogram) if name in run]
+        if levels:
+            figures.append(f"totals of {', '.join(levels)}")
+        if counted := counted_units(histogram):
+            figures.append(f"numbers of {counted} in every {run[-1]}")
+        if figures:
+            found.append(f"Published exactly, without noise: {histogram.name}, {'; '.join(figures)}.")
+    found += _known_from_exact(config)
+    if found:
+        found += _conditional(config)
+    return tuple(found)
+
+
+def _known_from_exact(config: TopdownConfig) -> list[str]:
+    """What exact figures tell of single records."""
+    found = []
+    if any(exact_levels(histogram) for histogram in config.histograms):
+        found.append(
+            "Whoever knows all other records can tell from an exact total in which of its areas a record is."
+        )
+    rules = [histogram.schema.facilities for histogram in config.histograms]
+    if any(rule is not None and rule.minimum[0] and "vacant" in rule.other_kinds for rule in rules):
+        found.append(
+            "Whether a housing unit is occupied or vacant is not protected: both numbers are published as they were counted."
+        )
+    return found
+
+
+def _conditional(config: TopdownConfig) -> Iterator[str]:
+    """The condition of the guarantee, what follows that is not protected, and what changes within it cost."""
+    yield (
+        "The guarantee is conditional on what is published exactly: it compares only files that agree in all of these figures. A record "
+        "added or removed changes a total, so no loss is stated for it."
+    )
+    if units := dict.fromkeys(filter(None, map(counted_units, config.histograms))):
+        yield (
+            f"Not protected: that a unit of these kinds exists in its {config.run_levels[-1].name} ({'; '.join(units)}), since their "
+            "numbers are published as they were counted."
+        )
+    if levels := dict.fromkeys(name for one in config.histograms for name in exact_levels(one)[-1:]):
+        yield f"Not protected: a change of a total of {', '.join(levels)}, such as a record that leaves its area and is in another one."
+    symbol = config.definition.symbol
+    for one in config.histograms:
+        single, exchanged, two = (
+            _short(loss_within_invariants(one.loss, config.definition, records, exchanged=exchanged))
+            for records, exchanged in ((1, False), (2, True), (2, False))
+        )
+        yield (
+            f"{one.name}: one {record_words(one)}'s record changes and all these figures stay: {symbol} {single}. Where they tie a record to its "
+            f"place, records change together: two exchange places at {symbol} {exchanged} at most, any two change at {symbol} {two} at most."
+        )
+    if len(config.histograms) > 1:
+        yield "The losses of the histograms add: the total is their sum, for a change of one record of each kind."
+    if config.published:
+        yield (
+            f"The losses of {', '.join(config.published)}, released from the same records before, are not in this total and add to it; the ledger "
+            "holds the sum."
+        )
+
+
+def _short(loss: Fraction) -> str:
+    text = decimal_text(loss)
+    return text if len(text) <= _LONGEST else f"{float(loss):.6g}"
+
+
+@proven("invariants.proof.md", digest="744e0c087281f6b3")
+def loss_within_invariants(
+    loss: Fraction, definition: Definition, records: int, *, exchanged: bool = False
+) -> Fraction:
+    """Loss between two files that agree in everything published exactly and differ in a few records.
+
+    Args:
+        loss: of a histogram, for one record.
+        definition: zCDP (losses are rho) or pure DP (losses are epsilon).
+        records: how many differ.
+        exchanged: whether they are two records that exchange their geounits and keep their values.
+
+    Source: arXiv 2410.17468, semi-differential privacy: neighbors are files that agree in the invariants.
+
+    Example:
+        >>> [loss_within_invariants(Fraction(1, 2), Definition.ZCDP, 2, exchanged=way) for way in (True, False)]
+        [Fraction(1, 1), Fraction(2, 1)]
+    """
+    if exchanged or definition is Definition.PURE:
+        return loss * records
+    return loss * records**2
