@@ -8,9 +8,11 @@ from pathlib import Path
 
 from campaign import child
 from campaign.child import Shim
+from campaign.corruptions import BadInput
 from campaign.faults import Faults
 from campaign.kills import Kills
 from campaign.outcomes import Baselines
+from campaign.soak import Soak
 from campaign.trials import Part
 from campaign.worlds import World
 
@@ -29,6 +31,7 @@ def parts_of(world: World, folder: Path, names: Sequence[str], *, quick: bool) -
     parts: list[Part] = [Kills(baselines)]
     if library := os.environ.get("CAMPAIGN_SHIM"):
         parts.append(Faults(baselines, Shim(Path(library)), folder))
+    parts += [BadInput(baselines, folder), Soak(baselines, releases=20 if quick else 200)]
     unknown = set(names) - {part.name for part in parts}
     if unknown:
         raise SystemExit(

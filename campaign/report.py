@@ -43,6 +43,12 @@ def _figures(part: str, trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for name, value in line["facts"].items()
         if isinstance(value, str | bool)
     )
+    found += [
+        {"figure": f"{part}.{name}", "value": value}
+        for line in own
+        for name, value in line["facts"].items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
     return found + [
         {"figure": f"{part}.{name}.{value}", "value": count} for (name, value), count in sorted(facts.items())
     ]
