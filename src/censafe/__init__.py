@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from censafe.api.noise import NoisyCounts, delta_of, epsilon_of, measure, noise, rho_of
     from censafe.api.plans import Configuration, Plan, configuration, configurations, plan
     from censafe.api.releases import Findings, Release, open_release, read_ledger, release, validate
+    from censafe.api.segments import write_segments
     from censafe.api.tables import replicate, table_names, tables, write_tables
     from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
     from censafe.estimation.topdown.least_squares.problem import ParentProblem
@@ -75,6 +76,7 @@ _NAMES = {
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
     "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
     "api.releases": ("Findings", "Release", "open_release", "read_ledger", "release", "validate"),
+    "api.segments": ("write_segments",),
     "api.tables": ("replicate", "table_names", "tables", "write_tables"),
     f"{_SOLVING}.own_solver": ("ParentSolver",),
     f"{_SOLVING}.problem": ("ParentProblem",),
@@ -131,6 +133,7 @@ __all__ = [
     "true_tables",
     "uncertainty",
     "validate",
+    "write_segments",
     "write_tables",
 ]
 

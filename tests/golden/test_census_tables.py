@@ -7,6 +7,7 @@ import csv
 import pytest
 
 from censafe.products.topdown.census_tables.definitions import census_tables
+from censafe.products.topdown.census_tables.segments import segment_layout
 from support.shared import shared_data
 
 # typing errors of the published layout: the eighteenth iteration of PCT7 is called PCO7C, and a label of P12G is that of the line before
@@ -48,6 +49,15 @@ def test_every_cell_is_there_with_its_label() -> None:
         assert table.variables[place] == f"{row['table']}_{place + 1:03d}N"
         cells += 1
     assert cells == 9067 - 8
+
+
+def test_every_table_is_in_its_segment() -> None:
+    layout = segment_layout()
+    for number, names in enumerate(layout.segments, 1):
+        assert list(names) == [row["table"] for row in rows("dhc_tables") if row["segment"] == str(number)]
+    assert sum(map(len, layout.segments)) == 249
+    cells = {row["table"]: int(row["cells"]) for row in rows("dhc_tables")}
+    assert layout.empty == {name: cells[name] for name in layout.empty}
 
 
 @pytest.mark.parametrize("name", ["P2", "H2"])

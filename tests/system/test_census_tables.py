@@ -5,14 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe import configuration, release, replicate, synthesize, table_names, tables, write_tables
+from censafe import (
+    configuration,
+    release,
+    replicate,
+    synthesize,
+    table_names,
+    tables,
+    write_segments,
+    write_tables,
+)
 from censafe.errors import UsageError
+from censafe.products.topdown.census_tables.segments import segment_layout
 from support.commands import CommandLine
 
 
@@ -102,6 +113,63 @@ def test_one_state_and_medians(run: Path, censafe: CommandLine) -> None:
     done = censafe("tables", run, "--table", "P1", "--geography", "county", "--state", "50")
     assert done.code == 2
     assert "state '50': there is no area of it" in done.err
+
+
+def test_segments_read_back_are_the_tables(run: Path, tmp_path: Path, censafe: CommandLine) -> None:
+    out = tmp_path / "segments"
+    done = censafe("tables", run, "--segments", out)
+    assert (done.code, done.out) == (0, f"45 files: {out}\n"), done.err
+    cells = {row["table"]: row["cells"] for row in table_names().arrow.to_pylist()}
+    cells |= {"P2": 4, "H2": 4}  # which cannot be made
+    layout = [
+        (name, number, cells[name])
+        for number, names in enumerate(segment_layout().segments, 1)
+        for name in names
+    ]
+
+    def records(name: str) -> list[list[str]]:
+        return [line.split("|") for line in (out / "44" / name).read_text(encoding="utf-8").splitlines()]
+
+    header = records("rigeo2020.dhc")
+    assert {len(row) for row in header} == {97}
+    assert [row[7] for row in header] == [f"{number:07d}" for number in range(1, len(header) + 1)]
+    areas = {row[7]: (row[2], row[9]) for row in header}
+    assert set(Counter(sumlev for sumlev, _ in areas.values())) >= {"040", "050", "140", "150", "750"}
+    levels = {"county": "050", "tract": "140", "block": "750"}
+    for name, geography in (
+        ("P12", "block"),
+        ("H4", "block"),
+        ("PCT12A", "tract"),
+        ("PCO1", "county"),
+        ("P13", "county"),
+    ):
+        number = next(segment for table, segment, _ in layout if table == name)
+        before = sum(
+            size
+            for table, segment, size in layout[: [one for one, _, _ in layout].index(name)]
+            if segment == number
+        )
+        rows = records(f"ri{number:05d}2020.dhc")
+        width = sum(size for _, segment, size in layout if segment == number)
+        assert {len(row) for row in rows} == {5 + width}
+        assert {tuple(row[:4]) for row in rows} == {("DHCST", "RI", "000", f"{number:02d}")}
+        found = {areas[row[4]][1]: row[5 + before :] for row in rows if areas[row[4]][0] == levels[geography]}
+        for row in tables(run, name, geography, wide=True).arrow.to_pylist():
+            values = [value for variable, value in row.items() if variable.startswith(f"{name}_")]
+            wanted = [
+                "" if value is None else f"{value:.1f}" if name == "P13" else str(value) for value in values
+            ]
+            assert found[row["GEOID"]][: len(values)] == wanted
+    people = {row[9]: row[90] for row in header if row[2] == "050"}
+    assert people == {
+        row["GEOID"]: str(row["P1_001N"]) for row in tables(run, "P1", "county", wide=True).arrow.to_pylist()
+    }
+    repeated = censafe("tables", run, "--segments", out)  # a folder that stands there stays
+    assert repeated.code == 1
+    assert censafe("tables", run, "--segments", tmp_path / "other", "--table", "P1").code == 2
+    with pytest.raises(UsageError, match="no such state"):
+        write_segments(run, tmp_path / "other", state="99")
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_list_of_tables_is_printed(censafe: CommandLine) -> None:

@@ -72,6 +72,12 @@ __all__ = ["command"]
 )
 @click.option("--confidence", type=EXACT, help="Level of the intervals [default: 0.9].")
 @click.option(
+    "--segments",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="A new folder for all tables of the DHC in the Bureau's files: 44 pipe-delimited segments and a geographic header a state.",
+)
+@click.option(
     "--list",
     "listed",
     type=click.Choice(["dhc", "pl94"]),
@@ -104,6 +110,7 @@ def command(
       censafe tables dhc --geography block --out tables/
       censafe tables redistricting --table P2 --areas districts.csv
       censafe tables dhc --table P12 --geography county --intervals replicates
+      censafe tables dhc --state 44 --segments segments/
     """
     import pyarrow.csv as pa_csv
 
@@ -111,15 +118,18 @@ def command(
     from censafe.model.safe_text import csv_table
 
     if listed:
-        for row in censafe.table_names(listed).arrow.to_pylist():
-            needs = f" [cannot be made: needs {row['needs']}]" if row["needs"] else ""
-            click.echo(f"{row['table']:<7}{row['lowest']:<8}{row['cells']:>4}  {row['title']}{needs}")
+        _print_list(listed)
         return
     if run is None:
         raise click.UsageError("Missing argument 'RUN': the folder of a finished run; or --list.")
     if (run / "manifest.json").exists() and not censafe.open_release(run).private:
         click.echo("NOT PRIVATE: the run was drawn with a test key, or from published data.", err=True)
     options = {name: value for name, value in given.items() if value is not None}
+    if (segments := options.pop("segments", None)) is not None:
+        if names or geography or areas or out or wide or options:
+            raise click.UsageError("--segments writes all tables of all levels; it goes with --state alone.")
+        click.echo(f"{len(censafe.write_segments(run, segments, state=state))} files: {segments}")
+        return
     if out is None:
         if not names:
             raise click.UsageError("Name tables (--table), or a file or folder for them (--out).")
@@ -130,3 +140,12 @@ def command(
     click.echo(
         f"{len(written)} file{'' if len(written) == 1 else 's'}: {written[0] if len(written) == 1 else out}"
     )
+
+
+def _print_list(product: str) -> None:
+    """Print the tables of a product."""
+    import censafe
+
+    for row in censafe.table_names(product).arrow.to_pylist():
+        needs = f" [cannot be made: needs {row['needs']}]" if row["needs"] else ""
+        click.echo(f"{row['table']:<7}{row['lowest']:<8}{row['cells']:>4}  {row['title']}{needs}")
