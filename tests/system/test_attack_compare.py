@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow.csv as pa_csv
 import pytest
 
 from censafe import compare_defenses, synthesize
+from censafe.attack.comparison import attacked
+from censafe.attack.reading import read_people
+from censafe.attack.reconstruction.solve import Reconstruction, reconstruct
+from censafe.errors import UsageError
+from censafe.evaluation.pairs.tables import match_tables
 from support.commands import CommandLine
 
 
@@ -16,7 +23,7 @@ from support.commands import CommandLine
 def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small state of DHC records."""
     folder = tmp_path_factory.mktemp("defended") / "data"
-    synthesize(folder, persons=1_500, states=("50",), layout="dhc", seed=4)
+    synthesize(folder, persons=1_000, states=("50",), layout="dhc", seed=4)
     return folder
 
 
@@ -63,6 +70,71 @@ def test_published_microdata_and_fewer_categories(records: Path, tmp_path: Path)
     assert rows["merge:200"]["error_county"] == 0
 
 
+def test_what_is_published_can_be_attacked_and_compared_by_itself(
+    records: Path, tmp_path: Path, censafe: CommandLine
+) -> None:
+    out = tmp_path / "out"
+    names = ["swap:HI", "round:5", "suppress:threshold=3", "merge:100", "races:3"]
+    first = compare_defenses(records, out, names, seconds=2, variability=False)
+    found = first.frames()["defenses"].arrow.to_pylist()
+    rows = {row["defense"]: row for row in found}
+    folders = {row["defense"]: out / row["folder"] for row in found}
+    truth = out / "published" / "exact-tables" / "tables.parquet"
+    for name in names:
+        matched = match_tables(truth, folders[name] / "tables.parquet", by=("level",))
+        assert set(matched.cells) == {"block", "tract", "county"}
+        hidden = rows[name]["withheld_block_percent"] > 0
+        assert (matched.facts["withheld"] > 0) == hidden
+    tables = truth, folders["suppress:threshold=3"] / "tables.parquet"
+    done = censafe("evaluate", "pair", *tables, tmp_path / "pair", "--by", "level", "--quiet")
+    assert done.code == 0, done.err
+    assert "withheld" in done.out
+    repeated = names[:3]
+    again = [f"published:{folders[name]}" for name in repeated]
+    second = compare_defenses(records, tmp_path / "second", again, seconds=2, variability=False)
+    stored = second.frames()["defenses"].arrow.to_pylist()[1:]
+    columns = ("error_block", "error_tract", "withheld_block_percent", "putative_percent", "precision")
+    for name, row in zip(repeated, stored, strict=True):
+        assert [row[column] for column in columns] == pytest.approx(
+            [rows[name][column] for column in columns]
+        )
+    pairs = pa_csv.read_csv(folders["swap:HI"] / "swap_pairs.csv").to_pylist()
+    assert pairs
+    assert all(abs(row["persons"] - row["partner_persons"]) <= 2 for row in pairs)
+    swapped, before = (read_people(folders[name] / "persons.parquet") for name in ("swap:HI", "exact tables"))
+    assert np.array_equal(np.sort(swapped.household), np.sort(before.household))
+    assert not np.array_equal(swapped.population, before.population)
+
+
+def test_a_comparison_that_was_stopped_continues_and_other_records_are_refused(
+    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, names = tmp_path / "out", ["swap:LO", "threshold:20"]
+    calls: list[int] = []
+
+    def counted(*arguments: Any) -> Reconstruction:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return reconstruct(*arguments)
+
+    monkeypatch.setattr(attacked, "reconstruct", counted)
+    with pytest.raises(KeyboardInterrupt):
+        compare_defenses(records, out, names, seconds=2)
+    assert not (out / "defenses.csv").exists()
+    compare_defenses(records, out, names, seconds=2)
+    assert len(calls) == 4  # exact tables and swap:LO are read
+    compare_defenses(records, tmp_path / "whole", names, seconds=2)
+    whole = (tmp_path / "whole" / "defenses.csv").read_bytes()
+    assert (out / "defenses.csv").read_bytes() == whole
+    compare_defenses(records, out, [*names, "threshold:30"], seconds=2)
+    assert (out / "defenses.csv").read_bytes() != whole
+    with pytest.raises(UsageError, match="different options"):
+        compare_defenses(records, out, names, seconds=2, seed=1)
+    with pytest.raises(UsageError, match="different records"):
+        compare_defenses(out / "published" / "swap-LO" / "persons.parquet", out, names, seconds=2)
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -78,6 +150,7 @@ def test_published_microdata_and_fewer_categories(records: Path, tmp_path: Path)
         ("swap:permutation:p=2", "rate"),
         ("published:", "the folder is missing"),
         ("published:nowhere", "there is no such file or folder"),
+        ("published:/", "there are no persons in this folder"),
         ("topcode:200", "a top code must be an age"),
     ],
 )

@@ -79,7 +79,8 @@ def test_the_demonstration_runs_everything_and_names_what_to_open(
     done = censafe("demo", out, "--persons", 2_000)
     assert done.code == 0, done.err
     listed = done.out.rpartition("Open these:\n")[2].splitlines()[::2]
-    assert len(listed) == 13
+    assert len(listed) == 14
+    assert listed[-1].endswith("attack/report.html")
     for line in listed:
         assert Path(line.strip()).stat().st_size > 0
     for product in ("phsafe", "safetab-p", "safetab-h", "topdown"):

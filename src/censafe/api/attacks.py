@@ -102,7 +102,7 @@ def compare_defenses(
     Args:
         data: as of :func:`reconstruct`.
         out: a new or empty folder.
-        defenses: names, such as ``swap:LO``, ``round:5``, ``topdown:dhc-us`` or ``published:FOLDER``.
+        defenses: names, such as ``swap:LO``, ``round:5``, ``topdown:pl94-us`` or ``published:FOLDER``.
         options: see :class:`AttackKeywords`.
 
     Raises:
@@ -118,7 +118,7 @@ def compare_defenses(
         >>> folder = Path(tempfile.mkdtemp())
         >>> _ = (folder / "p.csv").write_text("block,sex,age,race,hispanic\n500070001001001,1,30,1,0\n500070001001001,2,31,2,0\n")
         >>> compare_defenses(folder / "p.csv", folder / "out", ["round:5", "ages:10"])
-        Evaluation(out: 5 frames, 4 figures)
+        Evaluation(out: 18 frames, 4 figures)
     """
     from censafe.attack.comparison.entry import compare_defenses_on
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
@@ -291,7 +292,7 @@ def demonstrate(
     seed: int = 1,
     progress: Observer | None = None,
 ) -> str:
-    """A synthetic state through all products and their evaluations, under test keys: nothing is private, nothing is spent.
+    """A synthetic state through all products and their evaluations, and defenses beside each other, under test keys: nothing is private, nothing is spent.
 
     Args:
         out: a new or empty folder.
@@ -313,9 +314,12 @@ def demonstrate(
         Traceback (most recent call last):
         censafe.errors.UsageError: a demonstration has 1,000 persons or more
     """
+    from censafe.attack.comparison.demonstration import demonstrate_defenses
     from censafe.evaluation.demo import run_demo
     from censafe.model.observer import SilentObserver
 
     if persons < 1_000:
         raise UsageError("a demonstration has 1,000 persons or more")
-    return run_demo(Path(out), persons=persons, state=state, seed=seed, observer=progress or SilentObserver())
+    observer = progress or SilentObserver()
+    attack = partial(demonstrate_defenses, Path(out), persons, state, seed, observer)
+    return run_demo(Path(out), persons=persons, state=state, seed=seed, observer=observer, last=attack)

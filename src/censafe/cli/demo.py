@@ -22,7 +22,7 @@ __all__ = ["command"]
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of records and test keys."
 )
 def command(out: Path, persons: int, state: str, seed: int) -> None:
-    """A synthetic state through PHSafe, SafeTab-P, SafeTab-H and TopDown and their evaluations, in about a minute.
+    """A synthetic state through PHSafe, SafeTab-P, SafeTab-H and TopDown and their evaluations, and an attack on several defenses, in a few minutes.
 
     The noise comes from test keys: nothing is spent, and every file says that it is not private.
 

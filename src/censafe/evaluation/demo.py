@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -56,7 +56,15 @@ _FILES: Final = {
 }
 
 
-def run_demo(out: Path, *, persons: int, state: str, seed: int, observer: Observer) -> str:
+def run_demo(
+    out: Path,
+    *,
+    persons: int,
+    state: str,
+    seed: int,
+    observer: Observer,
+    last: Callable[[], tuple[str, Mapping[str, str]]],
+) -> str:
     """Make a synthetic state, release its tables with test keys, and compare them with the truth.
 
     SafeTab-H reads its totals of population groups from the release of SafeTab-P. TopDown gets blocks of its own, with a
@@ -68,6 +76,7 @@ def run_demo(out: Path, *, persons: int, state: str, seed: int, observer: Observ
         state: two-digit state code.
         seed: of the records and of the test keys.
         observer: receives stages and remarks.
+        last: a further part at the end: what it found, and what its files in the folder show, by their names.
 
     Returns:
         What was made, and which files to open.
@@ -81,7 +90,9 @@ def run_demo(out: Path, *, persons: int, state: str, seed: int, observer: Observ
         synthesize(out / "data", persons=persons, states=(state,), seed=seed, layout="all")
     texts = [_released(one, out, state, seed, observer) for one in _RELEASES]
     texts.append(_topdown(out, max(_TOPDOWN_LEAST, persons // _TOPDOWN_SHARE), state, seed, observer))
-    listed = "\n".join(f"  {out / name}\n      {what}" for name, what in _FILES.items())
+    found, files = last()
+    texts.append(found)
+    listed = "\n".join(f"  {out / name}\n      {what}" for name, what in {**_FILES, **files}.items())
     return "\n\n".join([*texts, f"Open these:\n{listed}"])
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from censafe.attack.comparison.attacked import NO_DEFENSE, AttackedDefense, DefenseStudy
-from censafe.attack.comparison.releases import require_dhc_records
+from censafe.attack.comparison.releases import published_data, require_dhc_records
 from censafe.attack.defenses.households import Households
 from censafe.attack.defenses.named import Defense
 from censafe.attack.defenses.registry import parse_defense
@@ -63,6 +63,9 @@ def compare_defenses_on(
         if one.run:
             require_dhc_records(data, one.spec)
     workload = workload_of(choices)
+    for one in defenses:
+        if one.folder is not None:
+            published_data(one.folder, workload)  # what cannot be read is refused before anything is written
     with observer.stage("read persons"):
         truth = read_people(data)
         attackers = attackers_of(truth, choices)
@@ -85,6 +88,8 @@ def compare_defenses_on(
                 "data": str(data),
                 "persons": len(truth),
                 "blocks": len(truth.blocks),
+                "defenses": len(defenses),
+                "tables": list(dict.fromkeys(workload.names)),
                 "seed": choices.seed,
             },
         )

@@ -25,6 +25,7 @@ from censafe.publication.atomic import atomic_write, storage_errors
 __all__ = ["read_reconstruction", "read_tables", "write_published", "write_reconstruction"]
 
 _TABLES: Final = "tables.parquet"
+_COLUMNS: Final = ("level", "geocode", "table", "line", "value")
 _INTERVALS: Final = "intervals.parquet"
 _Ints = NDArray[np.int64]
 
@@ -123,9 +124,9 @@ def read_tables(folder: Path, workload: Workload) -> dict[str, LevelTables] | No
         DataError: a file breaks a rule.
     """
     path = folder / _TABLES
-    if not path.is_file():
+    if not path.is_file() or not set(_COLUMNS) <= set(_column_names(path)):
         return None
-    frame, found = _read(path, ("level", "geocode", "table", "line", "value")), {}
+    frame, found = _read(path, _COLUMNS), {}
     for level in LEVELS:
         rows = frame.filter(pa.array(np.asarray(frame["level"].to_pylist(), np.str_) == level))
         if not rows.num_rows:
@@ -154,6 +155,13 @@ def _with_intervals(path: Path, blocks: LevelTables, workload: Workload) -> Leve
     value = np.zeros_like(low)
     value[np.searchsorted(every, blocks.codes)] = blocks.tables.value
     return LevelTables(every, TableIntervals(low, high, value))
+
+
+def _column_names(path: Path) -> list[str]:
+    try:
+        return list(pq.read_schema(path).names)
+    except (OSError, pa.ArrowInvalid):
+        return []
 
 
 def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from matplotlib.figure import Figure
 
+from censafe.attack.pages.frontier import DISTRICT_KEYS, districts_exhibit, efficient, frontier_exhibit
 from censafe.attack.pages.reconstruction import SIZES, attack_bars, attack_lines
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import COLOURS, Exhibit, Page, PageTable, quiet
+from censafe.evaluation.pages.page import Exhibit, Page, PageTable, quiet
 
 __all__ = ["comparison_page"]
 
 _Rows = Sequence[Mapping[str, Any]]
-_TEXTS = (
+_TEXTS: Final = (
     "block_size", "data", "population_attacked", "attacker", "defense", "does", "keeps", "claim", "family", "matched_by", "folder",
 )  # fmt: skip
-_EXACT = "exact tables"
+_EXACT: Final = "exact tables"
+_GUESSER: Final = "proportional guesser, target left out"
+_MOST_LINES: Final = 8
+_MOST_NAMED: Final = 4
+_ERRORS: Final = ("error_block", "error_tract")
+_POPULATIONS: Final = {
+    "all": "everybody",
+    "nonmodal": "of another race or origin than the block's most frequent",
+    "nonmodal unique": "of another, and alone with sex and class of age",
+}
 
 
 def comparison_page(folder: Path) -> Page:
@@ -28,136 +38,126 @@ def comparison_page(folder: Path) -> Page:
         UsageError: a file is missing.
     """
     document = read_evaluation(folder)
-    defenses = read_frame(folder, "defenses", _TEXTS).to_pylist()
-    agreement = read_frame(folder, "agreement", _TEXTS).to_pylist()
-    rates = read_frame(folder, "reidentification", _TEXTS).to_pylist()
-    exact = defenses[0]
-    best = min(defenses[1:], key=lambda row: _number(row["beyond_guessing"]))
+    frames = {
+        name: read_frame(folder, name, _TEXTS).to_pylist()
+        for name in ("defenses", "agreement", "reidentification", "uniques")
+    }
+    defenses, rates = frames["defenses"], frames["reidentification"]
+    districts = (
+        [districts_exhibit(defenses)] if any(row["matched_by"] == DISTRICT_KEYS for row in defenses) else []
+    )
+    exhibits = [
+        frontier_exhibit(defenses),
+        *districts,
+        _who(rates, defenses),
+        _sizes(frames["agreement"], defenses),
+    ]
+    if (folder / "variability.csv").exists():
+        exhibits.append(_certainty(read_frame(folder, "variability", _TEXTS).to_pylist(), defenses))
     return Page(
         title="Which defense hides whom, and at what price?",
         kicker="Defenses compared",
-        answer=[
-            f"From exact tables an attacker who knows block, sex and age is right about race and origin in {number_text(exact['precision'])}% of the matches with persons who are alone with these "
-            f"and differ from their block; guessing from their neighbors is right in {number_text(exact['guesser_precision'])}%.",
-            f"Of the defenses on this page {best['defense']} leaves the least of that: {number_text(best['precision'])}%, at a mean error of {number_text(best['error_tract'], 2)} persons in a count of "
-            "a tract.",
-        ],
+        answer=_answer(defenses),
         facts=[
             ("Persons", f"{document['persons']:,}", f"in {document['blocks']:,} blocks"),
-            ("Defenses", str(len(defenses) - 1), "and exact tables beside them"),
+            ("Most at risk", f"{defenses[0]['persons_at_risk']:,}", "persons alone with sex and class of age who differ from their block"),
+            ("Defenses", str(document["defenses"]), "and exact tables beside them"),
         ],
-        exhibits=[
-            _frontier(defenses),
-            _who(rates, defenses),
-            _sizes(agreement, defenses),
-            _certainty(defenses),
-            _promises(defenses),
-        ],
-        settings=[("Records", document["data"]), ("Seed", str(document["seed"]))],
-    )
-
-
-def _number(value: float | None) -> float:
-    return float("inf") if value is None else value
-
-
-def _frontier(defenses: _Rows) -> Exhibit:
-    lines = [
-        [row["defense"], *(number_text(row[f"error_{level}"], 2) for level in ("block", "tract", "county")), number_text(row["withheld_block_percent"]),
-         number_text(row["putative_percent"]), number_text(row["precision"]), number_text(row["beyond_guessing"])]
-        for row in defenses
-    ]  # fmt: skip
-    return Exhibit(
-        "frontier",
-        "What does each defense cost, and what does it hide?",
-        "A good defense lies low and left: few matches are right beyond what neighbors give away, and counts are close to the truth. At the dashed line the attack finds no more than guessing does.",
-        _scatter(defenses),
-        alt="Scatter of error of tract counts against precision beyond the guesser, a point for each defense.",
-        tables=[PageTable("Persons alone with sex and class of age in their block who differ from its most frequent race and origin.", (
-            "defense", "error, block", "tract", "county", "withheld in blocks, %", "matched, %", "right of these, %", "beyond guessing"), lines, numbers=7)],
-        how=[
-            "Errors are those of all lines of the tables that are not 0 in truth; what is withheld is read as 0. Of swapped, merged and recoded records the exact tables are published and reconstructed; rounded, "
-            "suppressed and perturbed tables are reconstructed from what their values allow, a published 0 read as 0 first, and where no records fit from the nearest; microdata are matched as they are.",
-            "Tables of tracts and counties are not used in the attack. An agency that publishes them as well gives more away than is shown here.",
-        ],
-        files=["defenses.csv"],
+        exhibits=[*exhibits, _alone(frames["uniques"]), _promises(defenses)],
+        settings=[("Records", document["data"]), ("Seed", str(document["seed"])), ("Tables attacked", ", ".join(document["tables"]))],
     )  # fmt: skip
 
 
-def _scatter(defenses: _Rows) -> Figure:
-    """Error of counts of tracts against precision beyond the guesser."""
-    figure = Figure(figsize=(8, 4.6), layout="constrained")
-    axes = figure.subplots()
-    shown = [row for row in defenses if row["beyond_guessing"] is not None]
-    axes.scatter(
-        [row["error_tract"] for row in shown],
-        [row["beyond_guessing"] for row in shown],
-        color=COLOURS["topdown"],
-        s=36,
-        zorder=3,
-    )
-    for place, row in enumerate(shown):
-        axes.annotate(
-            row["defense"],
-            (row["error_tract"], row["beyond_guessing"]),
-            xytext=(6, 5 if place % 2 else -11),
-            textcoords="offset points",
-            fontsize=8,
+def _answer(defenses: _Rows) -> list[str]:
+    """The finding in plain sentences: the attack without a defense, what takes half of it away at the least price, and what takes away most."""
+    exact = defenses[0]
+    found = [
+        f"From exact tables an attacker who knows block, sex and age is right about race and origin in {number_text(exact['precision'])}% of the matches with persons who are alone with these "
+        f"and differ from their block; guessing from their neighbors is right in {number_text(exact['guesser_precision'])}%.",
+    ]
+    known = [
+        row for row in defenses[1:] if row["beyond_guessing"] is not None and row["does"] and row["folder"]
+    ]
+    if exact["beyond_guessing"] is None or not known:
+        return [
+            *found,
+            "There is nobody among these persons whom the defenses on this page let an attacker match.",
+        ]
+    half = [row for row in known if row["beyond_guessing"] <= exact["beyond_guessing"] / 2]
+    cheap = sorted(efficient(half, _ERRORS), key=lambda row: row["error_tract"])[:_MOST_NAMED]
+    if half:
+        named = "; ".join(f"{row['defense']} ({_price(row)})" for row in cheap)
+        found.append(
+            f"{len(half)} of the {len(known)} defenses take away at least half of the attacker's lead over guessing. The most accurate of these: {named}."
         )
-    axes.axhline(0, color="#9aa5b1", linewidth=1, linestyle="--")
-    axes.set_xlabel("mean absolute error of a count of a tract, persons", fontsize=9)
-    axes.set_ylabel("right beyond guessing, percentage points", fontsize=9)
-    axes.margins(0.14)
-    quiet(axes)
-    return figure
+    else:
+        found.append(
+            f"None of the {len(known)} defenses takes away half of the attacker's lead over guessing."
+        )
+    best = min(known, key=lambda row: row["beyond_guessing"])
+    found.append(
+        f"{best['defense']} leaves the least: {number_text(max(best['beyond_guessing'], 0.0))} of {number_text(exact['beyond_guessing'])} percentage points beyond guessing ({_price(best)})."
+    )
+    return found
+
+
+def _price(row: Mapping[str, Any]) -> str:
+    """The error of a defense in words."""
+    kind, counts = (
+        ("race_error", "race, origin and voting age, which is all it publishes")
+        if row["matched_by"] == DISTRICT_KEYS
+        else ("error", "")
+    )
+    errors = f"mean error {number_text(row[f'{kind}_block'], 2)} persons in a count of a block, {number_text(row[f'{kind}_tract'], 2)} in one of a tract"
+    return f"{errors}; counts of {counts}" if counts else errors
 
 
 def _who(rates: _Rows, defenses: _Rows) -> Exhibit:
-    populations = ("all", "nonmodal", "nonmodal unique")
-    words = {
-        "all": "everybody",
-        "nonmodal": "of another race or origin than the block's most frequent",
-        "nonmodal unique": "of another, and alone with sex and class of age",
-    }
     found = {
         (row["data"], row["population_attacked"]): row
         for row in rates
         if row["attacker"] == "exact" and row["block_size"] == "all"
     }
-    names = [*(row["defense"] for row in defenses), "proportional guesser, target left out"]
-    series = {words[one]: [found[name, one]["precision"] for name in names] for one in populations}
+    names = [*(row["defense"] for row in defenses), _GUESSER]
+    series = {words: [found[name, one]["precision"] for name in names] for one, words in _POPULATIONS.items()}
     lines = [
         [
             name,
             *(
                 number_text(found[name, one][column])
-                for one in populations
+                for one in _POPULATIONS
                 for column in ("confirmed_percent", "precision")
             ),
         ]
         for name in names
     ]
-    headers = ("data", *(f"{one}: {column}" for one in populations for column in ("found", "precision")))
+    short = ("everybody", "differ", "differ, alone")
     return Exhibit(
         "who",
         "Who is at risk?",
-        "Most people have the race and origin of their neighbors and are guessed right by anybody. A defense is for the others.",
+        "Most people have the race and origin of most of their neighbors and are guessed right by anybody: no defense can hide that. At risk are those who differ, above all where nobody else in the block "
+        "has their sex and age. A defense is for them.",
         attack_bars(names, series, "right among the matched, percent"),
         alt="Bars of precision by defense for three populations.",
         tables=[
             PageTable(
-                "An attacker who knows block, sex and age of everybody; percent.", headers, lines, numbers=6
+                "An attacker who knows block, sex and age of everybody: right race and origin, percent of these persons (found) and of the matches (right).",
+                ("data", *(f"{one}: {column}" for one in short for column in ("found", "right"))), lines, numbers=6,
             )
         ],
+        how=[
+            "; ".join(f"{words}: {found[_EXACT, one]['records']:,} persons" for one, words in _POPULATIONS.items()).capitalize() + ".",
+            "An attacker whose file has errors (37.1% of the records agree with the truth, as the Bureau found of commercial files) stands in the file, with blocks by size.",
+        ],
         files=["reidentification.csv"],
-    )
+    )  # fmt: skip
 
 
 def _sizes(agreement: _Rows, defenses: _Rows) -> Exhibit:
     found = {(row["data"], row["block_size"]): row for row in agreement}
     sizes = [size for size in SIZES if found[_EXACT, size]["persons"]]
     names = [row["defense"] for row in defenses]
-    series = {name: [found[name, size]["binned_percent"] for size in sizes] for name in names[:8]}
+    series = {name: [found[name, size]["binned_percent"] for size in sizes] for name in names[:_MOST_LINES]}
     lines = [
         [name, *(number_text(found[name, size]["binned_percent"]) for size in ("all", *sizes))]
         for name in names
@@ -180,29 +180,81 @@ def _sizes(agreement: _Rows, defenses: _Rows) -> Exhibit:
     )
 
 
-def _certainty(defenses: _Rows) -> Exhibit:
-    known = [row for row in defenses if row["certain_percent"] is not None]
-    lines = [[row["defense"], number_text(row["certain_percent"])] for row in known]
+def _certainty(variability: _Rows, defenses: _Rows) -> Exhibit:
+    known = {row["defense"]: row["certain_percent"] for row in defenses if row["certain_percent"] is not None}
+    curves = {
+        name: {row["percentile"]: row["variability"] for row in variability if row["data"] == name}
+        for name in known
+    }
+    steps = (25, 50, 75, 90, 95, 100)
+    lines = [
+        [name, number_text(known[name]), *(number_text(curve[step]) for step in steps)]
+        for name, curve in curves.items()
+    ]
     return Exhibit(
-        "certainty",
+        "variability",
         "Does the attacker know what is right?",
-        "Where one set of records has the published tables, the attacker is sure of them; after swapping, sure of records that may have been moved.",
-        attack_bars(
-            [row["defense"] for row in known],
-            {"blocks with one solution": [row["certain_percent"] for row in known]},
-            "populated blocks, percent",
-        ),
-        alt="Share of blocks with one solution by defense.",
+        "Where only one set of records has the published tables of a block, its variability is 0 and the attacker is sure of every record. The higher the line, the more of them another set of records with the "
+        "same tables would change. After swapping an attacker is as sure as before, of records that may have been moved.",
+        _curves(curves),
+        alt="Variability of blocks by defense, from the most certain block to the least.",
         tables=[
             PageTable(
-                "Percent of the populated blocks; defenses for which it is not known are left out.",
-                ("defense", "one solution"),
-                lines,
-                numbers=1,
+                "Blocks with one solution, percent; and the variability at shares of the populated blocks, percent of the records.",
+                ("defense", "one solution", *(f"{step}%" for step in steps)), lines, numbers=7,
             )
         ],
-        files=["defenses.csv"],
-    )
+        how=[
+            "Of the published values as they are. For defenses that are not in the table it is not known: microdata need no reconstruction, and where a value stands for several counts, or ages and races are "
+            "grouped, it was not computed.",
+        ],
+        files=["variability.csv", "defenses.csv"],
+    )  # fmt: skip
+
+
+def _curves(curves: Mapping[str, Mapping[int, float | None]]) -> Figure:
+    """Variability over shares of the blocks."""
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for place, (name, curve) in enumerate(list(curves.items())[:_MOST_LINES]):
+        axes.plot(
+            list(curve),
+            [float("nan") if value is None else value for value in curve.values()],
+            color=f"C{place}",
+            linewidth=1.5,
+            label=name,
+        )
+    axes.set_xlabel("populated blocks, percent", fontsize=9)
+    axes.set_ylabel("records that can be exchanged, percent", fontsize=9)
+    axes.set_ylim(0, 102)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    quiet(axes)
+    return figure
+
+
+def _alone(uniques: _Rows) -> Exhibit:
+    lines = [
+        [
+            row["block_size"],
+            f"{row['persons']:,}",
+            number_text(row["unique_percent"]),
+            number_text(row["unique_in_class_percent"]),
+        ]
+        for row in uniques
+        if row["persons"]
+    ]
+    return Exhibit(
+        "alone",
+        "Where do people stand alone?",
+        "Who is the only one of a sex and age in a block can be looked up by anybody who knows these. In small blocks that is nearly everybody.",
+        tables=[
+            PageTable(
+                "Persons who are alone with their sex and age in their block, by persons in the block; percent.",
+                ("block", "persons", "by year of age", "by class of age"), lines, numbers=3,
+            )
+        ],
+        files=["uniques.csv"],
+    )  # fmt: skip
 
 
 def _promises(defenses: _Rows) -> Exhibit:
