@@ -25,6 +25,7 @@ from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction
 from censafe.attack.results import percentile_frame
 from censafe.attack.study import AttackChoices, attackers_of, share_text, workload_of, write_columns
+from censafe.attack.tables import Workload
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
@@ -59,17 +60,13 @@ def compare_defenses_on(
     if not specs or len(set(specs)) < len(specs):
         raise UsageError("name every defense once, and one at least, such as swap:LO or round:5")
     defenses = [parse_defense(one) for one in specs]
-    for one in defenses:
-        if one.run:
-            require_dhc_records(data, one.spec)
     workload = workload_of(choices)
-    for one in defenses:
-        if one.folder is not None:
-            published_data(one.folder, workload)  # what cannot be read is refused before anything is written
+    _require_inputs(data, defenses, workload)
     with observer.stage("read persons"):
         truth = read_people(data)
         attackers = attackers_of(truth, choices)
-        _require_households(truth, defenses)
+        if any(one.spec.startswith("swap:") for one in defenses):
+            Households.of(truth)  # refuses persons without households
     with evaluation_folder(out, _identity(truth, choices)):
         study = DefenseStudy(data, out, truth, workload, choices, observer)
         every = []
@@ -94,13 +91,16 @@ def compare_defenses_on(
             },
         )
         files += write_page(out, comparison_page(out))
-        return Evaluated(_summary(frames["defenses"]), tuple(out / name for name in files))
+    return Evaluated(_summary(frames["defenses"]), tuple(out / name for name in files))
 
 
-def _require_households(truth: People, defenses: Sequence[Defense]) -> None:
-    """Refuse swaps of persons without households before anything is written."""
-    if any(one.spec.startswith("swap:") for one in defenses):
-        Households.of(truth)
+def _require_inputs(data: Path, defenses: Sequence[Defense], workload: Workload) -> None:
+    """Refuse data without housing units for TopDown, and published data that cannot be read, before anything is written."""
+    for one in defenses:
+        if one.run:
+            require_dhc_records(data, one.spec)
+        if one.folder is not None:
+            published_data(one.folder, workload)
 
 
 def _identity(truth: People, choices: AttackChoices) -> dict[str, str]:

@@ -168,8 +168,7 @@ def match_tables(
     facts = {
         "only_true": joined.column("_public").null_count,
         "only_published": joined.column("_true").null_count,
-        "withheld": hidden.num_rows,
-    }
+    } | ({"withheld": hidden.num_rows} if hidden.num_rows else {})
     true, public = (
         pc.fill_null(joined.column(column), 0).to_numpy().astype(np.int64) for column in ("_true", "_public")
     )
