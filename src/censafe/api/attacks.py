@@ -175,7 +175,7 @@ def rank_records(data: Path | str, out: Path | str, **options: Unpack[RankKeywor
         >>> rows = [f"500070001001001,{1 + age % 2},{age},1,0" for age in range(30, 42)]
         >>> _ = (folder / "p.csv").write_text("\n".join(["block,sex,age,race,hispanic", *rows]))
         >>> rank_records(folder / "p.csv", folder / "out", generators=2, rows=20, steps=50)
-        Evaluation(out: 5 frames, 1 figure)
+        Evaluation(out: 4 frames, 1 figure)
     """
     from censafe.attack.ranking.generators import GeneratorChoices
     from censafe.attack.ranking.study import RankChoices, rank_records_of
