@@ -70,6 +70,8 @@ def main() -> None:
     reader.add_argument("--demo", action="store_true")
     given = reader.parse_args()
     dist = ROOT / "dist"
+    for old in dist.glob("censafe-*"):
+        old.unlink()
     call(UV, "build", "--quiet", "--out-dir", dist, folder=ROOT)
     (wheel,), (source,) = dist.glob("censafe-*.whl"), dist.glob("censafe-*.tar.gz")
     commands = (*COMMANDS, *(("demo demo-output --persons 20000",) if given.demo else ()))
