@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Final
 
 from censafe.errors import OverspendError, UsageError
 from censafe.population.findings import Finding
@@ -174,8 +175,17 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     return re_estimate(out, options)
 
 
+_OPTIMISED_IN_2020: Final = ("pl94-us", "pl94-pr")
+"""Shipped configurations whose production walked a spine that not all data allow."""
+
+
 def _load(config: str, settings: Mapping[str, str], reading: ReadOptions) -> TopdownConfig:
     chosen = load_config(config, settings)
     for warning in chosen.warnings:
         reading.observer.remark(f"Warning: {warning}")
+    if chosen.choices.spine == "standard" and chosen.origin.split()[-1] in _OPTIMISED_IN_2020:
+        reading.observer.remark(
+            'Note: the spine is "standard"; the production of 2020 walked "optimised", which needs block attributes (GRF-C beside the data, or '
+            "aiannhce, placefp and cousubfp of the units). Set spine=optimised where they are given."
+        )
     return chosen
