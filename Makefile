@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.synced
 # The suite starts some hundred processes: without stored bytecode each of them compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: campaign campaign-short demo docs test test-long lint bench browser coverage kernels wheel lowest clean help
+.PHONY: audit release campaign campaign-short demo docs test test-long lint bench browser coverage kernels wheel lowest clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
@@ -17,6 +17,8 @@ help:
 	@echo "make test-long  what the test suite samples, whole"
 	@echo "make campaign  kills, faults, bad input, fuzz and audits by seed, for hours; SEED=N HOURS=H PARTS=a,b"
 	@echo "make campaign-short  two minutes of it, drawn by the date"
+	@echo "make release  wheel and sdist (built twice, same bytes), CycloneDX list of parts, licenses and hashes, in dist/"
+	@echo "make audit  known vulnerabilities of the locked dependencies; needs the network beyond package registries"
 	@echo "make coverage  the suite with its lines counted; at least nine in ten"
 	@echo "make lint   formatting, lints, types, import contracts"
 	@echo "make bench  the benchmarks, tables to standard output"
@@ -63,6 +65,15 @@ campaign: $(STAMP)
 
 campaign-short: $(STAMP)
 	$(BIN)/python -m campaign --short
+
+release: $(STAMP)
+	$(BIN)/python packaging/release.py dist --twice
+
+# Fails where the service of advisories cannot be asked: an audit that saw nothing is no audit. So it is part of release.yml, not of .ci/run.
+audit: $(STAMP)
+	@mkdir -p build
+	$(UV) export --quiet --frozen --no-dev --no-emit-project --format requirements.txt --output-file build/locked.txt >/dev/null
+	$(UV) tool run --quiet "pip-audit==2.10.1" --requirement build/locked.txt --disable-pip --strict
 
 # The suite again with its lines counted, which takes one and a half times as long.
 coverage: $(STAMP) browser kernels

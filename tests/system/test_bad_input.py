@@ -170,6 +170,19 @@ def test_broken_configurations_name_the_key(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe{}", b'{"reader": "csv', b"[" * 100_000, None])
+def test_a_configuration_that_is_none_gets_a_fix(
+    censafe: CommandLine, data: Path, tmp_path: Path, content: bytes | None
+) -> None:
+    path = tmp_path / "bad.json"
+    path.mkdir() if content is None else path.write_bytes(content)
+    done = censafe("run", "phsafe", path, data, tmp_path / "out")
+    assert done.code == 1
+    assert "bad.json" in done.err
+    assert "; fix: " in done.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_unknown_key_warns_in_the_bureaus_json(censafe: CommandLine, data: Path, tmp_path: Path) -> None:
     path = write_config(tmp_path / "extra.json", bureau_config() | {"colour": "red"})
     done = censafe("validate", "phsafe", path, data)

@@ -128,10 +128,12 @@ def parse_json_exact(text: str, where: str) -> Any:
         )
     except json.JSONDecodeError as error:
         raise ConfigError(
-            f"{where}: not valid JSON, line {error.lineno} column {error.colno}: {error.msg}"
+            f"{where}: not valid JSON, line {error.lineno} column {error.colno}: {error.msg}; fix: correct that place, or copy the whole file again"
         ) from error
     except RecursionError as error:
-        raise ConfigError(f"{where}: the JSON is nested too deeply") from error
+        raise ConfigError(
+            f"{where}: the JSON is nested too deeply; fix: write keys and values as the shipped configurations have them"
+        ) from error
 
 
 def parse_toml_exact(text: str, where: str) -> dict[str, Any]:
@@ -148,7 +150,9 @@ def parse_toml_exact(text: str, where: str) -> dict[str, Any]:
     try:
         document = tomllib.loads(text, parse_float=number)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{where}: not valid TOML: {error}") from error
+        raise ConfigError(
+            f"{where}: not valid TOML: {error}; fix: correct that place, or copy the whole file again"
+        ) from error
     exact_document: dict[str, Any] = _integers_to_fractions(document)
     return exact_document
 
@@ -167,9 +171,13 @@ def _read(path: Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from error
+        raise ConfigError(
+            f"{path}: not UTF-8 text (byte {error.start}); fix: save it as UTF-8, or copy the file again"
+        ) from error
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror}; fix: name a file that you may read"
+        ) from error
 
 
 def _fraction_of(token: str, where: str) -> Fraction:

@@ -257,7 +257,11 @@ def locate(product: str, source: str | Path) -> tuple[Path, str]:
     if path.is_dir():
         if not (path / "config.json").is_file():
             others = sorted(item.name for item in path.glob("*.json"))
-            hint = f"; it holds {', '.join(others)}: name the file" if others else ""
+            hint = (
+                f"; it holds {', '.join(others)}: name the file"
+                if others
+                else "; fix: name a .json or .toml file, or a shipped configuration"
+            )
             raise ConfigError(f"{path}: the folder has no config.json{hint}")
         path = path / "config.json"
     if not path.exists():
