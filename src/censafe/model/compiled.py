@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, partial, update_wrapper
 from pathlib import Path
 from typing import Any, ClassVar
 
-__all__ = ["LazyKernel", "compiled", "kernel_files"]
+__all__ = ["LazyKernel", "compiled", "is_cached", "kernel_files"]
 
 _PACKAGE = Path(__file__).parents[1]
 _MARKS = (b"import compiled", b"import numba", b"from numba", b"(NamedTuple)")
@@ -44,7 +46,7 @@ class LazyKernel:
 
             with global_compiler_lock:
                 if self._compiled is None:
-                    for kernel in self._called_apart():
+                    for kernel in self.called_apart():
                         _ = kernel.dispatcher
                     self._compiled = _dispatcher(self.py_func, self._signature)
                     if self._apart:
@@ -59,7 +61,7 @@ class LazyKernel:
     def _symbol(self) -> str:
         return f"{self.py_func.__module__}.{self.py_func.__qualname__}"
 
-    def _called_apart(self) -> Iterator[LazyKernel]:
+    def called_apart(self) -> Iterator[LazyKernel]:
         """Kernels whose machine code that of this one calls: it can neither be made nor read before theirs has an address."""
         for name in self.py_func.__code__.co_names:
             kernel = self.py_func.__globals__.get(name)
@@ -67,7 +69,7 @@ class LazyKernel:
                 if kernel._apart:
                     yield kernel
                 else:
-                    yield from kernel._called_apart()
+                    yield from kernel.called_apart()
 
     def numba_type(self) -> Any:
         """What the compiler takes the kernel for inside another one: code to copy, or an address to call."""
@@ -115,13 +117,41 @@ def _dispatcher(function: Callable[..., Any], signature: Any) -> Any:
     from numba import config, njit
 
     given = config.CACHE_DIR
-    config.CACHE_DIR = given or _folder(function.__code__.co_filename)
+    folder = given or _folder(function.__code__.co_filename)
+    config.CACHE_DIR = folder
     try:
-        return njit(signature, nogil=True, cache=True, no_cfunc_wrapper=True)(function)
+        with _alone(folder, function):
+            return njit(signature, nogil=True, cache=True, no_cfunc_wrapper=True)(function)
     except RuntimeError:  # raised when the compiler finds no place for its cache
-        return njit(signature, nogil=True)(function)
+        return njit(signature, nogil=True, no_cfunc_wrapper=True)(function)
     finally:
         config.CACHE_DIR = given
+
+
+@contextmanager
+def _alone(folder: str, function: Callable[..., Any]) -> Iterator[None]:
+    """Let no other process compile a function meanwhile; whoever waited reads the machine code of the other."""
+    if not folder or function.__module__ == "__main__":
+        yield
+        return
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with (Path(folder) / f"{function.__module__}.{function.__qualname__}.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def is_cached(kernel: LazyKernel) -> bool:
+    """Whether machine code of a kernel lies in the cache, or could not be kept there.
+
+    Args:
+        kernel: with a signature.
+    """
+    from numba import config
+
+    code = kernel.py_func.__code__
+    folder = "" if config.CACHE_DIR else _folder(code.co_filename)
+    pattern = f"*/{Path(code.co_filename).stem}.{kernel.py_func.__qualname__}-*.nbi"
+    return not folder or any(Path(folder).glob(pattern))
 
 
 @cache

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import OverspendError, UsageError
+from censafe.model.ahead import compile_ahead
 from censafe.population.findings import Finding
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
@@ -16,6 +17,7 @@ from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
+from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.intake import is_run_folder, open_intake
 from censafe.products.topdown.intake.results import (
     MicrodataResult,
@@ -27,7 +29,16 @@ from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
 from censafe.publication.sums import require_confidence
 
-__all__ = ["estimate", "run", "validate"]
+__all__ = ["ESTIMATION_KERNELS", "estimate", "run", "validate"]
+
+ESTIMATION_KERNELS = "censafe.estimation.topdown.levels.families:estimate_families"
+"""What takes the compiler longest, of histograms that no constraint holds."""
+
+_HELD_KERNELS = (
+    "censafe.estimation.topdown.operator.newton:climb",
+    "censafe.estimation.topdown.operator.rounding:round_pass",
+    "censafe.estimation.topdown.operator.rounding:exchange_units",
+)
 
 
 def validate(
@@ -74,6 +85,7 @@ def run(
     """
     require_confidence(options.confidence)
     chosen = _load(config, settings, reading)
+    _compile_soon(chosen, reading)
     if chosen.reader == "pl94" or is_run_folder(data):
         _require_demonstration(data, options)
         options = replace(options, published_data=True)
@@ -90,6 +102,15 @@ def run(
         # who names a result knows what its run spent on the same records
         options = replace(options, spend_more=known)
     return run_job(TopdownJob(chosen, options.workers, names, results), data, out, reading, options)
+
+
+def _compile_soon(config: TopdownConfig, reading: ReadOptions) -> None:
+    """Compile the estimation in a second process while the records are read; nothing but after an installation."""
+    needed = [_HELD_KERNELS if is_held(one) else (ESTIMATION_KERNELS,) for one in config.histograms]
+    if compile_ahead(*dict.fromkeys(name for names in needed for name in names)):
+        reading.observer.remark(
+            "First run of this version here: the estimation is compiled meanwhile, which takes about a minute once."
+        )
 
 
 def _opened(
