@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.plan import NoiseLaw, NoiseSource, QueryPlan
-from censafe.model.results import run_result
 
 __all__ = [
     "Axis",
@@ -19,7 +18,35 @@ __all__ = [
     "KeyDomain",
     "Measurements",
     "PublishedQuery",
+    "is_run_result",
+    "run_result",
 ]
+
+_T = TypeVar("_T")
+_MARK = "__run_result__"
+
+
+def run_result(cls: type[_T]) -> type[_T]:
+    """Class decorator: values of this type, and of no subclass, may be published if their noise came from a release.
+
+    Example:
+        >>> @run_result
+        ... class Counts: ...
+        >>> class Own(Counts): ...
+        >>> is_run_result(Counts()), is_run_result(Own())
+        (True, False)
+    """
+    setattr(cls, _MARK, cls)
+    return cls
+
+
+def is_run_result(value: object) -> bool:
+    """Whether a value is of exactly such a type.
+
+    Args:
+        value: anything.
+    """
+    return getattr(type(value), _MARK, None) is type(value)
 
 
 @dataclass(frozen=True)

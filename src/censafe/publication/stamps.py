@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, Protocol
 
 from censafe.errors import ReleaseError
+from censafe.model.measurements import is_run_result
 from censafe.model.plan import NoiseSource
-from censafe.model.results import is_run_result
 
 __all__ = [
     "DEMONSTRATION",

@@ -9,8 +9,7 @@ from pathlib import Path
 import censafe.publication
 from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates
 from censafe.model.groups.levels import GroupMeasurements
-from censafe.model.measurements import Measurements, PublishedQuery
-from censafe.model.results import is_run_result
+from censafe.model.measurements import Measurements, PublishedQuery, is_run_result
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.measurements.final_levels import FinishedLevel

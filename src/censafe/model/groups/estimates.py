@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.groups.levels import GroupLevel
+from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseLaw, NoiseSource
-from censafe.model.results import run_result
 
 __all__ = [
     "CoterminousChange",

@@ -11,8 +11,8 @@ from typing import NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseLaw, NoiseSource
-from censafe.model.results import run_result
 
 __all__ = ["GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"]
 

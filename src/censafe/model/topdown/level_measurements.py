@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseLaw, NoiseSource, PartPlan, QueryPlan
-from censafe.model.results import run_result
 
 __all__ = ["Answers", "LevelBudgets", "LevelMeasurements"]
 

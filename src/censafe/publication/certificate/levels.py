@@ -11,8 +11,8 @@ from typing import Any
 
 from censafe.errors import CheckError
 from censafe.model import NoiseLaw, ReleasePlan
+from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseSource
-from censafe.model.results import run_result
 from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.certificate.words import ESTIMATED, NOISE
 from censafe.publication.pages.markup import (

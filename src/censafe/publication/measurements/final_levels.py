@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
+from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseSource
-from censafe.model.results import run_result
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.measurements.sealed import (
