@@ -56,7 +56,11 @@ def spark_server(work: Path, master: str = "local[2]", *settings: str) -> Iterat
     work.mkdir(parents=True, exist_ok=True)
     with (work / "spark.log").open("wb") as log:
         process = subprocess.Popen(
-            command, cwd=work, env=os.environ | {"SPARK_HOME": str(home)}, stdout=log, stderr=log
+            command,
+            cwd=work,
+            env=os.environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
+            stdout=log,
+            stderr=log,
         )
     try:
         _await(port, process)

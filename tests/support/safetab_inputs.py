@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 
 from censafe.population.detailed.layout import RecordName, header
 from censafe.population.detailed.source import RecordScope, SafetabInput, open_safetab
+from censafe.tabulation.engine import connect
 
 Rows = list[list[str]]
 STATES = ("44", "50", "72")
@@ -103,9 +105,7 @@ def write_input(folder: Path, tables: dict[str, Rows] | None = None, kind: str =
 @cache
 def engine() -> Any:
     """One engine for all tests of a process."""
-    import ibis
-
-    return ibis.duckdb.connect()
+    return connect(Path(tempfile.mkdtemp()))
 
 
 @contextmanager

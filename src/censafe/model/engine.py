@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,6 +85,20 @@ class Engine(Protocol):
             table: on this engine.
             shared: whether :meth:`batches` reads it.
         """
+
+    def compute(
+        self, name: str, tasks: Sequence[Callable[[], Iterator[pa.RecordBatch]]], schema: pa.Schema
+    ) -> ir.Table:
+        """Do independent tasks, on workers where there are any, and hold their batches under ``name``.
+
+        Args:
+            name: of letters, digits and underscores.
+            tasks: each gives the same rows whenever and wherever it is done.
+            schema: of the batches.
+        """
+
+    def hold(self, name: str, rows: pa.Table) -> ir.Table:
+        """Rows of this process as a table of the engine."""
 
     def drop(self, *names: str) -> None:
         """Forget tables, whether or not they exist."""

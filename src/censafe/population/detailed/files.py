@@ -246,11 +246,13 @@ class Batches:
         tasks: every task reads its rows anew; with more than one they may run side by side.
         null_text: the text that a missing value stands for.
         findings: unreadable lines; complete once the tasks are done.
+        portable: whether other processes that see the files can do the tasks.
     """
 
     tasks: tuple[Callable[[], Iterator[pa.RecordBatch]], ...]
     null_text: str
     findings: list[Finding]
+    portable: bool = False
 
 
 def table_batches(con: duckdb.DuckDBPyConnection, files: InputFiles, name: RecordName) -> Batches:
@@ -290,7 +292,7 @@ def parquet_batches(files: InputFiles, columns: Sequence[str]) -> Batches:
             if rows >= _TASK_ROWS or group == metadata.num_row_groups - 1:
                 tasks.append(_parquet_task(path, files.name_of(path), groups, columns))
                 groups, rows = [], 0
-    return Batches(tuple(tasks), NULL, [])
+    return Batches(tuple(tasks), NULL, [], portable=True)
 
 
 def _parquet_task(

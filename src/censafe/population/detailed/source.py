@@ -40,6 +40,7 @@ from censafe.population.detailed.files import (
 from censafe.population.detailed.layout import RACES, RecordName, record_layout
 from censafe.population.detailed.load import LoadedRecords, load_records
 from censafe.population.detailed.public_data import LIST_NAME, PopGroupTotals, load_totals, without_listed
+from censafe.population.detailed.workers import load_on_workers
 from censafe.population.examples import EXAMPLES, write_records
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
@@ -47,7 +48,8 @@ from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 if TYPE_CHECKING:
     import duckdb
     import ibis.expr.types as ir
-    from ibis.backends.duckdb import Backend
+
+    from censafe.model.engine import Engine
 
 __all__ = ["RecordScope", "SafetabInput", "SafetabSource", "open_safetab"]
 
@@ -171,7 +173,7 @@ class SafetabSource:
         codes: frozenset[int],
         most: int,
         missing: UnknownBlocks,
-        backend: Backend,
+        engine: Engine,
     ) -> None:
         self.files = source.files
         self.record_files = source.record_files
@@ -182,7 +184,8 @@ class SafetabSource:
         self._codes = codes
         self._most = most
         self._missing = missing
-        self._backend = backend
+        self._engine = engine
+        self._holder: Engine = engine.embedded  # of the records
         self._table = f"safetab_{uuid4().hex[:8]}"
 
     def load(
@@ -203,15 +206,27 @@ class SafetabSource:
             DataError: a file cannot be parsed.
             StorageError: memory or disk ran out, or a file vanished.
         """
-        con: duckdb.DuckDBPyConnection = self._backend.con
+        con: duckdb.DuckDBPyConnection = self._engine.embedded.con
         fields, label = record_layout(self._name), self.labels[self._name]
         areas, findings = self._source.areas(con, self.states)
         batches = self._source.records(con)
         most_examples = EXAMPLES if examples else 0
         encoder = Encoder(fields, areas, self._codes, self._most, batches.null_text, most_examples)
-        loaded = load_records(
-            con, self._table, batches, encoder, blocks=areas.blocks, threads=threads, examples=most_examples
-        )
+        if self._engine.embedded is not self._engine and batches.portable:
+            self._holder = self._engine
+            loaded = load_on_workers(
+                self._engine, self._table, batches, encoder, blocks=areas.blocks, examples=most_examples
+            )
+        else:
+            loaded = load_records(
+                con,
+                self._table,
+                batches,
+                encoder,
+                blocks=areas.blocks,
+                threads=threads,
+                examples=most_examples,
+            )
         findings += batches.findings
         places = "GRF-C" if self._source.whole_regions else self.labels["blocks"]
         strict = checks == "strict"
@@ -234,7 +249,7 @@ class SafetabSource:
             DataError: a rule is broken.
             StorageError: a file cannot be opened.
         """
-        areas, findings = self._source.areas(self._backend.con, self.states)
+        areas, findings = self._source.areas(self._engine.embedded.con, self.states)
         raise_if_fatal(tuple(findings), "geography")
         return areas
 
@@ -242,7 +257,7 @@ class SafetabSource:
         """Drop the engine's table and the scratch files."""
         self._source.close()
         with suppress(CensafeError), engine_errors("records"):  # the engine may be closed already
-            self._backend.con.execute(f"DROP TABLE IF EXISTS {self._table}")
+            self._holder.drop(self._table)
 
     def _totals(
         self, con: duckdb.DuckDBPyConnection, areas: Areas
@@ -257,7 +272,7 @@ class SafetabSource:
         self, areas: Areas, loaded: LoadedRecords, totals: PopGroupTotals | None, findings: list[Finding]
     ) -> SafetabInput:
         return SafetabInput(
-            records=self._backend.table(self._table),
+            records=self._holder.table(self._table),
             combos=loaded.combinations.codes(self._most),
             areas=areas,
             totals=totals,
@@ -315,7 +330,7 @@ def open_safetab(
             with GRF-C and person-records, or GRF-C, household-records, pop-group-totals and, where it is there, the list
             areas-without-units.csv; for ``cef`` the .ini file.
         scope: which records to read.
-        backend: Ibis DuckDB backend that will hold the records.
+        backend: the engine that will hold the records; text and fixed-width files stay in its embedded one.
         work: private folder for files with records.
         t1: where the totals of population groups are, when not in the data folder; a file, a folder of parts or the
             output folder of a SafeTab-P run.

@@ -56,7 +56,9 @@ def sorted_records(records: ir.Table, *, blocks: int, combos: int, cells: int) -
 
     def batches() -> Iterator[Batch]:
         for batch in record_batches(records.select("BLOCK", "COMBO", "CELL"), _BATCH_ROWS):
-            yield Batch(*(column.to_numpy(zero_copy_only=False) for column in batch.columns))
+            block, combo, cell = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+            # Not every engine has integers without a sign.
+            yield Batch(block, combo, cell.astype(np.uint8, copy=False))
 
     return sort_by_block(batches, blocks=blocks, cells=cells, combos=combos)
 

@@ -120,12 +120,37 @@ class ClusterEngine(Backend):
         """Compute an expression once into Parquet files of the scratch folder; a repeated attempt writes new files."""
         del shared  # files are seen by all
         query = self.compile(table)
-        schema = table.schema().to_pyarrow()
+        return self._write(name, lambda: self._session.sql(query), table.schema().to_pyarrow())
 
+    def compute(
+        self, name: str, tasks: Sequence[Callable[[], Iterator[pa.RecordBatch]]], schema: pa.Schema
+    ) -> ir.Table:
+        """Do tasks on the workers, a partition each; they are sent there with all that they hold."""
+
+        def work(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in numbers:
+                for number in batch.column(0).to_pylist():
+                    yield from tasks[number]()
+
+        columns = ", ".join(f"`{field.name}` {_COLUMNS[str(field.type)]}" for field in schema)
+        return self._write(
+            name, lambda: self._session.range(0, len(tasks), 1, len(tasks)).mapInArrow(work, columns), schema
+        )
+
+    def hold(self, name: str, rows: pa.Table) -> ir.Table:
+        """Rows of this process as a file that the workers read."""
+        folder = self._work / f"{name}-{uuid4().hex[:8]}"
+        folder.mkdir(mode=0o700)
+        pq.write_table(rows, folder / "rows.parquet")
+        self.drop(name)
+        self._files[name] = (folder,)
+        return self._name(name, lambda: self._session.read.parquet(_uri(folder / "rows.parquet")))
+
+    def _write(self, name: str, frame: Callable[[], Any], schema: pa.Schema) -> ir.Table:
         def write() -> Path:
             folder = self._work / f"{name}-{uuid4().hex[:8]}"
             try:
-                self._session.sql(query).write.mode("error").parquet(_uri(folder))
+                frame().write.mode("error").parquet(_uri(folder))
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
@@ -345,6 +370,9 @@ def _selected(column: str, kind: pa.DataType, mark: str = "`") -> str:
         kind = kind.value_type
     target = "BIGINT" if pa.types.is_integer(kind) else "STRING" if mark == "`" else "VARCHAR"
     return f"try_cast({mark}{column}{mark} AS {target}) AS {mark}{column}{mark}"
+
+
+_COLUMNS = {"int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "string": "STRING"}
 
 
 def _empty(folder: Path, schema: pa.Schema) -> Path:

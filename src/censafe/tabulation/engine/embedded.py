@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 from ibis.backends.duckdb import Backend
 
 from censafe.model.fetching import interruptible, stream_of
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-    import pyarrow as pa
 
 __all__ = ["EmbeddedEngine", "open_embedded", "quoted"]
 
@@ -42,6 +42,20 @@ class EmbeddedEngine(Backend):
         """Compute an expression once; a shared table is seen by the cursors that streams have."""
         kind = "TABLE" if shared else "TEMP TABLE"
         self.con.execute(f"CREATE OR REPLACE {kind} {name} AS {self.compile(table)}")
+        return self.table(name)
+
+    def compute(
+        self, name: str, tasks: Sequence[Callable[[], Iterator[pa.RecordBatch]]], schema: pa.Schema
+    ) -> ir.Table:
+        """Do tasks one after the other, in this process."""
+        return self.hold(name, pa.Table.from_batches([batch for task in tasks for batch in task()], schema))
+
+    def hold(self, name: str, rows: pa.Table) -> ir.Table:
+        """Rows of this process as a shared table."""
+        view = f"{name}_rows"
+        self.con.register(view, rows)
+        self.con.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM {view}")
+        self.con.unregister(view)
         return self.table(name)
 
     def drop(self, *names: str) -> None:

@@ -39,7 +39,7 @@ def count_households(data: SafetabInput, universe: Universe) -> GroupCounter:
     """
     table = data.records
     records = sorted_records(
-        table.mutate(CELL=joint_cell(table["HOUSEHOLD_TYPE"], table["TEN"]).cast("uint8")),
+        table.mutate(CELL=joint_cell(table["HOUSEHOLD_TYPE"], table["TEN"]).cast("int16")),
         blocks=data.areas.blocks,
         combos=len(data.combos),
         cells=joint_cells(),
