@@ -24,13 +24,24 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(folder / "pl94" / "microdata", folder / "mdf")
     release(
         configuration("topdown", "dhc-us", settings), folder / "data", folder / "dhc", test_key=3,
-        results={"redistricting": folder / "pl94"},
+        results={"redistricting": folder / "pl94"}, tables=["none"],
     )  # fmt: skip
     return folder
 
 
 def words(state: Path, out: Path) -> tuple[object, ...]:
-    return ("run", "topdown", "dhc-us", state / "data", out, "--set", "root=State", "--quiet")
+    return (
+        "run",
+        "topdown",
+        "dhc-us",
+        state / "data",
+        out,
+        "--set",
+        "root=State",
+        "--quiet",
+        "--tables",
+        "none",
+    )
 
 
 def published(run: Path) -> dict[str, bytes]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe import configuration, release, synthesize
+from censafe import configuration, release, synthesize, tables
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model import ExactHistograms
 from censafe.population.blocks.dhc.counts import DhcData
@@ -182,11 +182,28 @@ def home_levels(row: dict[str, str], types: np.ndarray) -> list[int]:
     ]  # fmt: skip
 
 
+def test_the_tables_of_the_card_are_estimated_while_the_answers_are_drawn(dhc: Path) -> None:
+    rows = pq.read_table(dhc / "table_estimates.parquet").to_pylist()
+    assert {row["table"] for row in rows} == {"P1", "P5", "P12", "H1", "H3", "H4", "H9", "P16"}
+    assert {row["geography"] for row in rows} == {"state", "county", "tract", "place"}
+    state = {row["variable"]: row for row in rows if row["geography"] == "state"}
+    shown = tables(dhc, ["P1", "P12", "H1", "H3"], "state", intervals="linear").arrow.to_pylist()
+    for row in shown:
+        own = state[row["variable"]]
+        assert (row["estimate"], row["sd"]) == (own["estimate"], own["sd"])
+        if row["sd"] == 0:
+            assert row["value"] == pytest.approx(row["estimate"], abs=1e-9)
+        assert abs(row["value"] - row["estimate"]) <= 7 * row["sd"] + 1e-6
+    assert [state[name]["sd"] for name in ("P1_001N", "H1_001N")] == [0.0, 0.0]
+
+
 def test_vanishing_noise_gives_the_records_back(data: Path) -> None:
     huge = dict.fromkeys(("rho.persons", "rho.units"), "100000000")
     pl94 = released("pl94-us", data, data.with_name("pl94"), {"reader": "records", **huge})
     huge = dict.fromkeys(("rho.persons", "rho.households", "rho.units"), "10000000000")
-    exact = released("dhc-us", data, data.with_name("exact"), huge, results={"redistricting": pl94})
+    exact = released(
+        "dhc-us", data, data.with_name("exact"), huge, results={"redistricting": pl94}, tables=["none"]
+    )
     records = read(data)
     codes = records.spine.leaf.geounits.tolist()
     for name in ("persons", "households", "units"):
@@ -209,7 +226,19 @@ def test_one_command_pays_for_both_and_a_second_one_for_nothing(
     censafe: CommandLine, data: Path, tmp_path: Path
 ) -> None:
     ledger, out = tmp_path / "release.jsonl", tmp_path / "release"
-    words = ("run", "topdown", "dhc-us", data, out, "--set", "root=State", "--ledger", ledger)
+    words = (
+        "run",
+        "topdown",
+        "dhc-us",
+        data,
+        out,
+        "--set",
+        "root=State",
+        "--ledger",
+        ledger,
+        "--tables",
+        "none",
+    )
     done(censafe, *words)
     names = ("release", "release-redistricting")
     plans = [read_manifest(tmp_path / name / "manifest.json").plan for name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -75,6 +75,10 @@ class RunKeywords(ReadKeywords, total=False):
         confidence: level of the margins of error; that of the product's papers without.
         workers: threads of the estimation; results do not depend on them.
         names: topdown, safetab: file with names of areas for the column NAME.
+        tables: topdown: census tables that are estimated from the noisy answers, with standard deviations and intervals, such as ``["P12"]``, or
+            ``["none"]``; without, those of the card in a run of the DHC that stores no answers.
+        areas: topdown: list of blocks with a column for each kind of areas that they are estimated for, beside states, counties, tracts and
+            places.
     """
 
     ledger: Path | None
@@ -89,6 +93,8 @@ class RunKeywords(ReadKeywords, total=False):
     confidence: Fraction | None
     workers: int | None
     names: Path | None
+    tables: Sequence[str] | None
+    areas: str | Path | None
 
 
 class EvaluateKeywords(ReadKeywords, total=False):
@@ -127,7 +133,8 @@ class TableKeywords(TypedDict, total=False):
         points: for polygons, CSV with GEOID, INTPTLAT and INTPTLON of every block.
         wide: one row an area, with a column for each cell.
         shapes: GeoJSON with polygons of the areas: wide Parquet files become GeoParquet.
-        intervals: ``replicates`` for the interval of every value, by the Bureau's rule.
+        intervals: ``replicates`` for the interval of every value, by the Bureau's rule; ``linear`` for the linear estimates that the run made
+            (:class:`RunKeywords`, `tables`).
         replicates: folder with a folder for each replicate, as :func:`censafe.replicate` makes them or with the Bureau's microdata;
             RUN-replicates without.
         confidence: of the intervals; 0.9 without.
@@ -138,7 +145,7 @@ class TableKeywords(TypedDict, total=False):
     points: str | Path | None
     wide: bool
     shapes: str | Path | None
-    intervals: Literal["replicates"] | None
+    intervals: Literal["linear", "replicates"] | None
     replicates: str | Path | None
     confidence: Fraction | int | str
 
@@ -218,6 +225,14 @@ def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
             f"`published_data`: {product} reads records, which nobody has published; leave it out."
         )
     require_names_are_used(product, given.get("names"))
+    if product != "topdown" and {"tables", "areas"} & set(given):
+        raise UsageError(
+            f"`tables` and `areas`: {product} publishes its tables as they are measured; leave them out."
+        )
+    if "tables" in given:
+        given["tables"] = tuple(given["tables"])
+    if "areas" in given:
+        given["areas"] = Path(given["areas"])
     for name in ("cap", "confidence"):
         if name in given:
             given[name] = exact_number(name, given[name])

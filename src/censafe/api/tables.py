@@ -76,8 +76,8 @@ def tables(
 
     Returns:
         ``GEOID``, ``GISJOIN`` and ``NAME`` (with `areas` the code of the area), then ``table``, ``variable``, ``label`` and ``value``, or one column
-        for each variable. Areas in which nothing was counted have no row. With intervals also ``low``, ``high``, ``bias`` and ``rmse``, or for
-        each variable the columns ``_low`` and ``_high``.
+        for each variable. Areas in which nothing was counted have no row. With intervals also ``low``, ``high``, ``bias`` and ``rmse``, or of
+        linear ones ``low``, ``high``, ``estimate`` and ``sd``; wide, for each variable the columns ``_low`` and ``_high``.
 
     Raises:
         ConfigError: there is no such table.
@@ -255,9 +255,9 @@ class _TableOptions:
         """
         found = cls(**given)
         confidence_of(found.confidence)
-        if found.intervals not in (None, "replicates"):
-            raise UsageError(f"intervals: {found.intervals!r}; allowed: replicates")
-        if found.intervals is None and found.replicates is not None:
+        if found.intervals not in (None, "linear", "replicates"):
+            raise UsageError(f"intervals: {found.intervals!r}; allowed: linear, replicates")
+        if found.intervals != "replicates" and found.replicates is not None:
             raise UsageError("`replicates` are read for intervals; ask for `intervals` of replicates, too")
         return found
 
@@ -292,11 +292,14 @@ class _TableOptions:
     def source(self, run: Path) -> TableSource:
         """What was published, with its replicates where intervals are asked for."""
         from censafe.products.topdown.census_tables.intervals import open_replicates, replicates_of
+        from censafe.products.topdown.census_tables.linear import EstimatedSource
         from censafe.products.topdown.census_tables.microdata_source import open_source
 
         source = open_source(run)
         if self.intervals is None:
             return source
+        if self.intervals == "linear":
+            return EstimatedSource(source, run)
         return open_replicates(
             source, replicates_of(run) if self.replicates is None else Path(self.replicates)
         )

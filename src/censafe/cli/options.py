@@ -20,6 +20,7 @@ __all__ = [
     "out_argument",
     "parse_results",
     "parse_settings",
+    "parse_tables",
     "product_argument",
     "published_data_option",
     "published_option",
@@ -229,6 +230,11 @@ def engine_options(command: _Command) -> _Command:
     ):
         command = option(command)
     return command
+
+
+def parse_tables(words: str | None) -> tuple[str, ...] | None:
+    """Split names of tables joined by commas; None for none given."""
+    return None if words is None else tuple(word.strip() for word in words.split(",") if word.strip())
 
 
 def parse_settings(settings: tuple[str, ...]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from censafe.cli.options import (
     out_argument,
     parse_results,
     parse_settings,
+    parse_tables,
     product_argument,
     published_data_option,
     published_option,
@@ -84,6 +85,18 @@ __all__ = ["command"]
     metavar="N",
     help="Threads of the estimation [default: cores, at most 2].",
 )
+@click.option(
+    "--tables",
+    metavar="LIST",
+    help="topdown: census tables to estimate from the noisy answers with standard deviations, such as P12,H4, or none [default: of a DHC "
+    "that stores no answers, the tables of the card].",
+)
+@click.option(
+    "--areas",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="topdown: list of blocks with a column for each kind of areas, for which these are estimated beside states, counties, tracts and "
+    "places.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @engine_options
 def command(
@@ -111,11 +124,13 @@ def command(
       censafe run safetab-h ddhcb data/ detailed-b/ --set reader=csv --set run_pr=false --t1 detailed-a/
       censafe run topdown pl94-us state/ microdata/ --set root=State
       censafe run topdown dhc-us state/ dhc/ --set root=State --pl94 redistricting/
+      censafe run topdown dhc-us state/ dhc/ --set root=State --tables P12,PCT12 --areas districts.csv
       censafe run topdown pl94-us published/ demonstration/ --set root=State --set reader=pl94 --published-data
     """
     import censafe
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
+    options["tables"] = parse_tables(options["tables"])
     options["results"] = parse_results(options["results"], options.pop("pl94")) or None
     checks: Checks = "strict" if strict else "full"
     made = censafe.release(

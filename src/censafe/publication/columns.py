@@ -28,7 +28,7 @@ __all__ = [
     "write_tidy_pieces",
 ]
 
-TidyName = Literal["tables", "groups", "topdown", "intervals"]
+TidyName = Literal["tables", "groups", "topdown", "intervals", "table_estimates"]
 _CODE = pa.dictionary(pa.int32(), pa.string())
 _WARNING = "the files of this run were made with a test key"
 

@@ -23,7 +23,7 @@ from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.population.blocks.dhc.tables import quarters
 from censafe.products.registry import planner_of, recipe_of
-from censafe.products.run.options import ReadOptions, RunOptions
+from censafe.products.run.options import NO_TABLES, ReadOptions, RunOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.publication.atomic import storage_errors
@@ -83,7 +83,7 @@ def run_topdown(
         seed: of the test key.
         observer: receives stages.
     """
-    options = RunOptions(test_key=seed, confidence=planner_of("topdown").CONFIDENCE)
+    options = RunOptions(test_key=seed, confidence=planner_of("topdown").CONFIDENCE, tables=NO_TABLES)
     reading = ReadOptions(observer=observer)
     with storage_errors(folder.parent):
         folder.parent.mkdir(exist_ok=True)

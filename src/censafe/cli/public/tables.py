@@ -61,8 +61,9 @@ __all__ = ["command"]
 )
 @click.option(
     "--intervals",
-    type=click.Choice(["replicates"]),
-    help="An interval beside every number, by the Bureau's rule, from replicates (censafe replicate RUN).",
+    type=click.Choice(["linear", "replicates"]),
+    help="An interval beside every number: from the linear estimates that the run made (censafe run ... --tables), or by the Bureau's rule from "
+    "replicates (censafe replicate RUN).",
 )
 @click.option(
     "--replicates",
@@ -110,6 +111,7 @@ def command(
       censafe tables dhc --geography block --out tables/
       censafe tables redistricting --table P2 --areas districts.csv
       censafe tables dhc --table P12 --geography county --intervals replicates
+      censafe tables dhc --table P12 --geography county --intervals linear
       censafe tables dhc --state 44 --segments segments/
     """
     import pyarrow.csv as pa_csv

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from censafe.geography.area_names import NAMES, names_text, read_area_names
 from censafe.model.engine import EngineChoice
@@ -16,6 +16,7 @@ from censafe.publication.atomic import atomic_text
 from censafe.publication.manifest import Manifest, verify_outputs
 
 __all__ = [
+    "NO_TABLES",
     "Checks",
     "EstimateOptions",
     "IntervalOptions",
@@ -64,6 +65,8 @@ def write_names(staging: Path, names: Mapping[str, str], *, census: bool = True)
 
 
 Checks = Literal["full", "strict", "off"]
+NO_TABLES: Final = ("none",)
+"""What stands for no estimated tables, where a product would estimate some."""
 
 
 def cores() -> int:
@@ -119,6 +122,8 @@ class RunOptions:
         confidence: level of the margins of error in the tidy output and the certificate.
         workers: threads of the estimation, where a product uses any; results do not depend on them.
         names: file with names of areas, for the published files; None for none.
+        tables: census tables that topdown estimates with their standard deviations; None for those of the product.
+        areas: list of blocks with a column for each kind of areas that they are estimated for; None for the areas of the product.
     """
 
     ledger: Path | None = None
@@ -133,6 +138,8 @@ class RunOptions:
     confidence: Fraction = Fraction(9, 10)
     workers: int = field(default_factory=lambda: min(2, cores()))
     names: Path | None = None
+    tables: tuple[str, ...] | None = None
+    areas: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,25 @@ from censafe.products.topdown.release import (
     publish,
     query_facts,
 )
+from censafe.products.topdown.table_estimates.choice import TableChoice
+from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.final_levels import read_finished_level
 from censafe.publication.measurements.reader import read_noisy_measurements
 
 __all__ = ["TopdownJob"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Measuring:
+    """What the levels of one histogram are measured and estimated with."""
+
+    door: Door
+    descent: EstimationFromRoot
+    public: PublicFacts
+    observer: Observer
+    tables: TableEstimates | None
 
 
 class TopdownJob:
@@ -48,6 +61,7 @@ class TopdownJob:
         workers: threads of the estimation; results do not depend on them.
         names: of areas, for the published files; None for none.
         results: published before, to which constraints hold.
+        tables: that are estimated with their standard deviations, for which areas; None for none.
     """
 
     def __init__(
@@ -56,16 +70,19 @@ class TopdownJob:
         workers: int = 1,
         names: Mapping[str, str] | None = None,
         results: tuple[KnownResult, ...] = (),
+        tables: TableChoice | None = None,
     ) -> None:
         self._config = config
         self._results = results
+        self._tables = tables
         self._names = names
         self._workers = workers
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
         self.config = ConfigRecord(config.origin, config.overrides, config.record)
-        self.config_digest = " ".join((config.digest, *(result.digest for result in results)))
-        self.files: tuple[str, ...] = output_files(config)
+        words = () if tables is None else (tables.digest,)
+        self.config_digest = " ".join((config.digest, *(result.digest for result in results), *words))
+        self.files: tuple[str, ...] = output_files(config, tables=tables is not None)
         self._places = place_of(config)
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
@@ -91,6 +108,10 @@ class TopdownJob:
         del loaded
         with reading.observer.stage("held sums"):
             descents = Descents(self._config, public, reading.observer, self._workers, self._results)
+        tables = None
+        if self._tables is not None:
+            stored = not self._lazy
+            tables = TableEstimates(self._config, self._tables, public, reading.observer, stored=stored)
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
         facts: dict[str, list[LevelFacts]] = {}
         for histogram in descents.order:
@@ -104,65 +125,63 @@ class TopdownJob:
             if self.plan.joint:
                 door.reserve([load.part for load in loads])
             through = self._lazily if self._lazy else self._stored
-            found = through(loads, exact.pop(histogram.name), door, descent, public, reading.observer)
+            asked = _Measuring(door, descent, public, reading.observer, tables)
+            found = through(loads, exact.pop(histogram.name), asked)
             descents.finish(histogram, descent)
+            if tables is not None:
+                tables.finish(histogram.name)
             reports[histogram.name] = tuple(found)
         found_all = gathered(self._config, public, descents.levels, reports, facts)
         remarks = tuple(result.remark for result in self._results)
-        return replace(found_all, remarks=(*remarks, *descents.remarks), relations=descents.relations)
+        return replace(
+            found_all, remarks=(*remarks, *descents.remarks), relations=descents.relations, tables=tables
+        )
 
     def _lazily(
-        self,
-        loads: list[LevelWorkload],
-        exact: list[ExactHistograms],
-        door: Door,
-        descent: EstimationFromRoot,
-        public: PublicFacts,
-        observer: Observer,
+        self, loads: list[LevelWorkload], exact: list[ExactHistograms], asked: _Measuring
     ) -> list[Mapping[str, Any]]:
         """Measure and estimate level by level; returns the reports."""
+        budgets = asked.public.budgets
         return [
-            finish_level(load, exact.pop(0), public.budgets[load.part.name], door, descent, observer).report
+            finish_level(
+                load,
+                exact.pop(0),
+                budgets[load.part.name],
+                asked.door,
+                asked.descent,
+                asked.observer,
+                asked.tables,
+            ).report
             for load in loads
         ]
 
     def _stored(
-        self,
-        loads: list[LevelWorkload],
-        exact: list[ExactHistograms],
-        door: Door,
-        descent: EstimationFromRoot,
-        public: PublicFacts,
-        observer: Observer,
+        self, loads: list[LevelWorkload], exact: list[ExactHistograms], asked: _Measuring
     ) -> list[Mapping[str, Any]]:
         """Measure every level and estimate it, as soon as the information that its estimate uses is there."""
 
         def measured(load: LevelWorkload) -> LevelObjective:
             # what a level needed is let go when it is done
-            return self._measured(load, exact.pop(0), public, door, observer)
+            objective = self._measured(load, exact.pop(0), asked)
+            if asked.tables is not None:
+                asked.tables.read(load, objective.source)
+            return objective
 
         found: list[Mapping[str, Any]] = []
         own = map(measured, loads)
-        histogram = loads[0].histogram
+        histogram, observer = loads[0].histogram, asked.observer
         for load, objective in zip(
-            loads, informed(histogram, public, self._config.choices, own, observer), strict=True
+            loads, informed(histogram, asked.public, self._config.choices, own, observer), strict=True
         ):
             with observer.stage(f"estimate {load.part.name}"):
-                found.append(descent.estimate(load.part.name, objective)[1].document())
+                found.append(asked.descent.estimate(load.part.name, objective)[1].document())
         return found
 
-    def _measured(
-        self,
-        load: LevelWorkload,
-        counts: ExactHistograms,
-        public: PublicFacts,
-        door: Door,
-        observer: Observer,
-    ) -> LevelObjective:
+    def _measured(self, load: LevelWorkload, counts: ExactHistograms, asked: _Measuring) -> LevelObjective:
         """Measure one level, and weight its answers."""
-        with observer.stage(f"measure {load.part.name}"):
-            budgets = public.budgets[load.part.name]
-            measured = measure_stored(load, counts, budgets, door, stored_files(load, public))
+        with asked.observer.stage(f"measure {load.part.name}"):
+            budgets = asked.public.budgets[load.part.name]
+            measured = measure_stored(load, counts, budgets, asked.door, stored_files(load, asked.public))
         return LevelObjective.measured([query.label for query in load.queries], measured)
 
     def publish(self, release: MeasuredRun[Estimates]) -> None:

@@ -21,6 +21,7 @@ from censafe.privacy.measure.histograms import level_variances, measure_histogra
 from censafe.privacy.measure.lazy import LazyAnswers
 from censafe.products.run.door import Door, MeasurementFiles
 from censafe.products.topdown.plan import LevelWorkload
+from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.measurements.final_levels import (
     FinishedLevel,
     read_finished_level,
@@ -64,6 +65,7 @@ def finish_level(
     door: Door,
     descent: EstimationFromRoot,
     observer: Observer,
+    tables: TableEstimates | None = None,
 ) -> FinishedLevel:
     """Measure one part and estimate it at once, from the answers that its parents' cells need.
 
@@ -76,6 +78,7 @@ def finish_level(
         door: who reserves and commits.
         descent: the levels above; the finished one is added to it.
         observer: receives stages.
+        tables: take the answers that their estimates use; None without.
 
     Raises:
         CheckError: a stored file belongs to another part, plan or kind of key, or was changed; or the estimate failed.
@@ -89,9 +92,10 @@ def finish_level(
         objective = LevelObjective.drawing(labels, level_variances(budgets), budgets.kinds, source)
         with observer.stage(f"measure and estimate {name}"):
             level, report = descent.estimate(name, objective)
+        states = None if tables is None else tables.read(load, source)
         observer.stages[f"of which measure {name}, threads together"] = source.seconds
         return FinishedLevel.of(
-            name, level, report.document() | {"answers_drawn": source.drawn}, answers.source
+            name, level, report.document() | {"answers_drawn": source.drawn}, answers.source, states
         )
 
     def write(path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None) -> str:
@@ -106,6 +110,8 @@ def finish_level(
         raise CheckError(f"{door.path(load.part)} holds {finished.part}; restore the file of {name}")
     if len(descent.levels) == estimated:
         descent.adopt(finished.level(exact.geounits))
+        if tables is not None:
+            tables.take(load, finished.states)
     return finished
 
 

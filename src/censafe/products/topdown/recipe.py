@@ -27,6 +27,7 @@ from censafe.products.topdown.intake.results import (
 )
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.table_estimates.choice import table_choice
 from censafe.publication.sums import require_confidence
 
 __all__ = ["ESTIMATION_KERNELS", "estimate", "run", "validate"]
@@ -90,6 +91,7 @@ def run(
         _require_demonstration(data, options)
         options = replace(options, published_data=True)
     names = named_areas(chosen, options.names).by_code
+    tables = table_choice(chosen, options.tables, options.areas)
     given = _opened(chosen, reading.results, options)
     made = _results_first(chosen, data, out, reading, options)
     order = list(chosen.published)
@@ -101,7 +103,7 @@ def run(
     if known and options.spend_more is False:
         # who names a result knows what its run spent on the same records
         options = replace(options, spend_more=known)
-    return run_job(TopdownJob(chosen, options.workers, names, results), data, out, reading, options)
+    return run_job(TopdownJob(chosen, options.workers, names, results, tables), data, out, reading, options)
 
 
 def _compile_soon(config: TopdownConfig, reading: ReadOptions) -> None:
@@ -149,7 +151,8 @@ def _results_first(
         folders[name] = out.with_name(f"{out.name}-{name}")
         reading.observer.remark(f"{name}: releasing {source} in {folders[name]} first")
         theirs = data.with_name(f"{data.name}-{name}") if is_run_folder(data) else data
-        run(source, theirs, folders[name], settings, replace(reading, results={}), options)
+        own = replace(options, tables=None, areas=None)
+        run(source, theirs, folders[name], settings, replace(reading, results={}), own)
     return folders
 
 

@@ -26,6 +26,7 @@ from censafe.products.topdown.labels import COPIES, write_labeled
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.readings import loss_readings
+from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
 from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
 from censafe.publication.certificate.page import write_certificate
@@ -69,6 +70,7 @@ class Estimates:
         solver: name of what solved the parents; empty for our solver.
         remarks: in sentences, which published results the counts are held to.
         relations: how persons and households were made to fit, and exceptions, as JSON values; empty where they were not.
+        tables: linear estimates of tables; None where none were asked for.
     """
 
     public: PublicFacts
@@ -78,6 +80,7 @@ class Estimates:
     solver: str = ""
     remarks: tuple[str, ...] = ()
     relations: Mapping[str, Any] = field(default_factory=dict)
+    tables: TableEstimates | None = None
 
 
 def gathered(
@@ -98,15 +101,15 @@ def gathered(
 
 
 def output_files(
-    config: TopdownConfig, *, measured_here: bool = True, intervals: bool = False
+    config: TopdownConfig, *, measured_here: bool = True, intervals: bool = False, tables: bool = False
 ) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
     microdata = ("microdata",) if _has_microdata(config) else ()
     filled = config.tables or any("P1" in outputs_of(one).tables for one in config.histograms)
-    tables = ("tables",) if filled else ()
+    folder = ("tables",) if filled else ()
     certificate = ("certificate.html", "certificate.json") if measured_here else ()
-    more = INTERVAL_FILES if intervals else ()
-    return (*certificate, *microdata, "histograms", *tables, *COPIES, *more, "manifest.json")
+    more = (*(INTERVAL_FILES if intervals else ()), *(ESTIMATE_FILES if tables else ()))
+    return (*certificate, *microdata, "histograms", *folder, *COPIES, *more, "manifest.json")
 
 
 def _has_microdata(config: TopdownConfig) -> bool:
@@ -151,7 +154,10 @@ class TopdownRelease:
     def files(self) -> tuple[str, ...]:
         """What the run folder holds beside the measurements."""
         return output_files(
-            self.config, measured_here=self.measured_here, intervals=self.intervals is not None
+            self.config,
+            measured_here=self.measured_here,
+            intervals=self.intervals is not None,
+            tables=self.estimates.tables is not None,
         )
 
     def finished(self, records: Mapping[str, int], seconds: Mapping[str, float]) -> Manifest:
@@ -174,6 +180,7 @@ class TopdownRelease:
                 **({"blocks": {**impossible}} if impossible else {}),
                 **({"relations": dict(estimates.relations)} if estimates.relations else {}),
                 **({} if self.intervals is None else {"intervals": dict(self.intervals)}),
+                **({} if estimates.tables is None else {"table_estimates": estimates.tables.document()}),
                 **_listed(estimates.reports),
             },
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -205,6 +212,8 @@ def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int =
             staging, config, release.estimates, places, areas=areas, stamp=stamp, workers=workers
         )
         write_labeled(staging, config, stamp=stamp, workers=workers)
+        if release.estimates.tables is not None:
+            release.estimates.tables.write(staging, stamp)
         named = write_names(staging, areas.by_code, census=areas.census)
     retained = _write_promise(staging, release, records) if release.measured_here else ()
     written = [path for path in staging.rglob("*") if path.is_file()]
@@ -213,7 +222,9 @@ def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int =
     whole = replace(release.finished(records, timed.stages), outputs=hashes)
     write_manifest(staging / "manifest.json", whole)
     move_into_place(
-        out, (*retained, *(path.name for path in named), *places), outdated=(*INTERVAL_FILES, NAMES)
+        out,
+        (*retained, *(path.name for path in named), *places),
+        outdated=(*INTERVAL_FILES, *ESTIMATE_FILES, NAMES),
     )
     require_nothing_else(out, whole)
 

@@ -37,6 +37,8 @@ __all__ = ["FinishedLevel", "geounits_digest", "read_finished_level", "write_fin
 _FORMAT = "censafe finished level 1"
 _CHUNK = 1 << 22
 _COLUMNS = ("geounit", "cell", "count")
+_STATE = "state"
+_NO_COUNT = -1
 _SCHEMA = pa.schema([(name, pa.int32()) for name in _COLUMNS])
 
 
@@ -53,6 +55,7 @@ class FinishedLevel:
         count: as there.
         report: how the level was solved, as JSON values.
         source: ``system`` for a release; ``seeded`` for a test key, which is never private.
+        states: numbers from which tables are estimated, float64, shape (geounits with any, numbers); None without.
     """
 
     part: str
@@ -62,13 +65,19 @@ class FinishedLevel:
     count: NDArray[np.int32] = field(repr=False)
     report: Mapping[str, Any]
     source: NoiseSource
+    states: NDArray[np.float64] | None = field(default=None, repr=False)
 
     @staticmethod
-    def of(part: str, level: SparseLevel, report: Mapping[str, Any], source: NoiseSource) -> FinishedLevel:
+    def of(
+        part: str,
+        level: SparseLevel,
+        report: Mapping[str, Any],
+        source: NoiseSource,
+        states: NDArray[np.float64] | None = None,
+    ) -> FinishedLevel:
         """What is stored of a level that was estimated."""
-        return FinishedLevel(
-            part, geounits_digest(level.geounits), level.node_ptr, level.cell, level.count, report, source
-        )
+        digest = geounits_digest(level.geounits)
+        return FinishedLevel(part, digest, level.node_ptr, level.cell, level.count, report, source, states)
 
     @property
     def private(self) -> bool:
@@ -128,6 +137,7 @@ def write_finished_level(
             "nodes": len(finished.node_ptr) - 1,
             "geounits": finished.geounits,
             "source": finished.source,
+            **({} if finished.states is None else {"states": list(finished.states.shape)}),
             "report": dict(finished.report),
         }
     )
@@ -138,13 +148,17 @@ def write_finished_level(
         **({"stamp": stamp} if stamp else {}),
     }
     with atomic_write(path) as temporary:
-        schema = _SCHEMA.with_metadata(metadata)
+        schema = (
+            _SCHEMA if finished.states is None else _SCHEMA.append(pa.field(_STATE, pa.float64()))
+        ).with_metadata(metadata)
         with pq.ParquetWriter(
             temporary, schema, compression="zstd", compression_level=1, use_dictionary=False,
             column_encoding={"geounit": "DELTA_BINARY_PACKED", "cell": "PLAIN", "count": "PLAIN"},
         ) as writer:  # fmt: skip
             for columns in _chunks(finished):
-                writer.write_table(pa.table(list(columns), schema=schema))
+                writer.write_table(_piece(columns, None, schema))
+            for columns, states in _state_rows(finished):
+                writer.write_table(_piece(columns, states, schema))
         temporary.chmod(0o444)
     return sha256_file(path)
 
@@ -180,6 +194,12 @@ def read_finished_level(path: Path, *, plan_digest: str | None = None) -> Finish
 
 def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
     node, cell, count = (table.column(name).combine_chunks().to_numpy() for name in _COLUMNS)
+    states = None
+    if "states" in document:
+        shape = document["states"]
+        rows = len(node) - int(shape[0]) * int(shape[1])
+        states = table.column(_STATE).slice(rows).to_numpy().reshape(shape)
+        node, cell, count = node[:rows], cell[:rows], count[:rows]
     pointer = np.zeros(int(document["nodes"]) + 1, np.int64)
     np.cumsum(np.bincount(node, minlength=len(pointer) - 1), out=pointer[1:])
     return FinishedLevel(
@@ -190,6 +210,7 @@ def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
         count,
         document["report"],
         source_written(document),
+        states,
     )
 
 
@@ -205,8 +226,33 @@ def _chunks(finished: FinishedLevel) -> Iterator[tuple[NDArray[np.int32], ...]]:
         yield node, finished.cell[first:last], finished.count[first:last]
 
 
+def _state_rows(
+    finished: FinishedLevel,
+) -> Iterator[tuple[tuple[NDArray[np.int32], ...], NDArray[np.float64]]]:
+    """Rows for the numbers behind tables: which row and number, no count, and the number."""
+    if finished.states is None:
+        return
+    rows, width = finished.states.shape
+    step = max(1, _CHUNK // max(width, 1))
+    for first in range(0, rows, step):
+        part = finished.states[first : first + step]
+        row = np.repeat(np.arange(first, first + len(part), dtype=np.int32), width)
+        number = np.tile(np.arange(width, dtype=np.int32), len(part))
+        yield (row, number, np.full(len(row), _NO_COUNT, np.int32)), part.reshape(-1)
+
+
+def _piece(
+    columns: tuple[NDArray[np.int32], ...], states: NDArray[np.float64] | None, schema: pa.Schema
+) -> pa.Table:
+    arrays: list[Any] = list(columns)
+    if len(schema) > len(columns):
+        arrays.append(pa.nulls(len(columns[0]), pa.float64()) if states is None else states)
+    return pa.table(arrays, schema=schema)
+
+
 def _content_digest(header: str, finished: FinishedLevel) -> str:
     digest = hashlib.sha256(header.encode())
-    for values in (finished.node_ptr, finished.cell, finished.count):
+    more = () if finished.states is None else (finished.states,)
+    for values in (finished.node_ptr, finished.cell, finished.count, *more):
         digest.update(np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<"), copy=False).data)
     return digest.hexdigest()

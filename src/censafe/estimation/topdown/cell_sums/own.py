@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import csc_array, diags_array
+from scipy.sparse import csc_array, csr_array, diags_array
 from scipy.sparse.linalg import splu
 
 from censafe.errors import CheckError
@@ -152,6 +152,7 @@ class OwnLevel:
     pattern: NDArray[np.int64] = field(repr=False)
     weights: Floats = field(repr=False)
     present: Flags = field(repr=False)
+    _covariances: dict[int, tuple[Floats, ...]] = field(default_factory=dict, repr=False)
 
     @staticmethod
     def of(
@@ -183,11 +184,18 @@ class OwnLevel:
         some = np.flatnonzero(measured)[first]
         return OwnLevel(ordinals, pattern, every[kinds[some]], present[some])
 
+    def covariances(self, problem: SumProblem, pattern: int) -> tuple[Floats, ...]:
+        """Covariances of the states of a pattern, by family, worked out once."""
+        if pattern not in self._covariances:
+            self.solved(problem, pattern)
+        return self._covariances[pattern]
+
     def solved(self, problem: SumProblem, pattern: int) -> tuple[OwnPattern, ...]:
         """Estimator of a pattern, by family."""
-        return tuple(
-            own_pattern(one, self.weights[pattern], self.present[pattern]) for one in problem.families
-        )
+        weights, present = self.weights[pattern], self.present[pattern]
+        found = tuple(own_pattern(one, weights, present) for one in problem.families)
+        self._covariances[pattern] = tuple(one.covariance for one in found)
+        return found
 
 
 def own_states(problem: SumProblem, level: OwnLevel, source: AnswerSource) -> tuple[tuple[Floats, ...], int]:
@@ -209,12 +217,12 @@ def own_states(problem: SumProblem, level: OwnLevel, source: AnswerSource) -> tu
     read, reader = 0, _Reader(problem, source, level.ordinals)
     for pattern, weights in enumerate(level.weights):
         solved = level.solved(problem, pattern)
+        sides = [_RightSides(problem, family, weights) for family in problem.families]
         for node in np.flatnonzero(level.pattern == pattern).tolist():
             columns = reader.columns(node)
             read += reader.answers
-            for place, family in enumerate(problem.families):
-                right = _right_side(family, problem.base_labels, columns, weights)
-                states[place][node] = right @ solved[place].solve
+            for place, side in enumerate(sides):
+                states[place][node] = side.of(columns) @ solved[place].solve
     return states, read
 
 
@@ -248,27 +256,36 @@ class _Reader:
         return array
 
 
-def _right_side(
-    family: SumFamily, labels: Sequence[NDArray[np.int64]], columns: dict[int, Floats], weights: Floats
-) -> Floats:
-    """Weighted answers added up by atom, shape (columns, atoms)."""
-    found = np.zeros((len(family.columns), family.atoms))
-    inside = family.atom >= 0
-    for number, (query, times) in enumerate(zip(family.queries, family.times, strict=True)):
-        weight = weights[query] * times
-        if weight == 0:
-            continue
-        answers, group = columns[query], family.group[number]
-        for place, column in enumerate(family.columns):
-            values = answers.reshape(len(answers), -1)[:, _flat(column, answers.shape[1:])]
+class _RightSides:
+    """Adds weighted answers up by atom, for one family and the weights of one pattern."""
+
+    def __init__(self, problem: SumProblem, family: SumFamily, weights: Floats) -> None:
+        self._atoms, self._columns = family.atoms, len(family.columns)
+        self._parts: list[tuple[int, csr_array, NDArray[np.int64]]] = []
+        inside = np.flatnonzero(family.atom >= 0)
+        for number, (query, times) in enumerate(zip(family.queries, family.times, strict=True)):
+            weight, group = weights[query] * times, family.group[number]
+            if weight == 0:
+                continue
             if group.min(initial=0) < 0:
-                by_atom = np.bincount(family.atom[inside], values[labels[query][inside]], family.atoms)
-                found[place] += weight / family.cells * by_atom
+                atom, answer = family.atom[inside], problem.base_labels[query][inside]
+                each = weight / family.cells[atom]
             else:
-                found[place] += weight * values[group]
-    return found
+                atom, answer = np.arange(family.atoms), group
+                each = np.full(family.atoms, weight)
+            size = int(problem.base_labels[query].max()) + 1
+            gather = csr_array((each, (atom, answer)), shape=(family.atoms, size))
+            shape = tuple(
+                1 if problem.queries[query].factors[axis].groups == 1 else contrast.shape[1]
+                for axis, contrast in zip(problem.outer, problem.contrasts, strict=True)
+            )
+            places = [int(np.ravel_multi_index(column, shape)) if column else 0 for column in family.columns]
+            self._parts.append((query, gather, np.array(places, np.int64)))
 
-
-def _flat(column: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    """Place of a column among all; attributes that are summed have one alone."""
-    return int(np.ravel_multi_index(column, shape)) if column else 0
+    def of(self, columns: dict[int, Floats]) -> Floats:
+        """From averaged and contrasted answers by query, shape (columns, atoms)."""
+        found = np.zeros((self._atoms, self._columns))
+        for query, gather, places in self._parts:
+            answers = columns[query]
+            found += gather @ answers.reshape(len(answers), -1)[:, places]
+        return found.T

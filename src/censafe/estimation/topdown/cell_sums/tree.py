@@ -28,6 +28,7 @@ __all__ = ["SumLevel", "SumTree", "sum_tree"]
 
 _NULL: Final = 1e-11
 _NONE: Final = -1
+_EXACT: Final = 1e-9  # variances of a count below it are rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +127,8 @@ class SumTree:
         for place, family in enumerate(self.problem.families):
             asked = family.asked.T
             found.append(self._covariance(place, [(depth, node, asked) for depth, node in members]))
-        return self.problem.variances(found)
+        variances = self.problem.variances(found)
+        return np.where(variances < _EXACT, 0.0, variances)
 
     def _covariance(self, family: int, members: Sequence[tuple[int, int, Floats]]) -> Floats:
         """Covariance of the sum over geounits of K'x, from the lowest level up."""
@@ -229,11 +231,11 @@ def _combined(
     covariances: list[tuple[Floats, ...]] = []
     for number, (own_number, sort) in enumerate(unique.tolist()):
         nodes = np.flatnonzero(pattern == number)
-        own = None if own_number == _NONE or level.own is None else level.own.solved(problem, own_number)
+        own = None if own_number == _NONE or level.own is None else level.own.covariances(problem, own_number)
         found = []
         for place, family in enumerate(problem.families):
             below_part = None if sort == _NONE else totals[sort][place]
-            own_part = None if own is None else own[place].covariance
+            own_part = None if own is None else own[place]
             covariance = _join(states[place], sums[place] if sums else None, nodes, own_part, below_part)
             if level.known is not None and len(family.known):
                 covariance = _imposed(states[place], nodes, covariance, family.known, level.known[nodes])

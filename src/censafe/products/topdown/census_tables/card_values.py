@@ -17,7 +17,7 @@ from censafe.products.topdown.census_tables.intervals import ReplicatedSource, v
 from censafe.products.topdown.census_tables.source import Geography
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 
-__all__ = ["KINDS", "CardTable", "CardValues", "Use", "card_values", "use_of"]
+__all__ = ["CARD_TABLES", "KINDS", "CardTable", "CardValues", "Use", "card_values", "use_of"]
 
 Use = Literal["exact", "yes", "with care", "no"]
 """Whether a number can be used."""
@@ -32,10 +32,11 @@ KINDS: Final = {
 }
 """Level of an area by the number of digits of its GEOID."""
 _PARENTS: Final = {2: 0, 5: 2, 7: 2, 10: 5, 11: 5, 12: 11, 15: 12}
-_TABLES: Final = {
+CARD_TABLES: Final = {
     "dhc": ("P1", "P5", "P12", "P13", "H1", "H3", "H4", "H9", "P16"),
     "pl94": ("P1", "P2", "P3", "P5", "H1"),
 }
+"""The tables of a card, by product."""
 _SURE: Final = 0.1
 _USABLE: Final = 0.5
 _Values = NDArray[np.float64]
@@ -131,7 +132,7 @@ def card_values(
     geography = _only(place, shown)
     tables = {
         name: _gathered(source, source.tables[name], geography, confidence)
-        for name in _TABLES[source.product]
+        for name in CARD_TABLES[source.product]
         if source.holds(source.tables[name])
     }
     titles = source.names.given(codes) if place.listed else source.names.names(names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
+from censafe.products.topdown.census_tables.linear import EstimatedSource, LinearIntervals
 from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, open_source
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
@@ -48,6 +49,11 @@ class CellIntervals:
     high: _Values = field(repr=False)
     bias: _Values = field(repr=False)
     rmse: _Values = field(repr=False)
+
+    @property
+    def beside(self) -> Mapping[str, _Values]:
+        """What stands beside the ends."""
+        return {"bias": self.bias, "rmse": self.rmse}
 
 
 class ReplicateErrors:
@@ -192,8 +198,8 @@ def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
 
 def valued(
     source: TableSource, table: CensusTable, geography: Geography, confidence: float
-) -> Iterator[tuple[slice, _Values, CellIntervals | None]]:
-    """Values of a table, some areas at a time, with their intervals where there are replicates.
+) -> Iterator[tuple[slice, _Values, CellIntervals | LinearIntervals | None]]:
+    """Values of a table, some areas at a time, with their intervals where there are replicates or linear estimates.
 
     Args:
         source: what was published.
@@ -202,7 +208,7 @@ def valued(
         confidence: of the intervals.
 
     Returns:
-        Ranges of areas, values of shape (areas of the range, lines), and their intervals; None without replicates.
+        Ranges of areas, values of shape (areas of the range, lines), and their intervals; None without any.
     """
     replicates = source.replicates if isinstance(source, ReplicatedSource) else ()
     own, *others = (
@@ -211,7 +217,12 @@ def valued(
     )
     for areas, values in own:
         if not others:
-            yield areas, values, None
+            linear = (
+                source.intervals(table, geography, areas, confidence)
+                if isinstance(source, EstimatedSource)
+                else None
+            )
+            yield areas, values, linear
             continue
         errors = ReplicateErrors(values)
         for other in others:

@@ -15,7 +15,7 @@ from typing import Final
 
 from censafe.errors import CheckError, UsageError
 from censafe.model.observer import Observer
-from censafe.products.run.options import ReadOptions, RunOptions
+from censafe.products.run.options import NO_TABLES, ReadOptions, RunOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.folder import CONFIGURATION
 from censafe.products.topdown.plan import plan_release
@@ -66,7 +66,7 @@ def make_replicates(
     found = []
     for number in range(1, count + 1):
         place = out / f"{number:0{digits}}"
-        options = RunOptions(test_key=seed_of_run(seed, number), workers=workers)
+        options = RunOptions(test_key=seed_of_run(seed, number), workers=workers, tables=NO_TABLES)
         made: dict[str, Path] = {}
         for name, source in sources.items():
             own = place.with_name(f"{place.name}-{name}") if name else place

@@ -20,12 +20,13 @@ from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.intervals import CellIntervals, valued
+from censafe.products.topdown.census_tables.linear import LinearIntervals
 from censafe.products.topdown.census_tables.source import OFF_SPINE, Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.publication.atomic import atomic_write
 from censafe.publication.stamps import Stamp
 
-__all__ = ["FORMATS", "level_pieces", "table_pieces", "write_pieces"]
+__all__ = ["FORMATS", "full_labels", "level_pieces", "table_pieces", "write_pieces"]
 
 FORMATS: Final = (".csv", ".parquet", ".xlsx")
 _MOST_ROWS: Final = 1_048_575  # below the header of a sheet
@@ -45,7 +46,7 @@ def table_pieces(
 
     Returns:
         Tables with the codes and names of the areas; ``table``, ``variable``, ``label`` and ``value``, or one column for each variable. With
-        replicates also ``low``, ``high``, ``bias`` and ``rmse``, or two more columns for each variable, ``_low`` and ``_high``.
+        replicates also ``low``, ``high``, ``bias`` and ``rmse``, with linear estimates ``low``, ``high``, ``estimate`` and ``sd``, or two more columns for each variable, ``_low`` and ``_high``.
     """
     for areas, values, intervals in valued(source, table, geography, confidence):
         beside = _beside(source, geography, geography.areas.names[areas])
@@ -94,18 +95,27 @@ def _values(table: CensusTable, values: NDArray[np.float64]) -> pa.Array:
     return pa.array(np.rint(values).astype(np.int64).reshape(-1))
 
 
+def _ends(
+    table: CensusTable, intervals: CellIntervals | LinearIntervals, ends: NDArray[np.float64]
+) -> pa.Array:
+    """Ends of intervals: whole numbers, but for those of linear estimates."""
+    if isinstance(intervals, LinearIntervals):
+        return pa.array(ends.reshape(-1), from_pandas=True)
+    return _values(table, ends)
+
+
 def _wide(
     table: CensusTable,
     beside: dict[str, NDArray[np.str_]],
     values: NDArray[np.float64],
-    intervals: CellIntervals | None,
+    intervals: CellIntervals | LinearIntervals | None,
 ) -> pa.Table:
     columns: dict[str, Any] = {name: pa.array(texts.tolist(), pa.string()) for name, texts in beside.items()}
     for number, variable in enumerate(table.variables):
         columns[variable] = _values(table, values[:, number])
         if intervals is not None:
-            columns[f"{variable}_low"] = _values(table, intervals.low[:, number])
-            columns[f"{variable}_high"] = _values(table, intervals.high[:, number])
+            columns[f"{variable}_low"] = _ends(table, intervals, intervals.low[:, number])
+            columns[f"{variable}_high"] = _ends(table, intervals, intervals.high[:, number])
     return pa.table(columns)
 
 
@@ -113,7 +123,7 @@ def _long(
     table: CensusTable,
     beside: dict[str, NDArray[np.str_]],
     values: NDArray[np.float64],
-    intervals: CellIntervals | None,
+    intervals: CellIntervals | LinearIntervals | None,
 ) -> pa.Table:
     areas, cells = values.shape
     columns: dict[str, Any] = {}
@@ -123,18 +133,21 @@ def _long(
             pa.string()
         )
     columns["table"] = pa.array([table.name] * (areas * cells), pa.string())
-    for name, words in (("variable", table.variables), ("label", tuple(_full_labels(table)))):
+    for name, words in (("variable", table.variables), ("label", tuple(full_labels(table)))):
         index = np.tile(np.arange(cells, dtype=np.int32), areas)
         columns[name] = pa.DictionaryArray.from_arrays(index, pa.array(words, pa.string())).cast(pa.string())
     columns["value"] = _values(table, values)
     if intervals is not None:
-        columns |= {"low": _values(table, intervals.low), "high": _values(table, intervals.high)}
-        for name, numbers in (("bias", intervals.bias), ("rmse", intervals.rmse)):
+        columns |= {
+            "low": _ends(table, intervals, intervals.low),
+            "high": _ends(table, intervals, intervals.high),
+        }
+        for name, numbers in intervals.beside.items():
             columns[name] = pa.array(numbers.reshape(-1), from_pandas=True)
     return pa.table(columns)
 
 
-def _full_labels(table: CensusTable) -> Iterator[str]:
+def full_labels(table: CensusTable) -> Iterator[str]:
     """Labels with those of the lines above, such as ``Total!!Male!!Under 5 years``, as the Bureau's API writes them."""
     above: list[str] = []
     for line in table.lines:

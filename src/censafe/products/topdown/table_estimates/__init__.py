@@ -1,0 +1,1 @@
+"""Linear estimates of census tables with their standard deviations, made while the noisy answers are at hand."""

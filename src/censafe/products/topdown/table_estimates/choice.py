@@ -1,0 +1,200 @@
+"""Which tables a run estimates, and for which areas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import UsageError
+from censafe.estimation.topdown.cell_sums.structure import CellSum, SumTerm
+from censafe.estimation.topdown.intervals.areas import AreaKind, read_block_areas
+from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.geography.grfc import NO_PLACE
+from censafe.model.observer import Observer
+from censafe.products.run.options import NO_TABLES
+from censafe.products.topdown.census_tables.card_values import CARD_TABLES
+from censafe.products.topdown.census_tables.definitions import (
+    SCHEMAS,
+    CensusTable,
+    TableLine,
+    census_tables,
+    table_named,
+)
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.publication.atomic import sha256_file
+
+__all__ = ["EstimatedAreas", "TableChoice", "estimated_areas", "line_sum", "table_choice"]
+
+_PLACE_DIGITS: Final = 5
+_LEVELS: Final = {"state": "State", "county": "County", "tract": "Tract"}
+_SMALL: Final = ("Block_Group", "Block")
+
+
+@dataclass(frozen=True)
+class TableChoice:
+    """Tables and areas that are estimated.
+
+    Args:
+        tables: their definitions.
+        areas: list of blocks with a column for each kind of areas; None for states, counties, tracts and places alone.
+    """
+
+    tables: tuple[CensusTable, ...]
+    areas: Path | None = None
+
+    @property
+    def digest(self) -> str:
+        """Words that tell choices apart; part of what a run folder is identified by."""
+        listed = "" if self.areas is None else sha256_file(self.areas)
+        return " ".join(["estimates", *(table.name for table in self.tables), listed]).rstrip()
+
+    def of(self, histogram: str) -> tuple[CensusTable, ...]:
+        """The tables that count a histogram."""
+        return tuple(table for table in self.tables if table.histogram == histogram)
+
+
+def table_choice(
+    config: TopdownConfig, names: Sequence[str] | None, areas: Path | None
+) -> TableChoice | None:
+    """What a run estimates.
+
+    Args:
+        config: of the run.
+        names: of tables; ``none`` for none; None for the tables of the card where noisy answers of the DHC are drawn and not stored.
+        areas: a list of further areas.
+
+    Raises:
+        ConfigError: there is no such table.
+        UsageError: a table of medians, one that the run does not count, or histograms that fill no census tables.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> [table.name for table in table_choice(load_config("dhc-us"), None, None).tables]
+        ['P1', 'P5', 'P12', 'H1', 'H3', 'H4', 'H9', 'P16']
+        >>> table_choice(load_config("pl94-us"), None, None) is None
+        True
+    """
+    schemas = {one.schema.name for one in config.histograms}
+    product = next((name for name, own in SCHEMAS.items() if schemas & set(own.values())), None)
+    held = [] if product is None else [kind for kind, name in SCHEMAS[product].items() if name in schemas]
+    if names is None and areas is None and (product != "dhc" or config.choices.noisy_measurements != "lazy"):
+        return None
+    if names is not None and tuple(names) == NO_TABLES:
+        if areas is not None:
+            raise UsageError("`areas` are those of estimated tables; leave `areas` out, or name tables")
+        return None
+    if product is None:
+        raise UsageError(
+            f"`tables`: {config.origin} counts nothing that fills census tables; allowed: configurations with the histograms of pl94-us, pl94-pr, "
+            "dhc-us or dhc-pr"
+        )
+    if names is None:
+        known = [census_tables(product)[name] for name in CARD_TABLES[product]]
+        return TableChoice(tuple(one for one in known if one.histogram in held and not one.median), areas)
+    chosen = [table_named(name, product) for name in dict.fromkeys(names)]
+    for one in chosen:
+        _require(one, held)
+    return TableChoice(tuple(chosen), areas)
+
+
+def _require(table: CensusTable, held: Sequence[str]) -> None:
+    if table.needs:
+        raise UsageError(f"table {table.name} cannot be estimated: the records do not tell {table.needs}")
+    if table.median:
+        raise UsageError(
+            f"table {table.name} is of medians, which no linear estimate gives; fix: leave it out, and ask for intervals of replicates"
+        )
+    if table.histogram not in held:
+        raise UsageError(
+            f"table {table.name} counts {table.histogram}, which this run does not measure; allowed: tables of {', '.join(held)}"
+        )
+
+
+def line_sum(table: CensusTable, number: int) -> CellSum:
+    """A cell of a table as a sum of cells of its histogram.
+
+    Example:
+        >>> [sorted(term.when) for term in line_sum(census_tables()["P12"], 1)]
+        [['sex']]
+    """
+    line: TableLine = table.lines[number]
+    if not line.summed:
+        return (SumTerm(line.when),)
+    return tuple(term for below in line.summed for term in line_sum(table, below))
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatedAreas:
+    """Areas of one kind that tables are estimated for.
+
+    Args:
+        kind: ``state``, ``county``, ``tract``, ``place``, or a column of the list.
+        codes: of the areas, shape (areas,).
+        area_of: area of every block in the order of the run, -1 for none.
+        lowest: depth of the lowest level whose answers are used for them.
+    """
+
+    kind: str
+    codes: NDArray[np.str_] = field(repr=False)
+    area_of: NDArray[np.int64] = field(repr=False)
+    lowest: int
+
+
+def estimated_areas(
+    choice: TableChoice, public: PublicFacts, observer: Observer, *, stored: bool
+) -> tuple[EstimatedAreas, ...]:
+    """The areas of a choice.
+
+    For areas of a list all levels are used that they need, down to blocks; for the others none below the block groups, unless all
+    answers are stored anyway.
+
+    Args:
+        choice: the tables and areas.
+        public: what is known of the blocks.
+        observer: receives remarks on blocks in no area.
+        stored: whether all answers are stored.
+
+    Raises:
+        DataError: the list breaks a rule.
+        StorageError: it cannot be read.
+    """
+    run = public.run
+    deepest = len(run.spine.levels) - 1
+    above = [depth for depth, name in enumerate(run.spine.names) if name not in _SMALL]
+    lowest = deepest if stored or not above else max(above)
+    found = [(kind, lowest) for kind in _known_kinds(public)]
+    if choice.areas is not None:
+        kinds, missing = read_block_areas(choice.areas, run.standard.leaf.codes, run.standard.leaf.form)
+        found += [(kind, deepest) for kind in kinds]
+        for name, blocks in missing.items():
+            observer.remark(
+                f"{choice.areas.name}: {blocks:,} of {run.standard.leaf.nodes:,} blocks are in no area of {name}."
+            )
+    return tuple(
+        EstimatedAreas(
+            kind.name, kind.codes, kind.area_of if run.order is None else kind.area_of[run.order], depth
+        )
+        for kind, depth in found
+    )
+
+
+def _known_kinds(public: PublicFacts) -> Iterator[AreaKind]:
+    standard = public.run.standard
+    words: Mapping[str, str] = {level: word for word, level in _LEVELS.items()}
+    for depth, level in enumerate(standard.levels):
+        if level.name in words:
+            yield AreaKind(words[level.name], level.geounits, standard.ancestors(depth).astype(np.int64))
+    if public.areas is not None:
+        place = public.areas.place
+        inside = np.flatnonzero(place != NO_PLACE)
+        state = standard.leaf.plain_names(inside).astype("U2")
+        names = np.char.add(state, np.char.zfill(place[inside].astype(np.str_), _PLACE_DIGITS))
+        codes, number = np.unique(names, return_inverse=True)
+        area_of = np.full(standard.leaf.nodes, -1)
+        area_of[inside] = number.ravel()
+        yield AreaKind("place", codes, area_of)

@@ -1,0 +1,246 @@
+"""Estimates of the chosen tables for the chosen areas, from the states of all levels; written as published files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
+from censafe.estimation.topdown.cell_sums.members import area_members, used_geounits
+from censafe.estimation.topdown.least_squares.objective import AnswerSource
+from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.model.arrays import Flags, Floats
+from censafe.model.observer import Observer
+from censafe.products.topdown.census_tables.linear import ESTIMATES
+from censafe.products.topdown.census_tables.writing import full_labels
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.plan import LevelWorkload, workloads
+from censafe.products.topdown.table_estimates.choice import EstimatedAreas, TableChoice, estimated_areas
+from censafe.products.topdown.table_estimates.sums import HistogramSums
+from censafe.publication.atomic import atomic_write
+from censafe.publication.columns import tidy_columns, write_codebook_rows
+from censafe.publication.stamps import STAMP_REASONS, Stamp
+
+__all__ = ["ESTIMATE_FILES", "TableEstimates", "TableRows"]
+
+CODEBOOK: Final = "table_estimates_codebook.csv"
+ESTIMATE_FILES: Final = (ESTIMATES, CODEBOOK)
+"""What estimates of tables add to a run folder."""
+_CONFIDENCES: Final = (0.9, 0.95)
+_COLUMNS: Final = (
+    "geography", "area", "table", "variable", "estimate", "sd", "lo90", "hi90", "lo95", "hi95",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Estimates of tables of one histogram for areas of one kind.
+
+    Args:
+        kind: of the areas.
+        codes: of the areas, shape (areas,).
+        tables: names of the tables, by column.
+        variables: names of the cells, by column.
+        values: shape (areas, cells).
+        variances: shape (areas, cells).
+        left_out: areas that geounits without used answers cut, so that they have no estimate.
+    """
+
+    kind: str
+    codes: NDArray[np.str_] = field(repr=False)
+    tables: tuple[str, ...]
+    variables: tuple[str, ...]
+    values: Floats = field(repr=False)
+    variances: Floats = field(repr=False)
+    left_out: int = 0
+
+
+class TableEstimates:
+    """Takes the answers of a run level by level, and estimates its tables in the end.
+
+    Args:
+        config: of the run.
+        choice: tables and areas.
+        public: what is known exactly.
+        observer: receives stages and remarks.
+        stored: whether all answers are stored; all of them are used then.
+
+    Raises:
+        DataError: the list of areas breaks a rule.
+        StorageError: it cannot be read.
+    """
+
+    def __init__(
+        self,
+        config: TopdownConfig,
+        choice: TableChoice,
+        public: PublicFacts,
+        observer: Observer,
+        *,
+        stored: bool,
+    ) -> None:
+        self._config = config
+        self._public = public
+        self._observer = observer
+        self.choice = choice
+        self._areas = estimated_areas(choice, public, observer, stored=stored)
+        self._used = _used(public, self._areas, stored=stored)
+        self._sums: dict[str, HistogramSums] = {}
+        self._counted: dict[str, int] = {}
+        self.rows: list[TableRows] = []
+
+    def sums(self, load: LevelWorkload) -> HistogramSums | None:
+        """The sums of the histogram of a level; None where none of its answers are used."""
+        histogram = load.histogram
+        tables = self.choice.of(histogram.name)
+        depth = self._public.spine.names.index(load.level.name)
+        if not tables or not self._used[depth].any():
+            return None
+        if histogram.name not in self._sums:
+            self._sums[histogram.name] = HistogramSums(histogram, self._public, tables, self._used)
+        return self._sums[histogram.name]
+
+    def read(self, load: LevelWorkload, source: AnswerSource) -> Floats | None:
+        """Estimate the states of a level from its answers; None where none are used."""
+        sums = self.sums(load)
+        if sums is None:
+            return None
+        with self._observer.stage(f"linear estimates {load.part.name}"):
+            self._counted[load.part.name] = sums.answers(load)
+            return sums.read(load, source)
+
+    def take(self, load: LevelWorkload, states: Floats | None) -> None:
+        """Take the states of a level that was measured before the run was stopped.
+
+        Raises:
+            CheckError: they are not those of these tables and areas.
+        """
+        sums = self.sums(load)
+        if sums is None and states is None:
+            return
+        if sums is None or states is None or states.shape != sums.shape(load):
+            raise CheckError(
+                f"the finished level of {load.part.name} does not hold the linear estimates of these tables and areas; restore the file that was "
+                "written under this name, or name a new folder"
+            )
+        self._counted[load.part.name] = sums.answers(load)
+        sums.take(load, states)
+
+    def finish(self, histogram: str) -> None:
+        """Estimate the tables of a histogram, all of whose levels are taken."""
+        if histogram not in self._sums:
+            return
+        sums = self._sums.pop(histogram)
+        loads = [load for load in workloads(self._config) if load.histogram.name == histogram]
+        with self._observer.stage(f"estimate tables of {histogram}"):
+            self.rows += list(_rows(sums, loads, self._public, self._areas, self._used))
+        for one in self.rows:
+            if one.left_out and one.tables[0] in {table.name for table in sums.tables}:
+                self._observer.remark(
+                    f"tables of {histogram}: {one.left_out} areas of {one.kind} have no linear estimate, since they divide geounits whose parts were not "
+                    "drawn; name them in `areas` for one."
+                )
+
+    def document(self) -> dict[str, Any]:
+        """What the manifest says of the estimates, as JSON values."""
+        return {
+            "tables": [table.name for table in self.choice.tables],
+            "areas": {one.kind: len(one.codes) for one in self._areas},
+            "answers": dict(self._counted),
+            "rows": sum(one.values.size for one in self.rows),
+            "left_out": {one.kind: one.left_out for one in self.rows if one.left_out},
+        }
+
+    def write(self, folder: Path, stamp: Stamp | None) -> None:
+        """Write the estimates and their codebook.
+
+        Args:
+            folder: where the files of the run are put together.
+            stamp: of a test key or of published data; None for any other release.
+
+        Raises:
+            StorageError: the disk is full or the folder not writable.
+        """
+        known = tidy_columns("table_estimates")
+        metadata = {"private": "true" if stamp is None else "false", **({"stamp": stamp} if stamp else {})}
+        schema = pa.schema([(name, known[name].type) for name in _COLUMNS]).with_metadata(metadata)
+        with (
+            atomic_write(folder / ESTIMATES) as path,
+            pq.ParquetWriter(path, schema, compression="zstd") as writer,
+        ):
+            for rows in self.rows:
+                writer.write_table(_table(rows, schema))
+        words = (
+            ("variable", table.name, variable, label)
+            for table in self.choice.tables
+            for variable, label in zip(table.variables, full_labels(table), strict=True)
+        )
+        reason = {} if stamp is None else {"reason": STAMP_REASONS[stamp]}
+        write_codebook_rows(
+            folder / CODEBOOK, "table_estimates", words, stamp=stamp, universe=False, **reason
+        )
+
+
+def _used(public: PublicFacts, areas: Sequence[EstimatedAreas], *, stored: bool) -> tuple[Flags, ...]:
+    if stored:
+        return tuple(np.ones(level.nodes, np.bool_) for level in public.spine.levels)
+    return used_geounits(public.spine, [(one.area_of, one.lowest) for one in areas])
+
+
+def _rows(
+    sums: HistogramSums,
+    loads: Sequence[LevelWorkload],
+    public: PublicFacts,
+    areas: Sequence[EstimatedAreas],
+    used: Sequence[Flags],
+) -> Iterator[TableRows]:
+    tree, places = sums.tree(loads)
+    tables: list[str] = []
+    variables: list[str] = []
+    for table in sums.tables:
+        tables += [table.name] * len(table.lines)
+        variables += table.variables
+    for one in areas:
+        members, whole = area_members(public.spine, one.area_of, len(one.codes), used)
+        chosen = np.flatnonzero(whole)
+        values = np.zeros((len(chosen), len(variables)))
+        variances = values.copy()
+        for row, area in enumerate(chosen.tolist()):
+            own = [(places[depth], node) for depth, node in members[area]]
+            values[row] = tree.union_values(own)
+            variances[row] = tree.union_variances(own)
+        yield TableRows(
+            one.kind, one.codes[chosen], tuple(tables), tuple(variables), values, variances, len(whole) - len(chosen)
+        )  # fmt: skip
+
+
+def _table(rows: TableRows, schema: pa.Schema) -> pa.Table:
+    areas, cells = rows.values.shape
+    area = pa.array(np.repeat(np.arange(areas, dtype=np.int32), cells))
+    cell = pa.array(np.tile(np.arange(cells, dtype=np.int32), areas))
+    values, spread = rows.values.reshape(-1) + 0.0, np.sqrt(rows.variances.reshape(-1))
+    columns: dict[str, pa.Array] = {
+        "geography": pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(areas * cells, np.int32)), pa.array([rows.kind])
+        ),
+        "area": pa.DictionaryArray.from_arrays(area, pa.array(rows.codes.tolist(), pa.string())),
+        "table": pa.DictionaryArray.from_arrays(cell, pa.array(rows.tables)),
+        "variable": pa.DictionaryArray.from_arrays(cell, pa.array(rows.variables)),
+        "estimate": pa.array(values),
+        "sd": pa.array(spread),
+    }
+    for level in _CONFIDENCES:
+        reach = NormalDist().inv_cdf(0.5 + level / 2) * spread
+        columns |= {
+            f"lo{level * 100:g}": pa.array(values - reach),
+            f"hi{level * 100:g}": pa.array(values + reach),
+        }
+    return pa.table([columns[name] for name in schema.names], schema=schema)

@@ -1,0 +1,214 @@
+"""The sums of the tables of one histogram over a run: their structure, the states of its levels, and their tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
+from censafe.estimation.topdown.cell_sums.structure import SumProblem
+from censafe.estimation.topdown.cell_sums.tree import SumLevel, SumTree, sum_tree
+from censafe.estimation.topdown.least_squares.objective import AnswerSource, query_weight
+from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.geography.spines.tree import SpineLevel
+from censafe.model.arrays import Flags, Floats, Integers
+from censafe.model.topdown.constraints import FacilityCounts
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.privacy.measure.histograms import level_variances
+from censafe.products.topdown.census_tables.definitions import CensusTable
+from censafe.products.topdown.plan import LevelWorkload
+from censafe.products.topdown.table_estimates.choice import line_sum
+
+__all__ = ["HistogramSums", "sum_problem"]
+
+_WHOLE: Final = -1
+
+
+class HistogramSums:
+    """The tables of one histogram, level by level.
+
+    Args:
+        histogram: that is measured.
+        public: what is known exactly.
+        tables: that count it.
+        used: geounits whose answers are used, by level.
+    """
+
+    def __init__(
+        self,
+        histogram: MeasuredHistogram,
+        public: PublicFacts,
+        tables: Sequence[CensusTable],
+        used: Sequence[Flags],
+    ) -> None:
+        self.tables = tuple(tables)
+        self._histogram = histogram
+        self._public = public
+        self._used = tuple(used)
+        self._facilities = _Facilities(histogram, public)
+        self.problem = sum_problem(histogram, tables, self._facilities)
+        self._states: dict[int, Floats] = {}
+        self._levels: dict[str, OwnLevel] = {}
+
+    def needs(self, depth: int) -> bool:
+        """Whether any answer of a level is used."""
+        return bool(self._used[depth].any())
+
+    def answers(self, load: LevelWorkload) -> int:
+        """How many answers of a level are used."""
+        level = self._own(load)
+        measured = (level.weights > 0)[:, list(level.ordinals)]
+        sizes = np.array([query.answers for query in load.queries])
+        of_pattern = (measured * sizes).sum(axis=1)
+        return int(of_pattern[level.pattern[level.pattern >= 0]].sum())
+
+    def read(self, load: LevelWorkload, source: AnswerSource) -> Floats:
+        """Estimate the states of a level from its answers, and take them.
+
+        Args:
+            load: its queries.
+            source: of its answers.
+
+        Returns:
+            Shape (used geounits, numbers), which :meth:`take` takes as well.
+        """
+        states, _ = own_states(self.problem, self._own(load), source)
+        depth = self._depth(load)
+        found = self.problem.flat(states)[self._used[depth]]
+        self.take(load, found)
+        return found
+
+    def take(self, load: LevelWorkload, states: Floats) -> None:
+        """Take the states of a level that were estimated before."""
+        depth = self._depth(load)
+        whole = np.zeros((len(self._used[depth]), self.problem.width))
+        whole[self._used[depth]] = states
+        self._states[depth] = whole
+
+    def shape(self, load: LevelWorkload) -> tuple[int, int]:
+        """Shape of what :meth:`read` returns."""
+        return int(self._used[self._depth(load)].sum()), self.problem.width
+
+    def tree(self, loads: Sequence[LevelWorkload]) -> tuple[SumTree, dict[int, int]]:
+        """Linear estimates of all levels whose states were taken, and the depth in their tree of every level of the spine.
+
+        Args:
+            loads: of the histogram, root first.
+        """
+        levels: list[SumLevel] = []
+        places: dict[int, int] = {}
+        limits = self._public.exact_limits(self._histogram.name)
+        for load in loads:
+            depth = self._depth(load)
+            if depth not in self._states:
+                break
+            level, limit = self._public.spine.levels[depth], limits[depth]
+            known, parent = self._facilities.sums(depth), level.parent
+            if known is None and limit.totals is not None:
+                known = limit.totals[:, None]
+            if known is None and limit.groups is not None:
+                levels.append(_whole(level, limit.groups.of, limit.groups.totals))
+                parent = limit.groups.of
+            places[depth] = len(levels)
+            states = self.problem.parted(self._states[depth])
+            levels.append(SumLevel(level.name, parent, self._own(load), states, known))
+        return sum_tree(self.problem, levels), places
+
+    def _depth(self, load: LevelWorkload) -> int:
+        return self._public.spine.names.index(load.level.name)
+
+    def _own(self, load: LevelWorkload) -> OwnLevel:
+        if load.part.name not in self._levels:
+            self._levels[load.part.name] = self._own_level(load)
+        return self._levels[load.part.name]
+
+    def _own_level(self, load: LevelWorkload) -> OwnLevel:
+        depth, budgets = self._depth(load), self._public.budgets[load.part.name]
+        weights = np.array([[query_weight(one) for one in row] for row in level_variances(budgets)])
+        return OwnLevel.of(
+            self.problem, [query.name for query in load.queries], weights, budgets.kinds,
+            self._facilities.present(depth), self._used[depth],
+        )  # fmt: skip
+
+
+def _whole(level: SpineLevel, of: NDArray[np.integer], totals: NDArray[np.integer]) -> SumLevel:
+    """The level of sums whose totals are known, where geounits are parts of them."""
+    parent = np.full(len(totals), _WHOLE)
+    parent[of] = level.parent
+    return SumLevel(f"{level.name} (whole)", parent, known=np.asarray(totals)[:, None])
+
+
+class _Facilities:
+    """What the published counts of units say of a histogram: kinds without a unit hold no records, and some sums are the counts themselves."""
+
+    def __init__(self, histogram: MeasuredHistogram, public: PublicFacts) -> None:
+        self._public = public
+        self.kinds: NDArray[np.int32] | None = None
+        self.known: NDArray[np.int32] | None = None
+        self._upper: Integers | None = None
+        self._each: Integers | None = None
+        self._limits = public.exact_limits(histogram.name)
+        for one in histogram.constraints:
+            if isinstance(one.right, FacilityCounts) and one.relation == "<=":
+                self.kinds = histogram.schema.grouped(one.groups).label
+                self._upper = np.array(one.right.each, np.int64)
+            elif isinstance(one.right, FacilityCounts) and one.relation == "=":
+                self.known = histogram.schema.grouped(one.groups).label
+                self._each = np.array(one.right.each, np.int64)
+        if self.kinds is None and histogram.schema.kinds is not None:
+            self.kinds = histogram.schema.kinds
+        if self.known is None and any(
+            one.totals is not None or one.groups is not None for one in self._limits
+        ):
+            self.known = np.zeros(histogram.schema.schema.cells, np.int32)
+        self._by_sum = self.kinds is None and self.known is not None
+        if self._by_sum:
+            self.kinds = self.known
+
+    def present(self, depth: int) -> Flags:
+        """Which kinds of unit every geounit of a level has; without kinds, which of its exact sums are not 0."""
+        nodes = self._public.spine.levels[depth].nodes
+        if self.kinds is None:
+            return np.ones((nodes, 1), np.bool_)
+        sums, totals, upper = self.sums(depth), self._limits[depth].totals, self._limits[depth].upper
+        if self._by_sum and sums is None and totals is not None:
+            sums = totals[:, None]
+        if self._by_sum and sums is not None:
+            return np.asarray(sums > 0)
+        if self._upper is not None:
+            return np.asarray(self._units(depth, len(self._upper)) * self._upper > 0)
+        if upper.size:
+            return np.asarray(upper > 0)
+        return np.ones((nodes, int(self.kinds.max()) + 1), np.bool_)
+
+    def sums(self, depth: int) -> Integers | None:
+        """Sums that are counts of units at every geounit of a level; None where none are."""
+        return None if self._each is None else np.asarray(self._units(depth, len(self._each)) * self._each)
+
+    def _units(self, depth: int, kinds: int) -> Integers:
+        run = self._public.run
+        units = self._public.facilities[:, :kinds].astype(np.int64)
+        units = units if run.order is None else units[run.order]
+        return np.asarray(np.add.reduceat(units, run.spine.starts[depth], axis=0))
+
+
+def sum_problem(
+    histogram: MeasuredHistogram, tables: Sequence[CensusTable], facilities: _Facilities
+) -> SumProblem:
+    """The cells of some tables as sums of cells of their histogram, table by table and line by line.
+
+    Args:
+        histogram: that is measured.
+        tables: that count it.
+        facilities: what counts of units say of it.
+    """
+    schema: HistogramSchema = histogram.schema
+    shares: Mapping[str, Mapping[str, object]] = histogram.query_shares
+    names = dict.fromkeys(name for level in shares.values() for name in level)
+    sums = [line_sum(table, number) for table in tables for number in range(len(table.lines))]
+    return SumProblem(
+        schema.schema, [schema.query(name) for name in names], schema.allowed(), sums, facilities.kinds, facilities.known
+    )  # fmt: skip

@@ -1,0 +1,149 @@
+"""Linear estimates of census tables: made while the noisy answers are at hand, the same from stored and from drawn ones, and shown beside published counts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from censafe import configuration, estimate, release, synthesize, tables
+from censafe.errors import CheckError, ConfigError, DataError, StorageError, UsageError
+from support.commands import CommandLine
+
+TABLES = ("P1", "P2", "H1")
+FILE = "table_estimates.parquet"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Published tables of a small state, and a list of areas that cut its tracts."""
+    folder = tmp_path_factory.mktemp("estimates")
+    synthesize(folder / "data", persons=400, states=["04"], layout="pl94")
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def stored(data: Path) -> Path:
+    """A run that stores its answers, with their intervals as they were made before."""
+    out = data.with_name("stored")
+    chosen = configuration("topdown", "pl94-us", root="State")
+    release(chosen, data, out, test_key=1, tables=TABLES)
+    return out
+
+
+@pytest.fixture(scope="module")
+def districts(stored: Path) -> Path:
+    """Districts that cut tracts and block groups: every second block of the first ones."""
+    geography = pq.read_table(stored / "measurements" / "geography.parquet")
+    codes = sorted(geography.column("geocode").to_pylist())[:40]
+    path = stored.with_name("districts.csv")
+    path.write_text(
+        "geocode,district\n" + "".join(f"{code},{number % 2}\n" for number, code in enumerate(codes))
+    )
+    return path
+
+
+def estimates(out: Path, kind: str) -> dict[tuple[str, str], tuple[float, float]]:
+    rows = pq.read_table(out / FILE, filters=[("geography", "=", kind)]).to_pylist()
+    return {(row["area"], row["variable"]): (row["estimate"], row["sd"]) for row in rows}
+
+
+def test_estimates_equal_those_of_the_redistricting_intervals(stored: Path) -> None:
+    """Another implementation, with blocks of means and contrasts of all cells, gives the same numbers."""
+    found = {"County": estimates(stored, "county"), "Tract": estimates(stored, "tract")}
+    copy = stored.with_name("copy")
+    shutil.copytree(stored, copy)
+    estimate(copy, intervals=True, queries=TABLES, simulations=0)
+    compared = 0
+    for row in pq.read_table(copy / "intervals.parquet").to_pylist():
+        if row["kind"] in found:
+            value, spread = found[row["kind"]][row["geocode"], f"{row['query']}_{row['cell'] + 1:03d}N"]
+            assert abs(row["estimate"] - value) < 1e-4
+            assert abs(row["sd"] - spread) < 1e-4
+            compared += 1
+    assert compared == sum(len(one) for one in found.values()) > 1000
+
+
+def test_drawn_answers_give_estimates_also_after_a_stop_and_for_areas_that_cut_tracts(
+    data: Path, stored: Path, districts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stopped run resumes to the same file; what is not drawn would say little about wide areas."""
+    whole, out = data.with_name("whole"), data.with_name("drawn")
+    chosen = configuration("topdown", "pl94-us", root="State", noisy_measurements="lazy")
+    release(chosen, data, whole, test_key=1, tables=TABLES, areas=districts)
+
+    def stop(*_: object, **__: object) -> None:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("censafe.products.topdown.job.publish", stop)
+        with pytest.raises(StorageError, match="the disk is full"):
+            release(chosen, data, out, test_key=1, tables=TABLES, areas=districts)
+    with pytest.raises(CheckError, match="does not hold the linear estimates of these tables"):
+        release(chosen, data, out, test_key=1, tables=["P1"])
+    release(chosen, data, out, test_key=1, tables=TABLES, areas=districts)
+    assert pq.read_table(whole / FILE).equals(pq.read_table(out / FILE))
+    listed = estimates(out, "district")
+    assert set(listed) == {(area, variable) for area in "01" for _, variable in estimates(stored, "state")}
+    for kind in ("state", "county"):
+        some, every = estimates(out, kind), estimates(stored, kind)
+        assert set(some) == set(every)
+        for key, (value, spread) in some.items():
+            assert spread >= every[key][1] - 1e-9
+            assert abs(value - every[key][0]) <= 6 * spread + 1e-9
+    document = json.loads((out / "manifest.json").read_text())["post_processing"]["table_estimates"]
+    assert document["tables"] == list(TABLES)
+    assert document["areas"]["district"] == 2
+    assert 0 < document["answers"]["persons_Block"] < 2 * document["answers"]["persons_County"] * 40
+
+
+def test_tables_show_estimates_beside_published_counts(censafe: CommandLine, stored: Path) -> None:
+    done = censafe(
+        "tables", stored, "--table", "P2", "--geography", "county", "--intervals", "linear", "--quiet"
+    )
+    done = (
+        done
+        if done.code == 0
+        else censafe("tables", stored, "--table", "P2", "--geography", "county", "--intervals", "linear")
+    )
+    assert done.code == 0, done.err
+    header, *rows = done.out.splitlines()
+    assert header.replace('"', "").split(",")[-5:] == ["value", "low", "high", "estimate", "sd"]
+    known = estimates(stored, "county")
+    fields = [row.replace('"', "").rsplit(",", 5) for row in rows]
+    for before, value, low, high, middle, spread in fields:
+        area = before.split(",")[0]
+        assert (float(middle), float(spread)) in [one for key, one in known.items() if key[0] == area]
+        assert float(low) <= float(middle) <= float(high)
+        assert int(value) >= 0
+
+
+def test_what_cannot_be_estimated_is_refused(data: Path, stored: Path, tmp_path: Path) -> None:
+    chosen = configuration("topdown", "pl94-us", root="State")
+    for names, error, words in (
+        (["P99"], ConfigError, "no such table"),
+        (["P1"], DataError, "none of the 1 rows is a block"),
+        (["none"], UsageError, "leave `areas` out"),
+    ):
+        listed = tmp_path / "areas.csv"
+        listed.write_text("geocode,district\n5000100010010001,1\n")
+        with pytest.raises(error, match=words):
+            release(chosen, data, tmp_path / "none", test_key=1, tables=names, areas=listed)
+        assert not (tmp_path / "none" / "measurements").exists()
+    with pytest.raises(UsageError, match="made no linear estimates of it"):
+        tables(stored, "P3", "county", intervals="linear")
+
+
+def test_intervals_hold_the_noise_of_the_answers(stored: Path) -> None:
+    """Estimates of the state differ from the published totals by no more than their standard deviations allow."""
+    published = tables(stored, "P2", "state", intervals="linear").arrow.to_pydict()
+    exact = published["sd"][0] == 0
+    assert exact
+    assert published["value"][0] == published["estimate"][0]
+    spread = np.array(published["sd"][1:])
+    difference = np.array(published["value"][1:]) - np.array(published["estimate"][1:])
+    assert (np.abs(difference) < 8 * spread).all()
