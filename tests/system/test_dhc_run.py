@@ -182,19 +182,31 @@ def home_levels(row: dict[str, str], types: np.ndarray) -> list[int]:
     ]  # fmt: skip
 
 
-def test_the_tables_of_the_card_are_estimated_while_the_answers_are_drawn(dhc: Path) -> None:
+def test_the_tables_of_the_card_are_estimated_while_the_answers_are_drawn(data: Path, dhc: Path) -> None:
+    """Estimates are near the truth by their own standard deviations, and households agree with occupied housing units by tenure."""
     rows = pq.read_table(dhc / "table_estimates.parquet").to_pylist()
     assert {row["table"] for row in rows} == {"P1", "P5", "P12", "H1", "H3", "H4", "H9", "P16"}
     assert {row["geography"] for row in rows} == {"state", "county", "tract", "place"}
     state = {row["variable"]: row for row in rows if row["geography"] == "state"}
-    shown = tables(dhc, ["P1", "P12", "H1", "H3"], "state", intervals="linear").arrow.to_pylist()
-    for row in shown:
+    for row in tables(dhc, ["P1", "P12", "H1", "H3"], "state", intervals="linear").arrow.to_pylist():
         own = state[row["variable"]]
         assert (row["estimate"], row["sd"]) == (own["estimate"], own["sd"])
-        if row["sd"] == 0:
-            assert row["value"] == pytest.approx(row["estimate"], abs=1e-9)
-        assert abs(row["value"] - row["estimate"]) <= 7 * row["sd"] + 1e-6
+    records = read(data)
+    people, homes = (records.histograms[f"dhc-{name}"] for name in ("persons", "households"))
+    male = people.count[np.unravel_index(people.cell, PERSONS)[1] == 0].sum()
+    owned = homes.count[np.unravel_index(homes.cell, HOUSEHOLDS)[5] == 0].sum()
+    truth = {
+        "P1_001N": 2500,
+        "P12_002N": male,
+        "H3_002N": homes.count.sum(),
+        "H4_001N": homes.count.sum(),
+        "H4_002N": owned,
+    }
+    for name, value in truth.items():
+        assert abs(state[name]["estimate"] - int(value)) <= 5 * state[name]["sd"] + 1e-6
     assert [state[name]["sd"] for name in ("P1_001N", "H1_001N")] == [0.0, 0.0]
+    assert state["H4_001N"]["estimate"] == pytest.approx(state["H3_002N"]["estimate"])
+    assert state["H4_001N"]["sd"] < 3
 
 
 def test_vanishing_noise_gives_the_records_back(data: Path) -> None:

@@ -26,7 +26,8 @@ from scipy.sparse.linalg import splu
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.cell_sums.parts import is_short
-from censafe.estimation.topdown.cell_sums.structure import SumFamily, SumProblem
+from censafe.estimation.topdown.cell_sums.readings import SumFamily
+from censafe.estimation.topdown.cell_sums.structure import SumProblem
 from censafe.estimation.topdown.least_squares.objective import AnswerSource
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats
@@ -142,12 +143,14 @@ class OwnLevel:
     """What is public of the own answers of a level: geounits of one pattern have the same weights and facilities.
 
     Args:
+        problem: the sums.
         ordinals: of every query of the level, its place among those of the problem.
         pattern: of every geounit, -1 where nothing is measured or its answers are not used, shape (n,).
         weights: of an answer, by pattern and query of the problem.
         present: kinds of facility, by pattern.
     """
 
+    problem: SumProblem = field(repr=False)
     ordinals: tuple[int, ...]
     pattern: NDArray[np.int64] = field(repr=False)
     weights: Floats = field(repr=False)
@@ -182,27 +185,26 @@ class OwnLevel:
         pattern = np.full(len(kinds), -1)
         pattern[measured] = place.ravel()
         some = np.flatnonzero(measured)[first]
-        return OwnLevel(ordinals, pattern, every[kinds[some]], present[some])
+        return OwnLevel(problem, ordinals, pattern, every[kinds[some]], present[some])
 
-    def covariances(self, problem: SumProblem, pattern: int) -> tuple[Floats, ...]:
+    def covariances(self, pattern: int) -> tuple[Floats, ...]:
         """Covariances of the states of a pattern, by family, worked out once."""
         if pattern not in self._covariances:
-            self.solved(problem, pattern)
+            self.solved(pattern)
         return self._covariances[pattern]
 
-    def solved(self, problem: SumProblem, pattern: int) -> tuple[OwnPattern, ...]:
+    def solved(self, pattern: int) -> tuple[OwnPattern, ...]:
         """Estimator of a pattern, by family."""
         weights, present = self.weights[pattern], self.present[pattern]
-        found = tuple(own_pattern(one, weights, present) for one in problem.families)
+        found = tuple(own_pattern(one, weights, present) for one in self.problem.families)
         self._covariances[pattern] = tuple(one.covariance for one in found)
         return found
 
 
-def own_states(problem: SumProblem, level: OwnLevel, source: AnswerSource) -> tuple[tuple[Floats, ...], int]:
+def own_states(level: OwnLevel, source: AnswerSource) -> tuple[tuple[Floats, ...], int]:
     """Estimates of the states of a level from own answers.
 
     Args:
-        problem: the sums.
         level: weights and facilities.
         source: of all answers of its geounits.
 
@@ -212,11 +214,11 @@ def own_states(problem: SumProblem, level: OwnLevel, source: AnswerSource) -> tu
     Raises:
         CheckError: the answers of a geounit do not determine its cells.
     """
-    nodes = len(level.pattern)
+    problem, nodes = level.problem, len(level.pattern)
     states = tuple(np.zeros((nodes, len(family.columns), family.size)) for family in problem.families)
     read, reader = 0, _Reader(problem, source, level.ordinals)
     for pattern, weights in enumerate(level.weights):
-        solved = level.solved(problem, pattern)
+        solved = level.solved(pattern)
         sides = [_RightSides(problem, family, weights) for family in problem.families]
         for node in np.flatnonzero(level.pattern == pattern).tolist():
             columns = reader.columns(node)

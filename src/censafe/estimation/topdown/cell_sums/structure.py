@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from censafe.estimation.topdown.cell_sums.parts import (
     in_terms_of,
@@ -30,11 +29,12 @@ from censafe.estimation.topdown.cell_sums.parts import (
     outer_axes,
     products,
 )
+from censafe.estimation.topdown.cell_sums.readings import SumEntry, SumFamily, SumReadings
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats
 from censafe.model.schema import Schema
 
-__all__ = ["CellSum", "SumFamily", "SumProblem", "SumTerm"]
+__all__ = ["CellSum", "SumProblem", "SumTerm"]
 
 EXACT_ATOMS: Final = 300  # up to which the state is all atoms
 
@@ -56,58 +56,7 @@ CellSum = tuple[SumTerm, ...]
 """A weighted sum of cells."""
 
 
-@dataclass(frozen=True, eq=False)
-class SumFamily:
-    """One small problem.
-
-    Args:
-        queries: ordinals of the queries that count.
-        times: by which each counts.
-        group: group of base cells that every atom is in by query, shape (queries, atoms); -1 where the query tells all cells apart.
-        cells: base cells of every atom.
-        atom: of every base cell, -1 for cells that are empty, shape (base cells,).
-        kind: of facility, by atom; 0 without.
-        state: sums of atoms that are handed on, shape (k, atoms).
-        asked: functions of base cells as combinations of the state, shape (functions, k).
-        columns: of every column the contrast of each averaged attribute, 0 for its sum.
-        gram: inner products of the columns.
-        known: sums that are known exactly as combinations of the state, shape (groups, k); none but in the family of all averages.
-    """
-
-    queries: tuple[int, ...]
-    times: tuple[float, ...]
-    group: NDArray[np.int64] = field(repr=False)
-    cells: Floats = field(repr=False)
-    atom: NDArray[np.int64] = field(repr=False)
-    kind: NDArray[np.int64] = field(repr=False)
-    state: Floats = field(repr=False)
-    asked: Floats = field(repr=False)
-    columns: tuple[tuple[int, ...], ...]
-    gram: Floats = field(repr=False)
-    known: Floats = field(repr=False)
-
-    @property
-    def atoms(self) -> int:
-        """Number of atoms."""
-        return len(self.cells)
-
-    @property
-    def size(self) -> int:
-        """Number k of sums in the state."""
-        return len(self.state)
-
-
-@dataclass(frozen=True)
-class _Entry:
-    """One product in a sum: its family, function, column, and the number before it."""
-
-    family: int
-    function: int
-    column: int
-    weight: float
-
-
-class SumProblem:
+class SumProblem(SumReadings):
     """Sums of cells under some queries.
 
     Args:
@@ -145,12 +94,7 @@ class SumProblem:
         self._tables: list[Flags] = []
         terms = [[self._term(term) for term in one] for one in sums]
         self.contrasts = tuple(self._contrasts(place) for place in range(len(self.outer)))
-        self.families, self.entries = self._families(terms)
-
-    @property
-    def sums(self) -> int:
-        """How many sums are asked for."""
-        return len(self.entries)
+        super().__init__(*self._families(terms))
 
     @property
     def base_shape(self) -> tuple[int, ...]:
@@ -172,77 +116,6 @@ class SumProblem:
                 factor = query.factors[axis]
                 label = label[..., None] * factor.groups + factor.of_level
             found.append(label.reshape(-1))
-        return tuple(found)
-
-    @property
-    def width(self) -> int:
-        """Numbers in the states of one geounit."""
-        return sum(len(family.columns) * family.size for family in self.families)
-
-    def flat(self, states: Sequence[Floats]) -> Floats:
-        """States of all families side by side, shape (n, width)."""
-        return np.concatenate([one.reshape(len(one), -1) for one in states], axis=1)
-
-    def parted(self, flat: Floats) -> tuple[Floats, ...]:
-        """The reverse of :meth:`flat`."""
-        shapes = [(len(family.columns), family.size) for family in self.families]
-        ends = np.cumsum([columns * size for columns, size in shapes])[:-1]
-        parts = np.split(flat, ends, axis=1)
-        return tuple(part.reshape(len(flat), *shape) for part, shape in zip(parts, shapes, strict=True))
-
-    def values(self, states: Sequence[Floats]) -> Floats:
-        """Values of the sums from the states of some areas.
-
-        Args:
-            states: by family, shape (areas, columns, k).
-
-        Returns:
-            Shape (areas, sums).
-        """
-        found = np.zeros((len(states[0]), self.sums))
-        for place, (state, family) in enumerate(zip(states, self.families, strict=True)):
-            own = [
-                (number, one)
-                for number, entries in enumerate(self.entries)
-                for one in entries
-                if one.family == place
-            ]
-            asked = (state @ family.asked.T).reshape(len(state), -1)
-            number = [one for one, _ in own]
-            cell = [entry.column * len(family.asked) + entry.function for _, entry in own]
-            weight = np.array([entry.weight for _, entry in own])
-            member = csr_array((weight, (number, cell)), shape=(self.sums, asked.shape[1]))
-            found += np.asarray((member @ asked.T).T)
-        return found
-
-    def variances(self, covariances: Sequence[Floats]) -> Floats:
-        """Variances of the sums from covariances of their functions in one area, shape (sums,).
-
-        Args:
-            covariances: by family, shape (functions, functions).
-        """
-        found = np.zeros(self.sums)
-        for covariance, (number, first, second, weight) in zip(covariances, self._pairs, strict=True):
-            found += np.bincount(number, weight * covariance[first, second], self.sums)
-        return np.maximum(found, 0.0)
-
-    @cached_property
-    def _pairs(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Floats], ...]:
-        """Of every family the pairs of entries of one sum: the sum, both functions, and the weight of their covariance."""
-        rows: list[list[tuple[int, int, int, float]]] = [[] for _ in self.families]
-        for number, entries in enumerate(self.entries):
-            for one in entries:
-                for other in entries:
-                    if one.family == other.family:
-                        gram = float(self.families[one.family].gram[one.column, other.column])
-                        if gram:
-                            weight = one.weight * other.weight * gram
-                            rows[one.family].append((number, one.function, other.function, weight))
-        found = []
-        for own in rows:
-            numbers = np.array([row[:3] for row in own], np.int64).reshape(-1, 3)
-            weights = np.array([row[3] for row in own], np.float64)
-            found.append((numbers[:, 0], numbers[:, 1], numbers[:, 2], weights))
         return tuple(found)
 
     def _of_base(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -287,7 +160,7 @@ class SumProblem:
 
     def _families(
         self, sums: Sequence[Sequence[tuple[float, int, tuple[tuple[int, float], ...]]]]
-    ) -> tuple[tuple[SumFamily, ...], tuple[tuple[_Entry, ...], ...]]:
+    ) -> tuple[tuple[SumFamily, ...], tuple[tuple[SumEntry, ...], ...]]:
         parts: dict[tuple[object, ...], int] = {}
         columns: list[dict[tuple[int, ...], int]] = []
         functions: list[dict[int, int]] = []
@@ -303,7 +176,7 @@ class SumProblem:
                         functions.append({})
                     place = columns[number].setdefault(column, len(columns[number]))
                     row = functions[number].setdefault(function, len(functions[number]))
-                    own.append(_Entry(number, row, place, times * weight))
+                    own.append(SumEntry(number, row, place, times * weight))
             entries.append(tuple(own))
         families = tuple(
             self._family(key, tuple(columns[number]), tuple(functions[number]))

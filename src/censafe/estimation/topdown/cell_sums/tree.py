@@ -14,21 +14,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.cell_sums.own import OwnLevel
-from censafe.estimation.topdown.cell_sums.structure import SumProblem
+from censafe.estimation.topdown.cell_sums.readings import SumReadings
 from censafe.model.arrays import Flags, Floats
 
-__all__ = ["SumLevel", "SumTree", "sum_tree"]
+__all__ = ["LevelAnswers", "SumLevel", "SumTree", "sum_tree"]
 
 _NULL: Final = 1e-11
 _NONE: Final = -1
 _EXACT: Final = 1e-9  # variances of a count below it are rounding
+
+
+class LevelAnswers(Protocol):
+    """What is public of the own answers of a level."""
+
+    @property
+    def pattern(self) -> NDArray[np.int64]:
+        """Pattern of every geounit, -1 where nothing is measured, shape (n,)."""
+        ...
+
+    def covariances(self, pattern: int) -> tuple[Floats, ...]:
+        """Covariances of the states of a pattern, by family."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +57,7 @@ class SumLevel:
 
     name: str
     parent: NDArray[np.integer] = field(repr=False)
-    own: OwnLevel | None = field(default=None, repr=False)
+    own: LevelAnswers | None = field(default=None, repr=False)
     states: tuple[Floats, ...] = field(default=(), repr=False)
     known: NDArray[np.integer] | None = field(default=None, repr=False)
 
@@ -85,7 +97,7 @@ class SumTree:
         found: of each.
     """
 
-    def __init__(self, problem: SumProblem, levels: Sequence[SumLevel], found: Sequence[_Level]) -> None:
+    def __init__(self, problem: SumReadings, levels: Sequence[SumLevel], found: Sequence[_Level]) -> None:
         self.problem = problem
         self.levels = tuple(levels)
         self._found = tuple(found)
@@ -191,7 +203,7 @@ class SumTree:
         return np.asarray(np.bincount(parent)[parent] == 1)
 
 
-def sum_tree(problem: SumProblem, levels: Sequence[SumLevel]) -> SumTree:
+def sum_tree(problem: SumReadings, levels: Sequence[SumLevel]) -> SumTree:
     """Combine the own estimates of all levels, from the lowest one up.
 
     Args:
@@ -209,7 +221,7 @@ def sum_tree(problem: SumProblem, levels: Sequence[SumLevel]) -> SumTree:
 
 
 def _combined(
-    problem: SumProblem, level: SumLevel, below: _Level | None, parent: NDArray[np.integer] | None
+    problem: SumReadings, level: SumLevel, below: _Level | None, parent: NDArray[np.integer] | None
 ) -> _Level:
     """Own estimates with those of the children."""
     sorts = np.full(level.nodes, _NONE)
@@ -231,7 +243,7 @@ def _combined(
     covariances: list[tuple[Floats, ...]] = []
     for number, (own_number, sort) in enumerate(unique.tolist()):
         nodes = np.flatnonzero(pattern == number)
-        own = None if own_number == _NONE or level.own is None else level.own.covariances(problem, own_number)
+        own = None if own_number == _NONE or level.own is None else level.own.covariances(own_number)
         found = []
         for place, family in enumerate(problem.families):
             below_part = None if sort == _NONE else totals[sort][place]
@@ -280,7 +292,7 @@ def _less(covariance: Floats, gained: Floats) -> Floats:
 
 
 def _sorts(
-    problem: SumProblem, nodes: int, below: _Level, parent: NDArray[np.integer]
+    problem: SumReadings, nodes: int, below: _Level, parent: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], list[tuple[Floats, ...]]]:
     """Sort of the children of every geounit, and the covariance of their sum by sort and family."""
     patterns = len(below.covariances)

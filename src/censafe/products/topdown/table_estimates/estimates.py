@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import NormalDist
@@ -15,16 +15,21 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.cell_sums.members import area_members, used_geounits
+from censafe.estimation.topdown.cell_sums.structure import CellSum
+from censafe.estimation.topdown.cell_sums.tree import SumTree
 from censafe.estimation.topdown.least_squares.objective import AnswerSource
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.model.arrays import Flags, Floats
 from censafe.model.observer import Observer
+from censafe.model.topdown.constraints import AnswersInStack, CellGroups
+from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.linear import ESTIMATES
 from censafe.products.topdown.census_tables.writing import full_labels
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.table_estimates.choice import EstimatedAreas, TableChoice, estimated_areas
-from censafe.products.topdown.table_estimates.sums import HistogramSums
+from censafe.products.topdown.table_estimates.sums import HistogramSums, group_sums, stacked_tree
 from censafe.publication.atomic import atomic_write
 from censafe.publication.columns import tidy_columns, write_codebook_rows
 from censafe.publication.stamps import STAMP_REASONS, Stamp
@@ -95,18 +100,42 @@ class TableEstimates:
         self._used = _used(public, self._areas, stored=stored)
         self._sums: dict[str, HistogramSums] = {}
         self._counted: dict[str, int] = {}
+        self._whole: set[str] = set()
         self.rows: list[TableRows] = []
 
     def sums(self, load: LevelWorkload) -> HistogramSums | None:
         """The sums of the histogram of a level; None where none of its answers are used."""
         histogram = load.histogram
-        tables = self.choice.of(histogram.name)
+        tables, shared = self.choice.of(histogram.name), self._shared(histogram)
         depth = self._public.spine.names.index(load.level.name)
-        if not tables or not self._used[depth].any():
+        if not (tables or shared) or not self._used[depth].any():
             return None
         if histogram.name not in self._sums:
-            self._sums[histogram.name] = HistogramSums(histogram, self._public, tables, self._used)
+            self._sums[histogram.name] = HistogramSums(histogram, self._public, tables, self._used, shared)
         return self._sums[histogram.name]
+
+    def _linked(self) -> tuple[MeasuredHistogram, MeasuredHistogram, CellGroups, CellGroups] | None:
+        """Two measured histograms with equal sums in every geounit, of which tables of the second are wanted, and these sums."""
+        measured = {one.name: one for one in self._config.histograms}
+        for second in measured.values():
+            for one in second.constraints:
+                right = one.right
+                known = isinstance(right, AnswersInStack) and right.histogram in measured
+                if (
+                    isinstance(right, AnswersInStack)
+                    and known
+                    and one.relation == "="
+                    and self.choice.of(second.name)
+                ):
+                    return measured[right.histogram], second, right.groups, one.groups
+        return None
+
+    def _shared(self, histogram: MeasuredHistogram) -> tuple[CellSum, ...]:
+        """Sums that a histogram shares with another one."""
+        linked = self._linked()
+        if linked is None or histogram.name not in (linked[0].name, linked[1].name):
+            return ()
+        return group_sums(histogram.schema, linked[2] if histogram.name == linked[0].name else linked[3])
 
     def read(self, load: LevelWorkload, source: AnswerSource) -> Floats | None:
         """Estimate the states of a level from its answers; None where none are used."""
@@ -136,17 +165,29 @@ class TableEstimates:
 
     def finish(self, histogram: str) -> None:
         """Estimate the tables of a histogram, all of whose levels are taken."""
-        if histogram not in self._sums:
+        linked, ready = self._linked(), [histogram]
+        if linked is not None and histogram in (linked[0].name, linked[1].name):
+            ready = [linked[0].name, linked[1].name]
+            self._whole.add(histogram)
+            if not self._whole.issuperset(ready):
+                return
+        if any(name not in self._sums for name in ready):
             return
-        sums = self._sums.pop(histogram)
-        loads = [load for load in workloads(self._config) if load.histogram.name == histogram]
-        with self._observer.stage(f"estimate tables of {histogram}"):
-            self.rows += list(_rows(sums, loads, self._public, self._areas, self._used))
-        for one in self.rows:
-            if one.left_out and one.tables[0] in {table.name for table in sums.tables}:
+        sums = [self._sums.pop(name) for name in ready]
+        loads = [[load for load in workloads(self._config) if load.histogram.name == name] for name in ready]
+        with self._observer.stage(f"estimate tables of {' and '.join(ready)}"):
+            for found in _trees(sums, loads):
+                self._take_rows(found)
+
+    def _take_rows(self, found: _Tree) -> None:
+        """Estimate the areas of all kinds from a tree."""
+        rows = list(_rows(found, self._public, self._areas, self._used))
+        self.rows += rows
+        for one in rows:
+            if one.left_out:
                 self._observer.remark(
-                    f"tables of {histogram}: {one.left_out} areas of {one.kind} have no linear estimate, since they divide geounits whose parts were not "
-                    "drawn; name them in `areas` for one."
+                    f"tables {found.tables[0].name} to {found.tables[-1].name}: {one.left_out} areas of {one.kind} have no linear estimate, since they "
+                    "divide geounits whose parts were not drawn; name them in `areas` for one."
                 )
 
     def document(self) -> dict[str, Any]:
@@ -195,18 +236,37 @@ def _used(public: PublicFacts, areas: Sequence[EstimatedAreas], *, stored: bool)
     return used_geounits(public.spine, [(one.area_of, one.lowest) for one in areas])
 
 
+@dataclass(frozen=True, eq=False)
+class _Tree:
+    """Linear estimates of some tables: depth in their tree of every level of the spine, and which of its sums are cells of tables."""
+
+    tree: SumTree
+    places: Mapping[int, int]
+    tables: tuple[CensusTable, ...]
+    columns: NDArray[np.int64]
+
+
+def _trees(sums: Sequence[HistogramSums], loads: Sequence[Sequence[LevelWorkload]]) -> Iterator[_Tree]:
+    """The tree of one histogram, or that of two together where these can be tied."""
+    if len(sums) == 2 and all(one.tied for one in sums):
+        tree, places = stacked_tree(sums[0], sums[1], list(zip(*loads, strict=True)))
+        columns = [np.arange(one.problem.sums) < one.problem.sums - one.shared for one in sums]
+        tables = tuple(table for one in sums for table in one.tables)
+        yield _Tree(tree, places, tables, np.flatnonzero(np.concatenate(columns)))
+        return
+    for one, own in zip(sums, loads, strict=True):
+        if one.tables:
+            tree, places = one.tree(own)
+            yield _Tree(tree, places, one.tables, np.arange(one.problem.sums - one.shared))
+
+
 def _rows(
-    sums: HistogramSums,
-    loads: Sequence[LevelWorkload],
-    public: PublicFacts,
-    areas: Sequence[EstimatedAreas],
-    used: Sequence[Flags],
+    found: _Tree, public: PublicFacts, areas: Sequence[EstimatedAreas], used: Sequence[Flags]
 ) -> Iterator[TableRows]:
-    tree, places = sums.tree(loads)
-    tables: list[str] = []
+    names: list[str] = []
     variables: list[str] = []
-    for table in sums.tables:
-        tables += [table.name] * len(table.lines)
+    for table in found.tables:
+        names += [table.name] * len(table.lines)
         variables += table.variables
     for one in areas:
         members, whole = area_members(public.spine, one.area_of, len(one.codes), used)
@@ -214,11 +274,11 @@ def _rows(
         values = np.zeros((len(chosen), len(variables)))
         variances = values.copy()
         for row, area in enumerate(chosen.tolist()):
-            own = [(places[depth], node) for depth, node in members[area]]
-            values[row] = tree.union_values(own)
-            variances[row] = tree.union_variances(own)
+            own = [(found.places[depth], node) for depth, node in members[area]]
+            values[row] = found.tree.union_values(own)[found.columns]
+            variances[row] = found.tree.union_variances(own)[found.columns]
         yield TableRows(
-            one.kind, one.codes[chosen], tuple(tables), tuple(variables), values, variances, len(whole) - len(chosen)
+            one.kind, one.codes[chosen], tuple(names), tuple(variables), values, variances, len(whole) - len(chosen)
         )  # fmt: skip
 
 

@@ -9,20 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
-from censafe.estimation.topdown.cell_sums.structure import SumProblem
+from censafe.estimation.topdown.cell_sums.stacked import StackedAnswers, StackedSums
+from censafe.estimation.topdown.cell_sums.structure import CellSum, SumProblem, SumTerm
 from censafe.estimation.topdown.cell_sums.tree import SumLevel, SumTree, sum_tree
 from censafe.estimation.topdown.least_squares.objective import AnswerSource, query_weight
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model.arrays import Flags, Floats, Integers
-from censafe.model.topdown.constraints import FacilityCounts
+from censafe.model.topdown.constraints import CellGroups, FacilityCounts
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.table_estimates.choice import line_sum
 
-__all__ = ["HistogramSums", "sum_problem"]
+__all__ = ["HistogramSums", "group_sums", "stacked_tree", "sum_problem"]
 
 _WHOLE: Final = -1
 
@@ -35,6 +36,7 @@ class HistogramSums:
         public: what is known exactly.
         tables: that count it.
         used: geounits whose answers are used, by level.
+        shared: sums that another histogram has as well, beside the cells of the tables.
     """
 
     def __init__(
@@ -43,19 +45,26 @@ class HistogramSums:
         public: PublicFacts,
         tables: Sequence[CensusTable],
         used: Sequence[Flags],
+        shared: Sequence[CellSum] = (),
     ) -> None:
         self.tables = tuple(tables)
         self._histogram = histogram
         self._public = public
         self._used = tuple(used)
         self._facilities = _Facilities(histogram, public)
-        self.problem = sum_problem(histogram, tables, self._facilities)
+        self.shared = len(shared)
+        self.problem = sum_problem(histogram, tables, self._facilities, shared)
+        self._limits = public.exact_limits(histogram.name)
         self._states: dict[int, Floats] = {}
         self._levels: dict[str, OwnLevel] = {}
 
-    def needs(self, depth: int) -> bool:
-        """Whether any answer of a level is used."""
-        return bool(self._used[depth].any())
+    @property
+    def tied(self) -> bool:
+        """Whether its shared sums can be tied to those of another histogram: they take no contrast of an attribute that is averaged."""
+        families, entries = self.problem.families, self.problem.entries[self.problem.sums - self.shared :]
+        return self.shared > 0 and not any(
+            any(families[one.family].columns[0]) for row in entries for one in row
+        )
 
     def answers(self, load: LevelWorkload) -> int:
         """How many answers of a level are used."""
@@ -75,7 +84,7 @@ class HistogramSums:
         Returns:
             Shape (used geounits, numbers), which :meth:`take` takes as well.
         """
-        states, _ = own_states(self.problem, self._own(load), source)
+        states, _ = own_states(self._own(load), source)
         depth = self._depth(load)
         found = self.problem.flat(states)[self._used[depth]]
         self.take(load, found)
@@ -100,22 +109,26 @@ class HistogramSums:
         """
         levels: list[SumLevel] = []
         places: dict[int, int] = {}
-        limits = self._public.exact_limits(self._histogram.name)
         for load in loads:
             depth = self._depth(load)
             if depth not in self._states:
                 break
-            level, limit = self._public.spine.levels[depth], limits[depth]
-            known, parent = self._facilities.sums(depth), level.parent
-            if known is None and limit.totals is not None:
-                known = limit.totals[:, None]
+            level, limit = self._public.spine.levels[depth], self._limits[depth]
+            known, parent = self._known(depth), level.parent
             if known is None and limit.groups is not None:
                 levels.append(_whole(level, limit.groups.of, limit.groups.totals))
                 parent = limit.groups.of
             places[depth] = len(levels)
-            states = self.problem.parted(self._states[depth])
-            levels.append(SumLevel(level.name, parent, self._own(load), states, known))
+            levels.append(SumLevel(level.name, parent, self._own(load), self._parted(depth), known))
         return sum_tree(self.problem, levels), places
+
+    def _parted(self, depth: int) -> tuple[Floats, ...]:
+        return self.problem.parted(self._states[depth])
+
+    def _known(self, depth: int) -> Integers | None:
+        """Sums of all geounits of a level that are known exactly; None where they are not."""
+        known, totals = self._facilities.sums(depth), self._limits[depth].totals
+        return totals[:, None] if known is None and totals is not None else known
 
     def _depth(self, load: LevelWorkload) -> int:
         return self._public.spine.names.index(load.level.name)
@@ -132,6 +145,54 @@ class HistogramSums:
             self.problem, [query.name for query in load.queries], weights, budgets.kinds,
             self._facilities.present(depth), self._used[depth],
         )  # fmt: skip
+
+
+def stacked_tree(
+    first: HistogramSums,
+    second: HistogramSums,
+    loads: Sequence[tuple[LevelWorkload, LevelWorkload]],
+) -> tuple[SumTree, dict[int, int]]:
+    """Linear estimates of two histograms together, whose last sums are the same, as :meth:`HistogramSums.tree` has them of one.
+
+    Args:
+        first: such as housing units; what is known exactly of it is known at every level or at none.
+        second: such as households.
+        loads: of both, root first.
+    """
+    sums = StackedSums(first.problem, second.problem, second.shared)
+    levels: list[SumLevel] = []
+    for own, other in loads:
+        depth = first._depth(own)
+        if depth not in first._states or depth not in second._states:
+            break
+        level = first._public.spine.levels[depth]
+        parts = [one for one in (first._known(depth), second._known(depth)) if one is not None]
+        known = np.hstack([*parts, np.zeros((level.nodes, second.shared), np.int64)])
+        answers = StackedAnswers.of(sums, first._own(own), second._own(other))
+        states = sums.states(first._parted(depth), second._parted(depth))
+        levels.append(SumLevel(level.name, level.parent, answers, states, known))
+    return sum_tree(sums, levels), {depth: depth for depth in range(len(levels))}
+
+
+def group_sums(schema: HistogramSchema, groups: CellGroups) -> tuple[CellSum, ...]:
+    """Groups of cells as sums, in their order.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+        >>> units = shipped_schemas()["dhc-units"]
+        >>> [sorted(one[0].when["tenvacgq"]) for one in group_sums(units, CellGroups("tenure_3lev"))]
+        [[0], [1], [2, 3]]
+    """
+    query = schema.grouped(groups)
+    shape = tuple(factor.groups for factor in query.factors)
+    found = []
+    for place in np.ndindex(shape):
+        when = {
+            name: frozenset(np.flatnonzero(factor.of_level == group).tolist())
+            for name, factor, group in zip(schema.schema.names, query.factors, place, strict=True)
+        }
+        found.append((SumTerm(when),))
+    return tuple(found)
 
 
 def _whole(level: SpineLevel, of: NDArray[np.integer], totals: NDArray[np.integer]) -> SumLevel:
@@ -196,7 +257,10 @@ class _Facilities:
 
 
 def sum_problem(
-    histogram: MeasuredHistogram, tables: Sequence[CensusTable], facilities: _Facilities
+    histogram: MeasuredHistogram,
+    tables: Sequence[CensusTable],
+    facilities: _Facilities,
+    shared: Sequence[CellSum] = (),
 ) -> SumProblem:
     """The cells of some tables as sums of cells of their histogram, table by table and line by line.
 
@@ -204,11 +268,13 @@ def sum_problem(
         histogram: that is measured.
         tables: that count it.
         facilities: what counts of units say of it.
+        shared: further sums, the last ones.
     """
     schema: HistogramSchema = histogram.schema
     shares: Mapping[str, Mapping[str, object]] = histogram.query_shares
     names = dict.fromkeys(name for level in shares.values() for name in level)
     sums = [line_sum(table, number) for table in tables for number in range(len(table.lines))]
+    sums += shared
     return SumProblem(
         schema.schema, [schema.query(name) for name in names], schema.allowed(), sums, facilities.kinds, facilities.known
     )  # fmt: skip

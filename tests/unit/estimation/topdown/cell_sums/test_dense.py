@@ -117,7 +117,7 @@ def make_world(seed: int, *, exact_atoms: int, totals: bool = False, detailed: b
         level = OwnLevel.of(
             problem, [queries[one].name for one in own], objective.weights, budget, present[depth]
         )
-        states, _ = own_states(problem, level, objective.source)
+        states, _ = own_states(level, objective.source)
         levels.append(SumLevel(str(depth), parents[depth], level, states, sums))
     inside = np.flatnonzero(mask.reshape(-1))
     system = np.concatenate(rows)[:, inside]
