@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from censafe.api.frames import Frames
-from censafe.api.options import EvaluateKeywords, ReadKeywords, exact_number, read_options, split
+from censafe.api.options import (
+    EvaluateKeywords,
+    ReadKeywords,
+    exact_number,
+    read_options,
+    require_configuration,
+    split,
+)
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,9 +78,7 @@ class Evaluation:
         """One of the figures, as it was stored (SVG or PNG); UsageError names those that there are."""
         from censafe.api.figures import stored_figure
 
-        if name not in (found := self.figures()):
-            raise UsageError(f"{name}: the figures are {', '.join(found) or 'none'}")
-        return stored_figure(found[name], f"{name}: {self.summary.splitlines()[0] if self.summary else ''}")
+        return stored_figure(self.figures(), name, self.summary)
 
     @property
     def report(self) -> Path | None:
@@ -127,6 +132,7 @@ def evaluate(
     from censafe.products.registry import planner_of
 
     reading, given = split(options)
+    require_configuration(configuration)
     product, place = configuration.product, Path(out)
     opened = read_options(product, reading)
     if product == "topdown":

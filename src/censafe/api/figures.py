@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from censafe.errors import UsageError
+from censafe.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -96,9 +96,16 @@ class Figure:
         return f"Figure({', '.join(self.forms)}: {self.alt})"
 
 
-def stored_figure(path: Path, alt: str) -> Figure:
-    """A figure that an evaluation drew, in the form in which it is stored."""
-    return Figure(alt, {path.suffix[1:]: path.read_bytes()})
+def stored_figure(figures: Mapping[str, Path], name: str, summary: str) -> Figure:
+    """A figure that an evaluation drew, in the form in which it is stored; its words are those of the summary's first line.
+
+    Raises:
+        UsageError: there is no figure of this name.
+    """
+    if name not in figures:
+        raise UsageError(f"{name}: the figures are {', '.join(figures) or 'none'}")
+    path, words = figures[name], summary.splitlines()[0] if summary else ""
+    return Figure(f"{name}: {words}", {path.suffix[1:]: path.read_bytes()})
 
 
 def _drawn(drawing: Drawing, alt: str) -> Figure:
@@ -178,6 +185,7 @@ def choropleth(values: Mapping[str, float], shapes: Path | str, *, title: str, u
     Raises:
         UsageError: no value has a shape, or GeoPandas is needed and not installed.
         DataError: a file without polygons and codes.
+        StorageError: there is no such file.
 
     Source: Brewer and Pickle, "Evaluation of Methods for Classifying Epidemiological Data on Choropleth Maps" (2002), for quantiles.
 
@@ -252,6 +260,8 @@ def _shapes(path: Path) -> AreaShapes:
 
     from censafe.products.topdown.census_tables.shapes import read_shapes
 
+    if not path.exists():
+        raise StorageError(f"{path}: there is no such file; name the file of shapes")
     if path.suffix.lower() in {".geojson", ".json"}:
         return read_shapes(path)
     try:

@@ -115,6 +115,8 @@ def measure(counts: ArrayLike, law: NoiseLaw, *, test_key: int | None = None, qu
     from censafe.privacy.measure.claims import fingerprint
     from censafe.privacy.noise.sampler import add_noise
 
+    if not isinstance(law, NoiseLaw):
+        raise UsageError("law: give censafe.NoiseLaw.gaussian(Fraction(100)), or NoiseLaw.laplace")
     exact = np.asarray(counts)
     if not np.issubdtype(exact.dtype, np.integer) or not exact.size:
         raise UsageError("counts must be whole numbers, at least one")

@@ -23,6 +23,7 @@ __all__ = [
     "TableKeywords",
     "exact_number",
     "read_options",
+    "require_configuration",
     "require_names_are_used",
     "run_options",
     "setting_texts",
@@ -299,3 +300,16 @@ def _setting_text(name: str, value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(_setting_text(name, one) for one in value)
     return str(value)
+
+
+def require_configuration(given: object) -> None:
+    """Refuse what is no configuration, such as its name alone.
+
+    Raises:
+        UsageError: with what to write.
+    """
+    if not hasattr(given, "product"):
+        raise UsageError(
+            f"{given!r} is no configuration; write censafe.configuration(product, source), such as "
+            'censafe.configuration("phsafe", "sdhc-us")'
+        )

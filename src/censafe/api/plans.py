@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from censafe.api.frames import Frame
-from censafe.api.options import exact_number, setting_texts
+from censafe.api.options import exact_number, require_configuration, setting_texts
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -321,6 +321,7 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
     """
     from censafe.products.planned import extras_of, planned
 
+    require_configuration(configuration)
     planner = _planner(configuration.product)
     level = _share("confidence", wanted.get("confidence"), planner.CONFIDENCE)
     deltas = [_share("delta", one, Fraction(0)) for one in wanted.get("deltas") or _DELTAS]

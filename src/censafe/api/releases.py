@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from censafe.api.frames import Frame, Frames
-from censafe.api.options import ReadKeywords, RunKeywords, read_options, run_options, split
+from censafe.api.options import (
+    ReadKeywords,
+    RunKeywords,
+    read_options,
+    require_configuration,
+    run_options,
+    split,
+)
 from censafe.privacy.ledger.report import DatasetTotal, LedgerReport, verify
 
 if TYPE_CHECKING:
@@ -121,6 +128,7 @@ def validate(configuration: Configuration, data: Path | str, **reading: Unpack[R
     """
     from censafe.products.registry import recipe_of
 
+    require_configuration(configuration)
     options = read_options(configuration.product, reading)
     recipe = recipe_of(configuration.product)
     return Findings(recipe.validate(configuration.source, Path(data), configuration.settings, options))
@@ -248,6 +256,7 @@ def release(
     from censafe.products.registry import recipe_of
 
     reading, running = split(options)
+    require_configuration(configuration)
     product = configuration.product
     result = recipe_of(product).run(
         configuration.source,

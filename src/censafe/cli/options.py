@@ -57,14 +57,29 @@ class _Exact(click.ParamType[Fraction]):
 EXACT = _Exact()
 
 
+class _Product(click.Choice[str]):
+    """A product; where a configuration stands in its place, the message says what was left out."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The product, or a hint for whoever began with CONFIG."""
+        if isinstance(value, str) and value not in self.choices:
+            import censafe
+
+            rows = censafe.configurations().arrow.select(["name", "product"]).to_pylist()
+            product = next((row["product"] for row in rows if row["name"] == value), None)
+            if product in self.choices:
+                self.fail(f"{value!r} is a configuration of {product}; write {product} {value}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def product_argument(command: _Command) -> _Command:
     """PRODUCT, the name of a data product."""
-    return click.argument("product", type=click.Choice(PRODUCTS), metavar="PRODUCT")(command)
+    return click.argument("product", type=_Product(PRODUCTS), metavar="PRODUCT")(command)
 
 
 def compared_product_argument(command: _Command) -> _Command:
     """PRODUCT, where its output is compared with the truth."""
-    return click.argument("product", type=click.Choice(COMPARED_PRODUCTS), metavar="PRODUCT")(command)
+    return click.argument("product", type=_Product(COMPARED_PRODUCTS), metavar="PRODUCT")(command)
 
 
 def config_argument(command: _Command) -> _Command:

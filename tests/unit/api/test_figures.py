@@ -59,6 +59,7 @@ def test_a_map_colors_areas_by_class_and_leaves_the_unknown_gray(tmp_path: Path)
 
 def test_other_files_need_the_extra(tmp_path: Path) -> None:
     file = tmp_path / "counties.gpkg"
+    file.touch()
     if importlib.util.find_spec("geopandas") is None:
         with pytest.raises(UsageError, match=r"censafe\[maps\]"):
             censafe.choropleth({"44001": 1.0}, file, title="Width")

@@ -1,0 +1,57 @@
+"""What people write first, and what they are told: found in dry runs of new users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import censafe
+from censafe.errors import CensafeError
+from support.commands import CommandLine
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "sdhc-us"), "'sdhc-us' is a configuration of phsafe; write phsafe sdhc-us."),
+        (("plan", "sdhc"), "'sdhc' is not one of 'phsafe', 'safetab-p', 'safetab-h', 'topdown'."),
+        (("truth", "pl94-us"), "'pl94-us' is not one of 'phsafe', 'safetab-p', 'safetab-h'."),
+    ],
+)
+def test_a_configuration_in_the_place_of_its_product(
+    command: CommandLine, arguments: tuple[str, ...], message: str
+) -> None:
+    done = command(*arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_folder_of_text_files_under_the_reader_of_the_production(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    done = command("run", "phsafe", "sdhc-us", tmp_path, tmp_path / "out", "--quiet")
+    assert done.code == 1
+    assert "for a folder of comma-separated files set reader=csv" in done.err
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: censafe.plan("sdhc-us"), "'sdhc-us' is no configuration; write censafe.configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.release("sdhc-us", "data", "out"), "is no configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.validate("sdhc-us", "data"), "is no configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.evaluate("sdhc-us", "data", "out"), "is no configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.noise(100, 10), r"give censafe\.NoiseLaw\.gaussian"),  # type: ignore[arg-type]
+        (lambda: censafe.choropleth({"44": 1.0}, "none.shp", title="Error"), "there is no such file"),
+    ],
+)
+def test_a_name_in_the_place_of_an_object(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(CensafeError, match=message):
+        call()
