@@ -40,13 +40,18 @@ def call(*words: object, folder: Path) -> None:
         sys.exit(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-def attempt(package: Path, python: str, commands: tuple[str, ...], more: list[str]) -> None:
+def attempt(package: Path, python: str, commands: tuple[str, ...], *, lowest: bool = False) -> None:
     """One package with one interpreter."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         call(UV, "venv", "--quiet", "--python", python, folder / "env", folder=folder)
         binaries = folder / "env" / "bin"
-        call(UV, "pip", "install", "--quiet", "--python", binaries / "python", *more, package, folder=folder)
+        install = (UV, "pip", "install", "--quiet", "--python", binaries / "python")
+        if (
+            lowest
+        ):  # of what pyproject.toml names; to a package alone the resolver would give the newest of all
+            call(*install, "--resolution", "lowest-direct", "-r", ROOT / "pyproject.toml", folder=folder)
+        call(*install, *(("--no-deps",) if lowest else ()), package, folder=folder)
         work = folder / "elsewhere"
         work.mkdir()
         for command in commands:
@@ -55,7 +60,7 @@ def attempt(package: Path, python: str, commands: tuple[str, ...], more: list[st
         if missing:
             sys.exit(f"{package.name}, Python {python}: not made: {', '.join(missing)}")
     sys.stdout.write(
-        f"{package.name}, Python {python}{' '.join(['', *more])}: {len(commands)} commands done\n"
+        f"{package.name}, Python {python}{', lowest versions' if lowest else ''}: {len(commands)} commands done\n"
     )
     sys.stdout.flush()
 
@@ -76,11 +81,10 @@ def main() -> None:
     (wheel,), (source,) = dist.glob("censafe-*.whl"), dist.glob("censafe-*.tar.gz")
     commands = (*COMMANDS, *(("demo demo-output --persons 20000",) if given.demo else ()))
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    more = ["--resolution", "lowest-direct"] if given.lowest else []
     for python in given.python or [own]:
-        attempt(wheel, python, commands, more)
+        attempt(wheel, python, commands, lowest=given.lowest)
     if not given.lowest:
-        attempt(source, own, commands[:1], [])
+        attempt(source, own, commands[:1])
 
 
 if __name__ == "__main__":
