@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,15 @@ def test_defenses_beside_each_other(records: Path, tmp_path: Path, censafe: Comm
     names = ("swap:HI", "swap:permutation:p=0.05", "round:5", "topdown:pl94-us")
     out = tmp_path / "compared"
     words = [word for name in names for word in ("--defense", name)]
-    done = censafe("attack", "compare", records, out, *words, "--seconds", "2", "--workers", "1", "--quiet")
+    done = censafe(
+        "attack", "compare", records, out, *words, "--seconds", "2", "--workers", "1", "--quiet", "--json"
+    )
     assert done.code == 0, done.err
     rows = {row["defense"]: row for row in pa_csv.read_csv(out / "defenses.csv").to_pylist()}
     assert list(rows) == ["exact tables", "exact redistricting data", *names]
+    document = json.loads(done.out)
+    assert [row["defense"] for row in document["defenses"]] == list(rows)
+    assert document["report"] == str(out / "report.html")
     exact = rows["exact tables"]
     assert (exact["error_block"], exact["error_county"]) == (0, 0)
     assert exact["precision"] > exact["guesser_precision"] + 10

@@ -37,6 +37,8 @@ class AttackKeys:
     def of_categories(recode: MergedCategories) -> AttackKeys:
         """Ages as they are published together. Race and origin stay, since they are what is looked for."""
         ages = MergedCategories(age=recode.age)
+        if np.array_equal(recode.age, MergedCategories().age):
+            return FULL_KEYS
         return AttackKeys("block, sex, age as published", ages.people)
 
     @staticmethod

@@ -281,7 +281,7 @@ def _topdown(options: DefenseOptions) -> Defense:
         )
     return Defense(
         options.spec, f"TopDown microdata with the production budget of {config}, under a test key: {TOPDOWN_CONFIGS[config]}",
-        "persons of every state; housing units and facilities of every block", "zero-concentrated differential privacy, as the plan states", run=config,
+        "persons of every state; housing units and facilities of every block", "zero-concentrated differential privacy, as the plan states", family=options.spec, run=config,
     )  # fmt: skip
 
 

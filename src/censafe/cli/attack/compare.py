@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -25,25 +26,34 @@ __all__ = ["command"]
     help="As often as wanted; see below.",
 )
 @attack_options
-def command(data: Path, out: Path, defenses: tuple[str, ...], **options: Any) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def command(data: Path, out: Path, defenses: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
     """Apply each defense to DATA, attack what it publishes, and put its error beside what an attacker still finds beyond guessing.
 
     DATA as for ``attack reconstruct``; swaps need households, topdown a folder of DHC records.
 
     \b
     Defenses:
-      swap:LO, swap:HI            the published household swapping experiments
-      swap:targeted[:rate=R]      households at risk first, as in 2010
+      swap:LO, swap:HI            the published household swapping experiments [:rate=R][:sizes=A,B,C][:areas=A,B,C]
+      swap:targeted               households at risk first, as in 2010 [:rate=R][:candidates=N]
       swap:permutation:p=P        with an exact privacy loss [:within=LEVEL]
-      round:BASE, random-round:BASE, ranges, cellkey, suppress:1980
+      round:BASE[:zero=apart], random-round:BASE, ranges[:0,A,B], cellkey[:bound=B][:variance=V]
+      suppress:1980, suppress:threshold=COUNT, threshold:PERSONS[:tract=N][:county=N][:by=table]
       topcode:AGE, ages:YEARS, races:GROUPS, merge:PERSONS
-      topdown:dhc-us              with its production budget, by a test key
-      published:FOLDER            microdata of the DHC that are there
+      topdown:pl94-us, topdown:dhc-us   with the production budget, by a test key
+      published:FOLDER            a run of TopDown, persons, or tables that this command wrote
+
+    The same command continues a comparison that was stopped; further defenses are added to it.
 
     \b
     Example:
-      censafe attack compare data/ defenses/ --defense swap:LO --defense swap:HI --defense round:5 --defense topdown:dhc-us
+      censafe attack compare data/ defenses/ --defense topdown:pl94-us --defense swap:LO --defense swap:HI --defense round:3 --defense round:5
     """
     import censafe
 
-    click.echo(censafe.compare_defenses(data, out, defenses, **keywords_of(options)).summary)
+    found = censafe.compare_defenses(data, out, defenses, **keywords_of(options))
+    if as_json:
+        rows = found.frames()["defenses"].arrow.to_pylist()
+        click.echo(json.dumps({"report": str(found.report), "defenses": rows}))
+    else:
+        click.echo(found.summary)
