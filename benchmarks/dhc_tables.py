@@ -1,11 +1,12 @@
 """Seconds and memory of the census tables of a state, or of the counties of a share of the nation, from a finished run of the DHC.
 
-    python benchmarks/dhc_tables.py --like VT|RI|TX | --nation FRACTION [--geography block] [--json] [--data DIR] [--seed S]
+    python benchmarks/dhc_tables.py --like VT|RI|TX | --nation FRACTION [--geography block] [--without-run] [--json] [--data DIR] [--seed S]
 
 Makes a population and its redistricting data, or takes those that an earlier call left in DIR, runs `censafe run topdown dhc-us`, and
 then `censafe tables RUN --geography LEVEL --out FOLDER`, in a process of its own: all tables that are published at the level and that the
-records can fill, one Parquet file each. `seconds` is the wall time of that process, start of the interpreter included; `numbers` what it
-wrote; `peak_gib` its largest resident memory.
+records can fill, one Parquet file each. `tables_state_s`, or of a share of the nation `tables_nation_counties_s`, is the wall time of that process, start of
+the interpreter included; `cpu_s` what its threads used; `numbers` what it wrote; `peak_gib` its largest resident memory.
+--without-run writes the histograms of the synthetic records in place of published ones: tables take as long, for their files are as dense.
 
 Marks on two cores: all tables of a state like Vermont to the block 60 s, like Texas 10 minutes, the county tables of the nation 5 minutes.
 """
@@ -20,7 +21,14 @@ from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as pq
 
-from child import STATES, censafe, in_folder, parser_of
+from censafe import configuration, release, synthesize
+from censafe.geography.spines.sums import sum_histograms
+from censafe.geography.spines.tree import PL94_PR, PL94_US
+from censafe.model import SparseLevel
+from censafe.population.blocks.dhc.source import dhc_files, read_dhc
+from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.publication.microdata.histograms import write_histograms
+from child import STATES, censafe, cpu_of_children, in_folder, parser_of
 from dhc_scale import NATION, inputs
 
 
@@ -31,13 +39,18 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
         code, persons = STATES[arguments.like]
         states, root = (code,), ("--set", "root=State")
     data = folder / f"dhc-{persons}-{arguments.like or 'nation'}-seed-{arguments.seed}"
-    pl94 = inputs(data, persons, states, root, arguments.seed)
     with TemporaryDirectory(dir=folder) as scratch:
         run, out = Path(scratch) / "run", Path(scratch) / "tables"
-        settings = (*root, "--pl94", str(pl94), "--test-key", "1", "--quiet")
-        censafe(["run", "topdown", "dhc-us", str(data), str(run), *settings])
+        if arguments.without_run:
+            stand_in(data, persons, states, arguments.seed, run)
+        else:
+            pl94 = inputs(data, persons, states, root, arguments.seed)
+            settings = (*root, "--pl94", str(pl94), "--test-key", "1", "--quiet")
+            censafe(["run", "topdown", "dhc-us", str(data), str(run), *settings])
         words = ["tables", str(run), "--geography", arguments.geography, "--out", str(out)]
+        used = cpu_of_children()
         seconds, peak = censafe(words)
+        used = cpu_of_children() - used
         files = [pq.read_metadata(path) for path in out.iterdir()]
     return {
         "persons": persons,
@@ -45,9 +58,30 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
         "tables": len(files),
         "areas": max(one.num_rows for one in files),
         "numbers": sum(one.num_rows * (one.num_columns - 3) for one in files),
-        "seconds": round(seconds, 1),
+        "tables_state_s" if arguments.like else "tables_nation_counties_s": round(seconds, 1),
+        "cpu_s": round(used, 1),
         "peak_gib": round(peak, 2),
     }
+
+
+def stand_in(data: Path, persons: int, states: tuple[str, ...] | None, seed: int, run: Path) -> None:
+    """A run folder with the histograms of the records in place of published ones, and the manifest of a small run, which says that it is a test."""
+    if not data.exists():
+        synthesize(data, persons=persons, states=states, seed=seed, layout="dhc")
+    small = run.with_name("small")
+    synthesize(run.with_name("few"), persons=300, states=("44",), layout="pl94")
+    release(configuration("topdown", "pl94-us", {"root": "State"}), run.with_name("few"), small, test_key=1)
+    (run / "histograms").mkdir(parents=True)
+    (run / "manifest.json").write_bytes((small / "manifest.json").read_bytes())
+    records = read_dhc(dhc_files(data), PL94_PR if states else PL94_US)
+    for name, exact in records.histograms.items():
+        blocks = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
+        cells = shipped_schemas()[name].schema.cells
+        for level, histograms in zip(
+            records.spine.names, sum_histograms(records.spine, blocks, cells), strict=True
+        ):
+            path = run / "histograms" / f"{name.removeprefix('dhc-')}_{level}.parquet"
+            write_histograms(path, histograms, schema=name)
 
 
 def main() -> None:
@@ -55,8 +89,10 @@ def main() -> None:
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--like", choices=sorted(STATES))
     size.add_argument("--nation", type=float, metavar="FRACTION")
-    parser.add_argument("--geography", default="block")
+    parser.add_argument("--geography", default=None, help="block of a state and county of the nation without")
+    parser.add_argument("--without-run", action="store_true")
     arguments = parser.parse_args()
+    arguments.geography = arguments.geography or ("block" if arguments.like else "county")
     found = in_folder(arguments.data, partial(measure, arguments=arguments))
     if arguments.json:
         print(json.dumps(found))

@@ -33,7 +33,7 @@ QUERIES = {
         "household_size", "coupled_hh_type", "partner_type_detailed_own_child_status", "multig", "elderly", "sex * hhage",
         "hisp * race", "hhtenshort_3lev", "hhtenshort_3lev * household_size",
     ],
-    "units": ["tenure_3lev"],
+    "units": ["tenvacgq"],
 }  # fmt: skip
 
 
