@@ -141,3 +141,13 @@ def test_all_rows_have_one_key(work: Path, embedded: Engine, other: Engine) -> N
         assert count_by(skewed, ["key"], ["value"]).to_pylist() == [
             {"key": 7, "rows": 5000, "sum_value": 12497500}
         ]
+
+
+def test_cells_travel_and_not_records(work: Path, other: Any, choice: EngineChoice) -> None:
+    """A count is made in every partition before rows are sent to others: plans are printed from the last step to the first."""
+    rows = held(other, work, "plan", key=[1, 2, 2], value=[1, 1, 1])
+    plan = other.session.sql(other.compile(rows.group_by("key").aggregate(n=rows.count())))._explain_string()
+    travel, partial = {"sail": ("RepartitionExec", "mode=Partial"), "spark": ("Exchange", "partial_count")}[
+        choice.name
+    ]
+    assert 0 <= plan.index(travel) < plan.index(partial)
