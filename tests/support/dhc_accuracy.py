@@ -8,13 +8,17 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from censafe.estimation.topdown.levels.facts import standard_depth
+from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.constraints import AnswersInStack
+from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
@@ -23,20 +27,85 @@ from censafe.products.topdown.rehearsal import rehearse, rehearse_results
 
 EXACT = {"rho.persons": "100000", "rho.units": "100000"}
 """Settings of redistricting data without errors."""
+EXACT_OWN = {"rho.persons": "24811/5", "rho.households": "34086/5", "rho.units": "8833/10"}
+"""Settings of a DHC without errors of its own at State and County: a thousand times the budgets, in their proportions."""
 _MOST_ANSWERS = 5_000
 
 
 @dataclass(frozen=True, eq=False)
 class QueryErrors:
-    """Errors of one measured query at the geounits of one level, in deviations of the noise of their own answers."""
+    """Errors of one measured query at the geounits of one level, beside the noise of their own answers.
+
+    The sums of some answers are sums of published results, too: all estimates that repeat these have the same errors of these sums,
+    whatever was measured. Of the error of every answer the mean over its own sum is that of the published results, and what is left
+    is the work of the estimation.
+
+    Args:
+        errors: of the answers that may be above 0, in records.
+        truth: their true counts.
+        deviation: of the noise of an answer.
+        blocks: with records in every geounit.
+        sums: which sum of published results every answer belongs to.
+    """
 
     errors: np.ndarray  # (geounits, answers)
-    blocks: np.ndarray  # (geounits,) with records
+    truth: np.ndarray  # (geounits, answers)
+    deviation: np.ndarray  # (geounits,)
+    blocks: np.ndarray  # (geounits,)
+    sums: np.ndarray  # (answers,)
 
     @property
     def ratio(self) -> float:
-        """Root mean square."""
-        return float(np.sqrt((self.errors**2).mean()))
+        """Root mean square, in deviations."""
+        return self._in_deviations(self.errors)
+
+    def _in_deviations(self, errors: np.ndarray) -> float:
+        return float(np.sqrt(((errors / self.deviation[:, None]) ** 2).mean()))
+
+    @property
+    def unavoidable(self) -> float:
+        """Root mean square of what every estimate under the same published results errs by, in deviations."""
+        size = np.bincount(self.sums)
+        total = np.zeros((len(self.errors), len(size)))
+        np.add.at(total.T, self.sums, self.errors.T)
+        return self._in_deviations((total / size)[:, self.sums])
+
+    def handed_on(self, exact: QueryErrors) -> float:
+        """Root mean square of the errors of the estimate whose own measurements have none, in deviations of these here."""
+        return self._in_deviations(exact.errors)
+
+    def added(self, exact: QueryErrors) -> float:
+        """Root mean square of the difference to the estimate whose own measurements have no errors, in deviations."""
+        return self._in_deviations(self.errors - exact.errors)
+
+
+def published_sums(histogram: MeasuredHistogram, label: np.ndarray) -> np.ndarray:
+    """Of every answer of a query the smallest sum of answers that is a sum of published results or of published units, too.
+
+    Args:
+        histogram: with its constraints.
+        label: of the query, the answer of every cell.
+
+    Returns:
+        Number of the sum, shape (answers,); -1 for an answer that no cell may be in.
+    """
+    allowed = histogram.schema.allowed()
+    equal = [
+        histogram.schema.grouped(one.groups).label + 1
+        for one in constraints_on(histogram)
+        if one.relation == "=" and not isinstance(one.right, AnswersInStack)
+    ]
+    published = combined([np.zeros(len(label), np.int32), *equal])
+    pairs = np.unique(np.stack([label[allowed], published[allowed]]), axis=1)
+    answers = int(label.max()) + 1
+    size = answers + int(published.max()) + 1
+    graph = coo_array((np.ones(pairs.shape[1]), (pairs[0], answers + pairs[1])), shape=(size, size))
+    found = connected_components(graph, directed=False)[1][:answers]
+    possible = np.bincount(label[allowed], minlength=answers) > 0
+    sums = np.unique(found[possible], return_inverse=True)[1]
+    found[:] = -1
+    found[possible] = sums
+    return found
 
 
 def answers(label: np.ndarray, level: SparseLevel | ExactHistograms) -> np.ndarray:
@@ -103,8 +172,12 @@ def level_errors(
         np.add.at(variance, whole, [np.nan if law is None else float(law.parameter) for law in laws])
         np.add.at(exact, whole, answers(label, truth))
         known = ~np.isnan(variance)
-        errors = (answers(label, estimated[own]) - exact)[known] / np.sqrt(variance[known])[:, None]
-        found[histogram.name, level, text] = QueryErrors(errors, inhabited[known])
+        sums = published_sums(histogram, label)
+        of = np.ix_(known, sums >= 0)
+        found[histogram.name, level, text] = QueryErrors(
+            (answers(label, estimated[own]) - exact)[of], exact[of], np.sqrt(variance[known]), inhabited[known],
+            sums[sums >= 0],
+        )  # fmt: skip
     return found
 
 
@@ -122,8 +195,11 @@ def joined(
     """Several runs, one after another."""
     return {
         key: QueryErrors(
-            np.concatenate([one[key].errors for one in runs]),
-            np.concatenate([one[key].blocks for one in runs]),
+            *(
+                np.concatenate([getattr(one[key], part) for one in runs])
+                for part in ("errors", "truth", "deviation", "blocks")
+            ),
+            runs[0][key].sums,
         )
         for key in runs[0]
     }
@@ -132,6 +208,7 @@ def joined(
 def slope(found: Mapping[tuple[str, str, str], QueryErrors], level: str, queries: tuple[str, ...]) -> float:
     """Slope of the logarithm of the error of some queries on that of the number of blocks, over the geounits of a level."""
     chosen = [one for (_, name, text), one in found.items() if name == level and text in queries]
-    error = np.sqrt(np.mean([(one.errors**2).mean(axis=1) for one in chosen], axis=0))
+    errors = [((one.errors / one.deviation[:, None]) ** 2).mean(axis=1) for one in chosen]
+    error = np.sqrt(np.mean(errors, axis=0))
     some = error > 0
     return float(np.polyfit(np.log(chosen[0].blocks[some]), np.log(error[some]), 1)[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from censafe.population.blocks.dhc.tables import household_recodes, quarters
 from censafe.privacy.ledger.report import verify
 from censafe.publication.manifest import read_manifest
 from support.commands import CommandLine
+from support.shared import shared_data
 
 PERSONS = (42, 2, 116, 2, 63)
 HOUSEHOLDS = (2, 9, 2, 7, 4, 3, 522)
@@ -167,6 +169,79 @@ def test_microdata_are_the_histograms(data: Path, dhc: Path) -> None:
     block, cells, count = blocks(state / "dhc", "households", codes)
     found = np.stack([np.array([block for block, _ in homes]), cell])
     assert np.array_equal(np.stack([np.repeat(block, count), np.repeat(cells, count)]), found)
+
+
+AREA = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+CODE_DIGITS = (2, 5, 11, 12, 16)
+
+
+def published_rows(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / "microdata" / name).open(newline="") as stream:
+        return [
+            {**row, "geocode": "".join(row[one] for one in AREA)}
+            for row in csv.DictReader(stream, delimiter="|")
+        ]
+
+
+def in_areas(rows: list[tuple[str, Any]]) -> Counter[tuple[str, Any]]:
+    """Rows by every area of every level, and by what else they are counted by."""
+    return Counter((code[:digits], what) for code, what in rows for digits in CODE_DIGITS)
+
+
+def test_the_microdata_alone_obey_everything_in_every_area_of_every_level(data: Path, dhc: Path) -> None:
+    """By the files of the release, those of the redistricting data, and the records' facilities; no histogram is read."""
+    pl94 = dhc.with_name("dhc-redistricting")
+    people, units = published_rows(dhc, "persons.txt"), published_rows(dhc, "units.txt")
+    persons_of = [
+        (
+            row["geocode"],
+            (min(7, int(row["GQTYPE"][0])), int(row["QAGE"]) >= 18, row["CENHISP"], row["CENRACE"]),
+        )
+        for row in people
+    ]
+    theirs = [
+        (row["geocode"], (int(row["GQTYPE_PL"]), row["VOTING_AGE"] == "2", row["CENHISP"], row["CENRACE"]))
+        for row in published_rows(pl94, "persons.txt")
+    ]
+    assert in_areas(persons_of) == in_areas(theirs)
+    status = [(row["geocode"], 2 if row["RTYPE"] == "4" else int(row["VACS"] != "0")) for row in units]
+    occupancy = {"0": 2, "1": 0, "2": 1}
+    assert in_areas(status) == in_areas(
+        [(row["geocode"], occupancy[row["HH_STATUS"]]) for row in published_rows(pl94, "units.txt")]
+    )
+    table = pq.read_table(data / "units.parquet").to_pylist()
+    merged = dict.fromkeys((702, 704, 706, 903, 904), 997)  # published as one kind
+    codes = [(str(row["OIDTB"])[-16:], int(row["QGQTYP"])) for row in table if row["RTYPE"] == "4"]
+    facilities = in_areas([(code, f"{merged.get(kind, kind):03d}") for code, kind in codes])
+    assert facilities == in_areas([(row["geocode"], row["GQTYPE"]) for row in units if row["RTYPE"] == "4"])
+    residents = in_areas([(row["geocode"], row["GQTYPE"]) for row in people if row["RTYPE"] == "5"])
+    assert {*residents} == {*facilities}
+    assert all(residents[place] >= number for place, number in facilities.items())
+
+
+def test_no_row_of_the_microdata_breaks_an_edit_rule(dhc: Path) -> None:
+    rules, types = (
+        json.loads(shared_data("topdown/edit_rules.json").read_text()),
+        household_recodes().household_type,
+    )
+    kind = {f"{one.code:03d}": 17 + one.level for one in quarters()}
+    ages: dict[int, list[int]] = {}
+    for row in published_rows(dhc, "persons.txt"):
+        level = kind.get(row["GQTYPE"]) or int(row["RELSHIP"]) - 19 - (row["LIVE_ALONE"] == "1")
+        ages.setdefault(level, []).append(int(row["QAGE"]))
+    assert len(rules["dhcp"]["rules"]) == 32
+    for rule in rules["dhcp"]["rules"]:
+        own = ages.get(rule["relgq"], [rule["age_min_allowed"]])
+        assert rule["age_min_allowed"] <= min(own) <= max(own) <= rule["age_max_allowed"], rule
+    names = ("sex", "hhage", "hisp", "race", "elderly", "hhtenshort_3lev", "hhtype_dhch")
+    homes = [
+        dict(zip(names, home_levels(row, types), strict=True))
+        for row in published_rows(dhc, "units.txt")
+        if row["TEN"] != "0"
+    ]
+    for rule in rules["dhch"]["rules"]:
+        zero = rule["zero_when"].items()
+        assert not any(all(one[name] in levels for name, levels in zero) for one in homes), rule["rule"]
 
 
 def home_levels(row: dict[str, str], types: np.ndarray) -> list[int]:
