@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from censafe import synthesize
 from support.dhc_accuracy import EXACT, EXACT_OWN, QueryErrors, joined, query_errors, slope
+
+Errors = Mapping[tuple[str, str, str], QueryErrors]
+"""By histogram, level and query."""
 
 
 def main() -> None:
@@ -39,6 +43,11 @@ def main() -> None:
         free = measured(data, given.runs, EXACT, settings)
         held = measured(data, given.runs, {}, settings)
         exact = measured(data, given.runs, {}, settings | EXACT_OWN)
+    sys.stdout.write("\n".join(table(free, held, exact)) + "\n")
+
+
+def table(free: Errors, held: Errors, exact: Errors) -> list[str]:
+    """The lines of the table, from the three estimates."""
     lines = [
         "| histogram | level | query | answers | own estimation | with redistricting data | handed on | at least | added | slope |"
     ]
@@ -49,12 +58,10 @@ def main() -> None:
         parts = (one.ratio, both.ratio, both.handed_on(own), both.unavoidable, both.added(own))
         numbers = " | ".join(f"{part:.2f}" for part in parts)
         lines.append(f"| {' | '.join(key)} | {one.errors.shape[1]:,} | {numbers} | {steep} |")
-    sys.stdout.write("\n".join(lines) + "\n")
+    return lines
 
 
-def measured(
-    data: Path, runs: int, redistricting: dict[str, str], settings: dict[str, str]
-) -> dict[tuple[str, str, str], QueryErrors]:
+def measured(data: Path, runs: int, redistricting: dict[str, str], settings: dict[str, str]) -> Errors:
     """Errors of several runs."""
     return joined(
         [query_errors(data, seed, redistricting=redistricting, settings=settings) for seed in range(runs)]

@@ -117,7 +117,7 @@ def test_every_figure_of_table_9(tmp_path: Path) -> None:
     ("product", "config", "settings"),
     [
         ("safetab-p", "ddhca", {"run_us": "false"}),
-        ("topdown", "pl94-us", {"measure": "units"}),
+        ("topdown", "dhc-pr", {"measure": "persons"}),
         ("topdown", "blocks-16", {}),
     ],
 )
