@@ -35,6 +35,7 @@ GENERATED: dict[str, Callable[[], str]] = {
 """Pages that follow from the program: path in the site -> its text."""
 ELSEWHERE = {
     "PRIVACY.md": "PRIVACY.md",
+    "SECURITY.md": "SECURITY.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
     "benchmarks.md": "benchmarks/README.md",
