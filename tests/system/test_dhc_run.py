@@ -284,14 +284,32 @@ def test_the_tables_of_the_card_are_estimated_while_the_answers_are_drawn(data: 
     assert state["H4_001N"]["sd"] < 3
 
 
-def test_vanishing_noise_gives_the_records_back(data: Path) -> None:
+@pytest.fixture(scope="module")
+def island(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records of a small Puerto Rico."""
+    folder = tmp_path_factory.mktemp("dhc-pr") / "data"
+    synthesize(folder, persons=800, states=("72",), layout="dhc")
+    return folder
+
+
+@pytest.mark.parametrize(("territory", "records_of"), [("us", "data"), ("pr", "island")])
+def test_vanishing_noise_gives_the_records_back(
+    territory: str, records_of: str, request: pytest.FixtureRequest
+) -> None:
+    folder: Path = request.getfixturevalue(records_of)
     huge = dict.fromkeys(("rho.persons", "rho.units"), "100000000")
-    pl94 = released("pl94-us", data, data.with_name("pl94"), {"reader": "records", **huge})
+    settings = {"reader": "records", **huge}
+    pl94 = released(f"pl94-{territory}", folder, folder.with_name("pl94"), settings)
     huge = dict.fromkeys(("rho.persons", "rho.households", "rho.units"), "10000000000")
     exact = released(
-        "dhc-us", data, data.with_name("exact"), huge, results={"redistricting": pl94}, tables=["none"]
+        f"dhc-{territory}",
+        folder,
+        folder.with_name("exact"),
+        huge,
+        results={"redistricting": pl94},
+        tables=["none"],
     )
-    records = read(data)
+    records = read(folder)
     codes = records.spine.leaf.geounits.tolist()
     for name in ("persons", "households", "units"):
         assert same(blocks(exact, name, codes), records.histograms[f"dhc-{name}"])
