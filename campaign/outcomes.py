@@ -144,7 +144,7 @@ def paid(scenario: Scenario, ledger: Path) -> Failures:
 
 
 HIDDEN = "hidden files in the output"
-ONCE, USAGE = ("synth", "truth"), 2
+ONCE, USAGE = ("synth", "truth", "evaluate phsafe", "evaluate topdown"), 2
 EXPECTED = {"out", "out-redistricting", "tmp", "io", "ledger.jsonl", "ledger.key"}
 
 
