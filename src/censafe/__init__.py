@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from censafe.api.comparisons import compare
     from censafe.api.data import (
         SyntheticData,
+        configuration_keys,
         demonstrate,
         explorer_page,
         release_histograms,
@@ -35,12 +36,10 @@ if TYPE_CHECKING:
     )
     from censafe.api.figures import Figure, choropleth
     from censafe.api.frames import Frame, Frames
-    from censafe.api.keys import configuration_keys
     from censafe.api.noise import NoisyCounts, delta_of, epsilon_of, measure, noise, rho_of
     from censafe.api.plans import Configuration, Plan, configuration, configurations, plan
     from censafe.api.releases import Findings, Release, open_release, read_ledger, release, validate
-    from censafe.api.segments import write_segments
-    from censafe.api.tables import replicate, table_names, tables, write_tables
+    from censafe.api.tables import replicate, table_names, tables, write_segments, write_tables
     from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
     from censafe.estimation.topdown.least_squares.problem import ParentProblem
     from censafe.model.plan import NoiseLaw
@@ -50,6 +49,7 @@ _NAMES = {
     "api.comparisons": ("compare",),
     "api.data": (
         "SyntheticData",
+        "configuration_keys",
         "demonstrate",
         "explorer_page",
         "release_histograms",
@@ -59,7 +59,6 @@ _NAMES = {
     "api.estimates": ("estimate", "estimate_public"),
     "api.evaluations": (
         "Evaluation",
-        "Figure",
         "attack_power",
         "evaluate",
         "public_report",
@@ -72,12 +71,10 @@ _NAMES = {
     "api.cards": ("card",),
     "api.figures": ("Figure", "choropleth"),
     "api.frames": ("Frame", "Frames"),
-    "api.keys": ("configuration_keys",),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
     "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
     "api.releases": ("Findings", "Release", "open_release", "read_ledger", "release", "validate"),
-    "api.segments": ("write_segments",),
-    "api.tables": ("replicate", "table_names", "tables", "write_tables"),
+    "api.tables": ("replicate", "table_names", "tables", "write_segments", "write_tables"),
     f"{_SOLVING}.own_solver": ("ParentSolver",),
     f"{_SOLVING}.problem": ("ParentProblem",),
     "model.plan": ("NoiseLaw",),

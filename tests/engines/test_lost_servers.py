@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
@@ -180,3 +182,14 @@ def test_a_path_that_is_a_pattern_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"takes .* for a pattern"):
         engine.scan("x", (folder / "x.parquet",), ("key",))
     engine.disconnect()
+
+
+def test_a_program_without_a_file_may_use_an_engine() -> None:
+    """PySpark would end it, as it takes it for its own tests."""
+    program = (
+        "import censafe.tabulation.engine.cluster, sys; print(hasattr(sys.modules['__main__'], '__file__'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "False", "")

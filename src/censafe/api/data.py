@@ -1,11 +1,11 @@
-"""Synthetic populations, data frames as input, and the page of budgets."""
+"""Synthetic populations, data frames as input, the page of budgets, and the keys of configurations."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LAYOUTS",
     "SyntheticData",
+    "configuration_keys",
     "demonstrate",
     "explorer_page",
     "explorer_server",
@@ -323,3 +324,33 @@ def demonstrate(
     observer = progress or SilentObserver()
     attack = partial(demonstrate_defenses, Path(out), persons, state, seed, observer)
     return run_demo(Path(out), persons=persons, state=state, seed=seed, observer=observer, last=attack)
+
+
+def configuration_keys(product: str) -> Frame:
+    """Every key that a configuration of a product may have, one row each.
+
+    Args:
+        product: ``phsafe``, ``safetab-p``, ``safetab-h`` or ``topdown``.
+
+    Returns:
+        Text columns ``key`` (with dots; capitals stand for any name), ``bureau`` (the Bureau's key, where it differs), ``kind``,
+        ``allowed``, ``default``, ``unit``, ``meaning``, ``example``, and ``settable``: whether ``--set`` changes it.
+
+    Raises:
+        UsageError: there is no such product.
+
+    Source: the types that read configurations; the Bureau's keys are those of its released code.
+
+    Example:
+        >>> keys = configuration_keys("phsafe").arrow.to_pylist()
+        >>> [(row["key"], row["default"]) for row in keys if row["kind"] == "word"]
+        [('privacy_definition', ''), ('reader', ''), ('sensitivity', 'bureau')]
+    """
+    import pyarrow as pa
+
+    from censafe.products.configuration.described import described_keys
+    from censafe.products.registry import PLANNERS, fields_of
+
+    if product not in PLANNERS:
+        raise UsageError(f"there is no product {product!r}; products are {', '.join(PLANNERS)}")
+    return Frame(pa.Table.from_pylist([asdict(one) for one in described_keys(product, fields_of(product))]))

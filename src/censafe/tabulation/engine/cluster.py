@@ -20,18 +20,20 @@ from uuid import uuid4
 import grpc
 import pyarrow as pa
 import pyarrow.parquet as pq
-from ibis.backends.pyspark import Backend
-from ibis.backends.sql.compilers.pyspark import PySparkCompiler
 from ibis.expr.operations import DatabaseTable
-from pyspark.errors import PySparkException
-from pyspark.sql.connect.client.retries import DefaultPolicy
-from pyspark.sql.connect.session import SparkSession
 from sqlglot import expressions as sge
 
 from censafe.errors import UsageError
 from censafe.model.fetching import interruptible
 from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded, quoted
 from censafe.tabulation.engine.failures import Failure, failure_of
+from censafe.tabulation.engine.spark_client import (
+    Backend,
+    DefaultPolicy,
+    PySparkCompiler,
+    PySparkException,
+    SparkSession,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
