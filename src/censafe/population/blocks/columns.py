@@ -40,6 +40,7 @@ __all__ = ["ColumnFiles", "batches", "geocodes", "read_columns", "whole_column"]
 _BATCH_ROWS = 1_000_000
 _CSV_BYTES = 1 << 24
 _DIGITS_15 = 15
+_FIX = "write the file again"
 _TEXTS = ("geocode", *AREA_COLUMNS)
 _Ints = NDArray[np.int64]
 _Names = tuple[str, ...]
@@ -66,10 +67,7 @@ def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: li
             yield from _scan_parquet(path, choices, optional, found)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         allowed = "rows of numbers under a header" if path.suffix == ".csv" else "Parquet"
-        found.append(
-            Finding(path.name, "", "header", "stop", 0, "the content cannot be read", allowed,
-                    "write the file again")
-        )  # fmt: skip
+        found.append(Finding(path.name, "", "header", "stop", 0, "the content cannot be read", allowed, _FIX))
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
 
@@ -97,8 +95,7 @@ def _scan_csv(
     other = [words for mark, words in DELIMITER_NAMES.items() if mark in line and "," not in line]
     if other:
         found.append(
-            Finding(path.name, "", "delimiter", "stop", 0, f"the file is {other[0]}-delimited", "comma-delimited text",
-                    "write the file again")
+            Finding(path.name, "", "delimiter", "stop", 0, f"the file is {other[0]}-delimited", "comma-delimited text", _FIX)
         )  # fmt: skip
         return
     names = next(csv.reader([line]), [])
@@ -122,15 +119,14 @@ def _chosen(
             if not repeated:
                 return wanted
             found.append(
-                Finding(path.name, ", ".join(repeated), "header", "stop", 0, "columns repeated", "each column once",
-                        "write the file again")
+                Finding(path.name, ", ".join(repeated), "header", "stop", 0, "columns repeated", "each column once", _FIX)
             )  # fmt: skip
             return []
     missing = [name for name in choices[-1] if name not in names]
     allowed = " or ".join(", ".join(columns) for columns in choices)
     found.append(
         Finding(path.name, ", ".join(missing), "header", "stop", 0, "columns missing",
-                f"the columns {allowed}", "write the file again")
+                f"the columns {allowed}", _FIX)
     )  # fmt: skip
     return []
 
@@ -331,7 +327,7 @@ def _unit_findings(name: str, units: _Units, layout: HistogramLayout) -> list[Fi
                          "the same columns in all files of units")  # fmt: skip
     if not blocks:
         found.append(Finding(name, "", "header-only", "stop", 0, "there are no blocks", "one row a block",
-                             "write the file again"))  # fmt: skip
+                             _FIX))  # fmt: skip
     if layout.occupied:
         more = int(np.count_nonzero(units.values[:, -1] > units.values[:, 0]))
         homes = layout.unit_columns[0]
