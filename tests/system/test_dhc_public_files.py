@@ -33,7 +33,7 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     release(
         configuration("topdown", "dhc-us", {"noisy_measurements": "stored"}), folder / "data", folder / "dhc",
-        test_key=3, results={"redistricting": folder / "pl94"},
+        test_key=3, results={"redistricting": folder / "pl94"}, tables=["H3"],
     )  # fmt: skip
     write_bureau_files(folder / "dhc", folder / "pl94", folder / "nmf")
     return folder
@@ -62,6 +62,22 @@ def test_files_in_the_layout_of_the_bureau_give_the_output_of_the_run(
     assert expected == published(tmp_path / "out")
     assert not (tmp_path / "out" / "certificate.html").exists()
     assert not list(tmp_path.glob("*ledger*"))
+
+
+def test_tables_of_a_stored_run_are_estimated_afterwards(censafe: CommandLine, states: Path) -> None:
+    """Without the redistricting data that the counts are held to; histograms whose tables are not named are not read."""
+    path = states / "dhc" / "table_estimates.parquet"
+    before = pq.read_table(path).to_pydict()
+    path.unlink()
+    done = censafe("estimate", states / "dhc", "--tables", "H3", "--quiet")
+    assert done.code == 0, done.err
+    after = pq.read_table(path).to_pydict()
+    assert set(after["table"]) == {"H3"}
+    assert set(after["geography"]) >= {"state", "county", "tract"}
+    for name in ("geography", "area", "variable"):
+        assert before[name] == after[name]
+    for name in ("estimate", "sd"):
+        assert np.allclose(before[name], after[name], rtol=0, atol=1e-9)
 
 
 def test_one_state_alone_from_files_and_results_of_several(

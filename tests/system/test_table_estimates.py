@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe import configuration, estimate, release, synthesize, tables
+from censafe import card, configuration, estimate, release, replicate, synthesize, tables
 from censafe.errors import CheckError, ConfigError, DataError, StorageError, UsageError
+from censafe.products.topdown.table_estimates.estimates import TableEstimates
+from censafe.publication.manifest import read_manifest, verify_outputs
 from support.commands import CommandLine
 
 TABLES = ("P1", "P2", "H1")
@@ -47,7 +50,26 @@ def districts(stored: Path) -> Path:
     return path
 
 
-def estimates(out: Path, kind: str) -> dict[tuple[str, str], tuple[float, float]]:
+@pytest.fixture(scope="module")
+def drawn(data: Path, districts: Path) -> Path:
+    """A run that stores no answers, with estimates for the districts."""
+    out = data.with_name("whole")
+    chosen = configuration("topdown", "pl94-us", root="State", noisy_measurements="lazy")
+    release(chosen, data, out, test_key=1, tables=TABLES, areas=districts)
+    return out
+
+
+Rows = dict[tuple[str, str], tuple[float, float]]
+
+
+def same(one: Rows, other: Rows) -> None:
+    """Equal but for rounding."""
+    assert len(one) > 70
+    assert set(one) == set(other)
+    assert all(np.allclose(values, other[key], rtol=0, atol=1e-8) for key, values in one.items())
+
+
+def estimates(out: Path, kind: str) -> Rows:
     rows = pq.read_table(out / FILE, filters=[("geography", "=", kind)]).to_pylist()
     return {(row["area"], row["variable"]): (row["estimate"], row["sd"]) for row in rows}
 
@@ -69,12 +91,11 @@ def test_estimates_equal_those_of_the_redistricting_intervals(stored: Path) -> N
 
 
 def test_drawn_answers_give_estimates_also_after_a_stop_and_for_areas_that_cut_tracts(
-    data: Path, stored: Path, districts: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, stored: Path, drawn: Path, districts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stopped run resumes to the same file; what is not drawn would say little about wide areas."""
-    whole, out = data.with_name("whole"), data.with_name("drawn")
+    out = data.with_name("stopped")
     chosen = configuration("topdown", "pl94-us", root="State", noisy_measurements="lazy")
-    release(chosen, data, whole, test_key=1, tables=TABLES, areas=districts)
 
     def stop(*_: object, **__: object) -> None:
         raise StorageError("the disk is full")
@@ -86,7 +107,7 @@ def test_drawn_answers_give_estimates_also_after_a_stop_and_for_areas_that_cut_t
     with pytest.raises(CheckError, match="does not hold the linear estimates of these tables"):
         release(chosen, data, out, test_key=1, tables=["P1"])
     release(chosen, data, out, test_key=1, tables=TABLES, areas=districts)
-    assert pq.read_table(whole / FILE).equals(pq.read_table(out / FILE))
+    assert pq.read_table(drawn / FILE).equals(pq.read_table(out / FILE))
     listed = estimates(out, "district")
     assert set(listed) == {(area, variable) for area in "01" for _, variable in estimates(stored, "state")}
     for kind in ("state", "county"):
@@ -99,6 +120,58 @@ def test_drawn_answers_give_estimates_also_after_a_stop_and_for_areas_that_cut_t
     assert document["tables"] == list(TABLES)
     assert document["areas"]["district"] == 2
     assert 0 < document["answers"]["persons_Block"] < 2 * document["answers"]["persons_County"] * 40
+
+
+def test_stored_answers_are_estimated_afterwards_as_in_the_run(
+    censafe: CommandLine, stored: Path, districts: Path
+) -> None:
+    later = stored.with_name("later")
+    shutil.copytree(stored, later)
+    before = json.loads((later / "manifest.json").read_text())
+    assert censafe("estimate", later, "--tables", "P2", "--areas", districts).code == 0
+    document = json.loads((later / "manifest.json").read_text())
+    assert document["post_processing"]["table_estimates"]["tables"] == ["P2"]
+    verify_outputs(later, read_manifest(later / "manifest.json"))
+    changed = {name for name, digest in document["outputs"].items() if before["outputs"][name] != digest}
+    assert changed == {FILE, "table_estimates_codebook.csv"}
+    assert len(estimates(later, "district")) == 2 * 73
+    for kind in ("state", "county", "tract"):
+        own = {key: one for key, one in estimates(stored, kind).items() if key[1].startswith("P2_")}
+        same(own, estimates(later, kind))
+
+
+def test_stored_answers_are_those_that_a_run_draws(
+    stored: Path, drawn: Path, districts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the same geounits the same estimates: the same key gives the same noise, stored or not."""
+    fewer = stored.with_name("fewer")
+    shutil.copytree(stored, fewer)
+
+    def of_areas(*arguments: Any, stored: bool) -> TableEstimates:
+        assert stored
+        return TableEstimates(*arguments, stored=False)
+
+    monkeypatch.setattr("censafe.products.topdown.table_estimates.afterwards.TableEstimates", of_areas)
+    estimate(fewer, tables=TABLES, areas=districts)
+    for kind in ("state", "county", "tract", "district"):
+        same(estimates(drawn, kind), estimates(fewer, kind))
+    with pytest.raises(UsageError, match="kept none"):
+        estimate(drawn, tables=["P2"])
+
+
+def test_what_stored_answers_do_not_give_is_refused(stored: Path) -> None:
+    before = (stored / "manifest.json").read_bytes()
+    for options, words in (
+        ({"tables": ["none"]}, "none are named"),
+        ({"tables": ["P2"], "intervals": True}, "one after the other"),
+        ({"tables": ["P2"], "settings": {"passes": "one"}}, "in a second call"),
+        ({"areas": stored / "manifest.json"}, "belongs to `intervals` or `tables`"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            estimate(stored, **options)  # type: ignore[arg-type]  # each is a keyword of its own
+    with pytest.raises(ConfigError, match="no such table"):
+        estimate(stored, tables=["P99"])
+    assert (stored / "manifest.json").read_bytes() == before
 
 
 def test_tables_show_estimates_beside_published_counts(censafe: CommandLine, stored: Path) -> None:
@@ -120,6 +193,35 @@ def test_tables_show_estimates_beside_published_counts(censafe: CommandLine, sto
         assert (float(middle), float(spread)) in [one for key, one in known.items() if key[0] == area]
         assert float(low) <= float(middle) <= float(high)
         assert int(value) >= 0
+
+
+def test_cards_show_linear_estimates_where_the_run_has_them(stored: Path, tmp_path: Path) -> None:
+    """Of tables and areas without any: replicates, or none of it."""
+    county = sorted({area for area, _ in estimates(stored, "county")})[0]
+    (path,) = card(stored, tmp_path / "card.html", county)
+    page = path.read_text(encoding="utf-8")
+    assert "90%, from linear estimates of the noisy answers<" in page
+    assert "replicates" not in page
+    rows = tables(stored, "P2", "county", intervals="linear").arrow.to_pylist()
+    own = [row for row in rows if row["GEOID"] == county]
+    for row in own:
+        low = min(max(np.floor(row["low"] + 1e-6), 0), row["value"])
+        high = max(np.ceil(row["high"] - 1e-6), row["value"], 1 if row["sd"] > 0 else 0)
+        assert f"{row['value']:,}</td><td>{low:,.0f}</td><td>{high:,.0f}<" in page.replace(' class="n"', "")
+    with pytest.raises(UsageError, match="no linear estimates of the tables of a card for every block_group"):
+        card(
+            stored,
+            tmp_path / "none.html",
+            tables(stored, "P1", "block_group").arrow.column("GEOID")[0].as_py(),
+        )
+    replicate(stored, count=2)
+    text = card(stored, tmp_path / "both.html", county)[0].read_text(encoding="utf-8")
+    assert (
+        "90%, from linear estimates of the noisy answers (P1, P2, H1), and from 2 replicates by the Census Bureau&#x27;s rule (P3, P5)<"
+        in text.replace("&#39;", "&#x27;").replace("Bureau's", "Bureau&#x27;s")
+    )
+    (path,) = card(stored, tmp_path / "named.html", county, replicates=stored.with_name("stored-replicates"))
+    assert "linear estimates" not in path.read_text(encoding="utf-8")
 
 
 def test_what_cannot_be_estimated_is_refused(data: Path, stored: Path, tmp_path: Path) -> None:

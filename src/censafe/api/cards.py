@@ -18,7 +18,8 @@ def card(
     """One page for an area: its main tables with intervals, what can be used, the areas beside it, and a map where shapes are given.
 
     Args:
-        run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr) with replicates, or of microdata in the Bureau's layout.
+        run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr) with linear estimates of tables or with replicates, or of microdata in the Bureau's layout
+            with replicates. Linear estimates are used where the run has them for all areas shown, unless `replicates` are named.
         out: for one area a file that ends in ``.html``; otherwise a folder, for a page each.
         codes: GEOIDs of 2 (state), 5 (county), 7 (place), 10 (county subdivision), 11 (tract), 12 (block group) or 15 digits (block), of one kind; or
             with `areas` codes of the list, none for all of it.
@@ -43,8 +44,7 @@ def card(
     """
     from censafe.model.safe_text import file_name
     from censafe.products.topdown.census_tables.card import CardSetting, write_card
-    from censafe.products.topdown.census_tables.card_values import KINDS, card_values
-    from censafe.products.topdown.census_tables.intervals import open_replicates, replicates_of
+    from censafe.products.topdown.census_tables.card_values import KINDS, card_values, interval_sources
     from censafe.products.topdown.census_tables.microdata_source import open_source
     from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
 
@@ -55,7 +55,8 @@ def card(
     if options:
         raise TypeError(f"card() got an unexpected keyword argument {next(iter(options))!r}")
     published = open_source(Path(run))
-    source = open_replicates(published, replicates_of(Path(run)) if given is None else Path(given))
+    sources = interval_sources(published, Path(run), None if given is None else Path(given))
+    source = sources[0]
     if listed is None:
         kinds = {KINDS.get(len(code), "") for code in wanted}
         if len(kinds) != 1 or "" in kinds:
@@ -66,8 +67,8 @@ def card(
     else:
         places = listed_areas(source, Path(listed), None if points is None else Path(points), None)
     level = confidence_of(confidence)
-    values = card_values(source, places, wanted, level)
-    setting = CardSetting(len(source.replicates), level, source.stamp)
+    values = card_values(sources, places, wanted, level)
+    setting = CardSetting(values.replicates, level, source.stamp)
     outlines = None if shapes is None else read_shapes(Path(shapes))
     targets = wanted or values.codes
     paths = _paths(Path(out), [file_name(code) for code in targets])

@@ -32,7 +32,9 @@ class EstimateKeywords(TypedDict, total=False):
         intervals: topdown: whether unbiased estimates with intervals are made beside the published counts.
         confidences: levels of the intervals; 0.9 and 0.95 without.
         queries: names of tables or queries that have intervals; the margins without.
-        areas: CSV file of further areas of the blocks that have intervals.
+        areas: CSV file of further areas of the blocks that have intervals, or that `tables` are estimated for.
+        tables: topdown: census tables, such as ``["P12"]``, that are estimated with standard deviations from the answers of a run that stored
+            them; published counts stay as they are.
         simulations: further runs on the published counts for the intervals of these; 10 without, 0 for none.
         seed: of the noise of further runs.
         data: safetab: GRF-C or its folder, where ``coterminous`` is new.
@@ -52,6 +54,7 @@ class EstimateKeywords(TypedDict, total=False):
     confidences: Sequence[Fraction]
     queries: Sequence[str]
     areas: Path | None
+    tables: Sequence[str] | None
     simulations: int | None
     seed: int | None
     data: Path | None
@@ -134,6 +137,10 @@ def estimate_public(
         Traceback (most recent call last):
         censafe.errors.UsageError: there are public noisy measurement files of topdown and phsafe, not of safetab-p
     """
+    if options.get("tables") is not None:
+        raise UsageError(
+            "`tables` are estimated from the folder of a run that stored its answers, not from public files; leave them out"
+        )
     chosen = _options(product, options)
     if product == "phsafe":
         from censafe.products.phsafe.estimate_files import estimate_noisy_files
@@ -158,7 +165,8 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
         raise TypeError(f"estimate has no keyword {', '.join(unknown)}")
     require_names_are_used(product, given.get("names"))
     level = given.get("confidence")
-    wanted = _intervals(product, given)
+    tables = _tables(product, given)
+    wanted = None if tables else _intervals(product, given)
     rest = {"workers": given.get("workers"), "solver": given.get("solver"), "observer": given.get("progress")}
     results = {name: Path(folder) for name, folder in (given.get("results") or {}).items()}
     state = given.get("state")
@@ -177,8 +185,36 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
         intervals=wanted,
         results=results,
         state=state,
+        tables=tables,
+        areas=None if tables is None or given.get("areas") is None else Path(given["areas"]),
         **{name: value for name, value in rest.items() if value is not None},
     )
+
+
+def _tables(product: str, given: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Tables that are estimated beside the published counts; None where none are named."""
+    if given.get("tables") is None:
+        return None
+    if product != "topdown":
+        raise UsageError(f"`tables` belongs to topdown; {product} publishes its tables as they are measured")
+    other = (
+        "intervals",
+        "queries",
+        "simulations",
+        "seed",
+        "confidences",
+        "confidence",
+        "names",
+        "solver",
+        "results",
+        "state",
+    )
+    mixed = [name for name in other if given.get(name) not in (None, False, (), [], {})]
+    if mixed:
+        raise UsageError(
+            f"`tables` and `{mixed[0]}` are asked for one after the other; leave one of them out"
+        )
+    return tuple(given["tables"])
 
 
 def _intervals(product: str, given: Mapping[str, Any]) -> IntervalOptions | None:
@@ -187,7 +223,8 @@ def _intervals(product: str, given: Mapping[str, Any]) -> IntervalOptions | None
     if not given.get("intervals"):
         alone = [name for name in names if given.get(name) not in (None, (), [])]
         if alone:
-            raise UsageError(f"`{alone[0]}` belongs to `intervals`")
+            more = " or `tables`" if alone[0] == "areas" else ""
+            raise UsageError(f"`{alone[0]}` belongs to `intervals`{more}")
         return None
     if product != "topdown":
         raise UsageError(

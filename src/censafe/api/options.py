@@ -157,7 +157,8 @@ class CardKeywords(TypedDict, total=False):
     Args:
         areas: a list of areas or polygons, as :class:`TableKeywords` has them.
         points: for polygons, as there.
-        replicates: folder with a folder for each replicate; RUN-replicates without.
+        replicates: folder with a folder for each replicate, for intervals of these; without, linear estimates of the run where it has them, else
+            RUN-replicates.
         shapes: GeoJSON with a polygon for each area and its code as the property GEOID, code or name, for a small map; `areas` without, where
             these are polygons.
         confidence: of the intervals; 0.9 without.

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import EXACT, names_option, parse_results, parse_settings
+from censafe.cli.options import EXACT, names_option, parse_results, parse_settings, parse_tables
 from censafe.cli.progress import TerminalObserver
 from censafe.errors import UsageError
 
@@ -45,8 +45,14 @@ __all__ = ["command"]
 @click.option(
     "--areas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="With --intervals: CSV with a column geocode, GEOID20, GEOID or GISJOIN of the block and one for each kind of further "
+    help="With --intervals or --tables: CSV with a column geocode, GEOID20, GEOID or GISJOIN of the block and one for each kind of further "
     "areas, such as places or districts.",
+)
+@click.option(
+    "--tables",
+    metavar="LIST",
+    help="topdown: census tables to estimate with standard deviations from stored answers, such as P12,H4 (table_estimates.parquet); "
+    "published counts stay as they are.",
 )
 @click.option(
     "--query",
@@ -132,6 +138,7 @@ def command(
       censafe estimate detailed-a/ --set t1=pooled --set mark_x=true
       censafe estimate detailed-a/ --set coterminous=combined --data data/GRF-C.txt
       censafe estimate microdata/ --set passes=one
+      censafe estimate dhc/ --tables P12,PCT12 --areas districts.csv
       censafe estimate microdata/ --intervals --areas places.csv --query P2
       censafe estimate topdown pl94-us estimates/ --measurements nmf/ --totals states.csv --set measure=persons
       censafe estimate topdown dhc-us estimates/ --measurements nmf/ --state 44 --set root=State --pl94 redistricting/
@@ -145,6 +152,7 @@ def command(
         **changes,
         "results": published,
         "settings": parse_settings(settings),
+        "tables": parse_tables(changes["tables"]),
         "confidence": confidences[0] if confidences else None,
         "confidences": confidences if changes["intervals"] or len(confidences) > 1 else (),
         "parameters": config,

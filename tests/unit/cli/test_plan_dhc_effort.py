@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,20 @@ SETTINGS = {"root": "State", "measure": "persons"}
 
 
 @pytest.fixture(scope="module")
-def levels(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, int]]:
-    """Of a small run, every level of persons with its geounits and the answers that were drawn."""
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a small run says of its post-processing."""
     folder = tmp_path_factory.mktemp("dhc-effort")
     censafe.synthesize(folder / "data", persons=6_000, states=["50"], layout="dhc")
     chosen = censafe.configuration("topdown", "dhc-us", **SETTINGS)
     censafe.release(chosen, folder / "data", folder / "out", test_key=1)
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
-    return manifest["post_processing"]["levels_persons"]
+    return manifest["post_processing"]
+
+
+@pytest.fixture(scope="module")
+def levels(results: dict[str, Any]) -> list[dict[str, int]]:
+    """Every level of persons with its geounits and the answers that were drawn."""
+    return results["levels_persons"]
 
 
 def test_stored_answers_are_those_of_every_geounit(levels: list[dict[str, int]]) -> None:
@@ -47,6 +54,32 @@ def test_drawn_answers_are_of_the_stated_size(levels: list[dict[str, int]]) -> N
     assert both.drawn is not None
     assert 0.2 < drawn / both.drawn < 5  # persons alone, of a small state
     assert drawn < sum(both.answers.values()) / 100
+
+
+def test_linear_estimates_read_no_more_answers_than_planned(
+    results: dict[str, Any], levels: list[dict[str, int]]
+) -> None:
+    """Of the geounits above the block groups, and none that is the only child of its parent."""
+    read = results["table_estimates"]["answers"]
+    planned = effort(load_config("dhc-us", SETTINGS), levels[-1]["geounits"])
+    assert planned is not None
+    assert planned.linear is not None
+    assert planned.linear.tables == ("P1", "P5", "P12")
+    assert planned.linear.below == 1_903_289
+    whole = sum(level["geounits"] for level in levels[:-2]) * planned.linear.below
+    assert 0 < sum(read.values()) <= whole
+    assert planned.linear.answers["persons_State"] == read["persons_State"] == 1_903_289
+    assert set(planned.linear.answers) == {
+        f"persons_{level}" for level in ("State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset")
+    }
+    assert round(planned.linear.seconds, 3) == 0.856  # 50 ns an answer, 9 geounits
+
+
+def test_linear_estimates_of_other_runs_are_not_planned() -> None:
+    for name, settings in (("pl94-us", {}), ("dhc-us", {"noisy_measurements": "stored"})):
+        planned = effort(load_config(name, settings), None)
+        assert planned is not None
+        assert planned.linear is None
 
 
 def test_the_nation_has_a_time_and_a_memory() -> None:

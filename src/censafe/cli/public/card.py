@@ -50,7 +50,7 @@ __all__ = ["command"]
     "--replicates",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Folder with a folder for each replicate [default: RUN-replicates].",
+    help="Folder with a folder for each replicate, for intervals of these [default: linear estimates of the run where it has them, else RUN-replicates].",
 )
 @click.option("--confidence", type=EXACT, help="Level of the intervals [default: 0.9].")
 @click.option(
@@ -62,7 +62,7 @@ __all__ = ["command"]
 def command(
     run: Path, geoids: tuple[str, ...], names: tuple[str, ...], out: Path | None, **given: Any
 ) -> None:
-    """Write one page for an area from the published counts of RUN and its replicates.
+    """Write one page for an area from the published counts of RUN, and its linear estimates or its replicates.
 
     It has the main tables with intervals, what is exact, what is too uncertain to be used, and how the area compares with those beside it. All of it
     is public.

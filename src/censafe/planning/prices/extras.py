@@ -24,6 +24,7 @@ __all__ = [
     "Effort",
     "Expected",
     "Extras",
+    "LinearWork",
     "Outcome",
     "Rate",
     "Run",
@@ -78,6 +79,52 @@ class Rate:
 
 
 @dataclass(frozen=True)
+class LinearWork:
+    """What a run that stores no answers reads for linear estimates of tables, at most.
+
+    Args:
+        tables: their names.
+        areas: which areas they are estimated for; in words.
+        geounits: whose answers are read, histogram by histogram.
+        answers: read, by part of the run.
+        below: answers of one geounit of the lower levels, which areas of a list need where they divide geounits.
+        nanoseconds: to draw and weight an answer; one after another.
+    """
+
+    tables: tuple[str, ...]
+    areas: str
+    geounits: int
+    answers: Mapping[str, int]
+    below: int
+    nanoseconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Time beside that of the run."""
+        return sum(self.answers.values()) * self.nanoseconds / 1e9
+
+    def sentence(self) -> str:
+        """What is read, how long that takes, and what storing it would take."""
+        read = sum(self.answers.values())
+        return (
+            f"Linear estimates of {', '.join(self.tables)} for {self.areas} read at most {read:,} answers, of {self.geounits:,} geounits: about "
+            f"{_duration(self.seconds)} beside the rest; they are drawn and not stored ({8 * read / 2**30:,.1f} GiB). Each geounit below "
+            f"these levels that an area of a list needs adds {self.below:,}. Name other tables and areas in the run (--tables, --areas)."
+        )
+
+    def document(self) -> dict[str, Any]:
+        """As plain values for JSON."""
+        return {
+            "tables": list(self.tables),
+            "areas": self.areas,
+            "geounits": self.geounits,
+            "answers": dict(self.answers),
+            "answers_of_a_lower_geounit": self.below,
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True)
 class Effort:
     """What a run of one size is expected to take.
 
@@ -91,6 +138,7 @@ class Effort:
         answers: measured answers, by part of the run; empty where the data decide.
         stored_gib: of the noisy measurements at 8 bytes an answer; None where they are small or not counted.
         drawn: answers that a run draws which stores none; None where that was not counted.
+        linear: what linear estimates of tables read of the answers; None where none are made.
     """
 
     size: int
@@ -101,6 +149,7 @@ class Effort:
     answers: Mapping[str, int] = field(default_factory=dict)
     stored_gib: float | None = None
     drawn: float | None = None
+    linear: LinearWork | None = None
 
     @property
     def draw_seconds(self) -> float:
@@ -169,6 +218,8 @@ def effort_sentences(effort: Effort) -> tuple[str, ...]:
             f"before compression, and {_duration(effort.draw_seconds)} for their draws alone; "
             f"noisy_measurements=lazy {drawn}stores none."
         )
+    if effort.linear is not None:
+        lines.append(effort.linear.sentence())
     return tuple(lines)
 
 
@@ -187,6 +238,7 @@ def effort_record(effort: Effort) -> dict[str, Any]:
         "stored_gib": effort.stored_gib,
         "draw_seconds": effort.draw_seconds if effort.answers else None,
         "answers_drawn_lazily": effort.drawn,
+        "linear_estimates": None if effort.linear is None else effort.linear.document(),
     }
 
 

@@ -177,6 +177,8 @@ class EstimateOptions:
         solver: solves the parents of topdown in the place of ours, as :class:`censafe.ParentSolver` says; None for ours.
         results: folders of published results by name, to which an estimate of topdown from public files holds.
         state: FIPS code of the state whose public files alone topdown reads; None for all.
+        tables: census tables that topdown estimates with their standard deviations, and nothing else; None for none.
+        areas: list of blocks with a column for each kind of areas that these are estimated for; None for the areas of the product.
     """
 
     confidence: Fraction
@@ -190,3 +192,5 @@ class EstimateOptions:
     solver: Callable[[Any], Any] | None = None
     results: Mapping[str, Path] = field(default_factory=dict)
     state: str | None = None
+    tables: tuple[str, ...] | None = None
+    areas: Path | None = None

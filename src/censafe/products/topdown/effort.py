@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
+from censafe.planning.prices.extras import Effort, LinearWork, Rate, Run, effort_of
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import workloads
 
@@ -57,6 +58,10 @@ _DHC_RATE: Final = Rate(
 )
 
 
+# Processor time to draw and weight an answer, all tables of the card: 78 geounits of a synthetic state of 2,500 persons, 345 of one of 12,000.
+_LINEAR_NANOSECONDS: Final = 50.0
+
+
 def effort(config: TopdownConfig, size: int | None) -> Effort | None:
     """Time and memory for a number of blocks, or the nation's; levels between are those of the nation in proportion.
 
@@ -66,14 +71,38 @@ def effort(config: TopdownConfig, size: int | None) -> Effort | None:
     names = [level.name for level in config.run_levels]
     for tallies, rate in ((TALLIES, _RATE), (_DHC_TALLIES, _DHC_RATE)):
         if set(names) <= set(tallies) and (size is not None or names[0] == "US"):
-            return effort_of(rate, size, _answers(config, tallies, size))
+            planned = effort_of(rate, size, _answers(config, tallies, size))
+            return replace(planned, linear=_linear(config, tallies, size))
     return None
 
 
 def _answers(config: TopdownConfig, tallies: Mapping[str, int], size: int | None) -> dict[str, int]:
     """All answers of every part of the plan."""
+    geounits = _geounits(tallies, size)
+    return {load.part.name: load.answers * geounits[load.level.name] for load in workloads(config)}
+
+
+def _geounits(tallies: Mapping[str, int], size: int | None) -> dict[str, int]:
+    """Geounits of every level of a run over so many blocks."""
     share = Fraction(tallies["Block"] if size is None else size, tallies["Block"])
-    return {
-        load.part.name: load.answers * max(1, round(tallies[load.level.name] * share))
-        for load in workloads(config)
-    }
+    return {name: max(1, round(tally * share)) for name, tally in tallies.items()}
+
+
+def _linear(config: TopdownConfig, tallies: Mapping[str, int], size: int | None) -> LinearWork | None:
+    """What the run's own linear estimates of tables read: every geounit above the block groups, if areas divide all of these."""
+    from censafe.products.topdown.table_estimates.choice import LOWER_LEVELS, table_choice
+
+    choice = table_choice(config, None, None)
+    if choice is None:
+        return None
+    geounits = _geounits(tallies, size)
+    loads = [load for load in workloads(config) if choice.of(load.histogram.name)]
+    upper = [load for load in loads if load.level.name not in LOWER_LEVELS]
+    return LinearWork(
+        tables=tuple(table.name for table in choice.tables),
+        areas="states, counties, tracts and places",
+        geounits=sum({load.level.name: geounits[load.level.name] for load in upper}.values()),
+        answers={load.part.name: load.answers * geounits[load.level.name] for load in upper},
+        below=sum({load.histogram.name: load.answers for load in loads}.values()),
+        nanoseconds=_LINEAR_NANOSECONDS,
+    )

@@ -36,7 +36,14 @@ from censafe.publication.measurements.reader import read_noisy_measurements
 from censafe.publication.stamps import stamp_of
 from censafe.publication.sums import require_confidence
 
-__all__ = ["AFTERWARDS", "FROM_FILES", "estimate_all", "re_estimate"]
+__all__ = [
+    "AFTERWARDS",
+    "FROM_FILES",
+    "estimate_all",
+    "level_reader",
+    "re_estimate",
+    "stored_configuration",
+]
 
 AFTERWARDS: Final = (
     "passes",
@@ -74,7 +81,7 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
         with observer.stage("read"):
             verify_outputs(out, replace(manifest, outputs=_run_facts(manifest)))
             public = read_facts(out, config, manifest.plan.digest())
-        read = _reader(out, config, manifest, public)
+        read = level_reader(out, config, manifest, public)
         estimates = estimate_all(config, public, read, options)
         names = stored_names(options.names, out, manifest, census=area_names(config).census)
         source = IntervalSource(config, estimates, read, options.workers, names)
@@ -111,7 +118,29 @@ def _run_facts(manifest: Manifest) -> dict[str, str]:
 
 
 def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> TopdownConfig:
-    """The configuration of the run with the changes."""
+    """The configuration of the run with the changes, of a run whose counts its folder alone gives again."""
+    config = stored_configuration(out, manifest, options)
+    if config.published:
+        raise UsageError(
+            f"{out} is held to published results ({', '.join(config.published)}), which its folder does not have: nothing can be estimated "
+            "from it alone but `tables`. Start a new run with --set of the choice, beside the same results."
+        )
+    return config
+
+
+def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions) -> TopdownConfig:
+    """The configuration of a run that stored its answers, with the changes.
+
+    Args:
+        out: the run folder.
+        manifest: of the run.
+        options: with the changes.
+
+    Raises:
+        UsageError: a run of another product, one that stored no answers, or a change that is not allowed.
+        ConfigError: a value that is not allowed.
+        CheckError: the configuration is not that of the run.
+    """
     if manifest.plan.product != "topdown":
         raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of topdown")
     if manifest.identity.get("key") == FROM_FILES:
@@ -138,11 +167,6 @@ def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> Topdown
     verify_outputs(out, replace(manifest, parts=(), outputs=_run_facts(manifest)))
     overrides: Mapping[str, str] = {**manifest.config.overrides, **options.settings}
     config = replace(load_config(out / CONFIGURATION, overrides), origin=manifest.config.origin)
-    if config.published:
-        raise UsageError(
-            f"{out} is held to published results ({', '.join(config.published)}), which its folder does not have: nothing can be estimated "
-            "from it alone. Start a new run with --set of the choice, beside the same results."
-        )
     if plan_release(config).digest() != manifest.plan.digest():
         raise CheckError(
             f"the plan cannot be rebuilt from {out / CONFIGURATION}; it was changed by hand, or another version of censafe "
@@ -151,10 +175,10 @@ def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> Topdown
     return config
 
 
-def _reader(
+def level_reader(
     out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts
 ) -> Callable[[LevelWorkload], LevelMeasurements]:
-    """Reads the measurements of a level."""
+    """What reads the measurements of a level of a run, and refuses those of others."""
     place = place_of(config)
 
     def read(load: LevelWorkload) -> LevelMeasurements:

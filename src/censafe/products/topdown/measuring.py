@@ -92,10 +92,11 @@ def finish_level(
         objective = LevelObjective.drawing(labels, level_variances(budgets), budgets.kinds, source)
         with observer.stage(f"measure and estimate {name}"):
             level, report = descent.estimate(name, objective)
+        drawn = source.drawn  # for the published counts; the manifest states those of tables apart
         states = None if tables is None else tables.read(load, source)
         observer.stages[f"of which measure {name}, threads together"] = source.seconds
         return FinishedLevel.of(
-            name, level, report.document() | {"answers_drawn": source.drawn}, answers.source, states
+            name, level, report.document() | {"answers_drawn": drawn}, answers.source, states
         )
 
     def write(path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None) -> str:

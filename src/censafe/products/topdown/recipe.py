@@ -27,6 +27,7 @@ from censafe.products.topdown.intake.results import (
 )
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.table_estimates.afterwards import estimate_named_tables
 from censafe.products.topdown.table_estimates.choice import table_choice
 from censafe.publication.sums import require_confidence
 
@@ -189,14 +190,15 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
 
     Args:
         out: the run folder.
-        options: level of the margins of error, and choices of the estimation that change.
+        options: level of the margins of error, and choices of the estimation that change; or tables, which are estimated beside what
+            stays as it is.
 
     Raises:
         UsageError: a run that stored no measurements, a run of another product, or a key that may not change.
         CheckError: measurements, blocks or configuration are not those of the run.
         StorageError: there is no finished run.
     """
-    return re_estimate(out, options)
+    return re_estimate(out, options) if options.tables is None else estimate_named_tables(out, options)
 
 
 _OPTIMISED_IN_2020: Final = ("pl94-us", "pl94-pr")

@@ -29,9 +29,9 @@ _OWN: Final = "#0b5c7a"
 _OTHER: Final = "#9aa5b1"
 _RULE: Final = (
     "The interval of a number reaches at most a tenth of it to either side: use it. At most half: use it with care, and say how sure it is. Further: do not use it "
-    "alone; add areas or cells together first, or take the same number of a larger area. Numbers that no replicate changed are called exact."
+    "alone; add areas or cells together first, or take the same number of a larger area. Numbers whose interval has no width are called exact."
 )
-_FOOTER: Final = "Public: everything on this page follows from published counts and from further runs on them. Nothing confidential was read."
+_FOOTER: Final = "Public: everything on this page follows from published counts, and from further runs on them or published estimates. Nothing confidential was read."
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CardSetting:
     """How the numbers of a card were made.
 
     Args:
-        replicates: how many.
+        replicates: how many; 0 for none.
         confidence: of the intervals.
         stamp: of a test key or of published data; None for any other release.
     """
@@ -88,10 +88,7 @@ def write_card(
         exhibits=exhibits,
         settings=[
             ("Area", f"{words} {code}"),
-            (
-                "Intervals",
-                f"{setting.level}, from {setting.replicates} replicates by the Census Bureau's rule",
-            ),
+            ("Intervals", f"{setting.level}, from {_sources(values, setting)}"),
         ],
         footer=_FOOTER,
     )
@@ -287,16 +284,41 @@ def _usable(values: CardValues, place: int, setting: CardSetting) -> Exhibit:
         f"Of {number} numbers {sums['exact']} are exact and {sums['yes']} can be used; {sums['with care']} need care, and {sums['no']} are too uncertain to be "
         "used alone.",
         tables=[PageTable("Numbers of each table", ("Table", "Exact", "Yes", "With care", "No"), rows, 4)],
-        how=[_RULE, _how(setting)],
+        how=[_RULE, *_how(values, setting)],
     )
 
 
-def _how(setting: CardSetting) -> str:
-    return (
-        f"Each of {setting.replicates} replicates is a further run of the same computation with new noise on the published counts. How far replicates lie from "
-        f"what was published shows how far this may lie from the truth; intervals of {setting.level} follow by the Census Bureau's rule. A published "
-        "count that is far off itself has an interval that is a little too short."
-    )
+def _sources(values: CardValues, setting: CardSetting) -> str:
+    """What the intervals come from, and of which tables where there are two kinds."""
+    found = {
+        f"linear estimates of the noisy answers{_of_tables(values, linear=True)}": any(
+            one.linear for one in values.tables.values()
+        ),
+        f"{setting.replicates} replicates by the Census Bureau's rule{_of_tables(values, linear=False)}": not all(
+            one.linear for one in values.tables.values()
+        ),
+    }
+    return ", and from ".join(words for words, there in found.items() if there)
+
+
+def _of_tables(values: CardValues, *, linear: bool) -> str:
+    names = [name for name, one in values.tables.items() if one.linear == linear]
+    return "" if len(names) == len(values.tables) else f" ({', '.join(names)})"
+
+
+def _how(values: CardValues, setting: CardSetting) -> Iterator[str]:
+    if any(one.linear for one in values.tables.values()):
+        yield (
+            f"Linear estimates{_of_tables(values, linear=True)} follow from the noisy answers alone, before these were made whole and not negative, with standard "
+            f"deviations that follow from the noise. Their {setting.level} interval is shown in whole numbers, not below 0, and reaches to the published number where "
+            "that lies outside of it."
+        )
+    if not all(one.linear for one in values.tables.values()):
+        yield (
+            f"Each of {setting.replicates} replicates{_of_tables(values, linear=False)} is a further run of the same computation with new noise on the published counts. How far replicates lie from "
+            f"what was published shows how far this may lie from the truth; intervals of {setting.level} follow by the Census Bureau's rule. A published "
+            "count that is far off itself has an interval that is a little too short."
+        )
 
 
 def _map(values: CardValues, code: str, shapes: AreaShapes | None) -> Iterator[Exhibit]:

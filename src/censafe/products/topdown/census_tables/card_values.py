@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -13,11 +14,26 @@ from censafe.errors import UsageError
 from censafe.geography.identifiers import geoids
 from censafe.model.entries import nearest
 from censafe.products.topdown.census_tables.definitions import CensusTable
-from censafe.products.topdown.census_tables.intervals import ReplicatedSource, valued
-from censafe.products.topdown.census_tables.source import Geography
+from censafe.products.topdown.census_tables.intervals import (
+    ReplicatedSource,
+    open_replicates,
+    replicates_of,
+    valued,
+)
+from censafe.products.topdown.census_tables.linear import ESTIMATES, EstimatedSource, LinearIntervals
+from censafe.products.topdown.census_tables.source import Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 
-__all__ = ["CARD_TABLES", "KINDS", "CardTable", "CardValues", "Use", "card_values", "use_of"]
+__all__ = [
+    "CARD_TABLES",
+    "KINDS",
+    "CardTable",
+    "CardValues",
+    "Use",
+    "card_values",
+    "interval_sources",
+    "use_of",
+]
 
 Use = Literal["exact", "yes", "with care", "no"]
 """Whether a number can be used."""
@@ -39,6 +55,7 @@ CARD_TABLES: Final = {
 """The tables of a card, by product."""
 _SURE: Final = 0.1
 _USABLE: Final = 0.5
+_ROUNDING: Final = 1e-6  # of linear estimates, far below a count
 _Values = NDArray[np.float64]
 
 
@@ -67,12 +84,14 @@ class CardTable:
         values: published.
         low: lower ends of the intervals.
         high: upper ends.
+        linear: whether they are those of linear estimates; otherwise of replicates.
     """
 
     table: CensusTable
     values: _Values = field(repr=False)
     low: _Values = field(repr=False)
     high: _Values = field(repr=False)
+    linear: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +104,7 @@ class CardValues:
         names: of the areas; empty where not known.
         parent: of each area, the code of the area that holds it; areas of one parent are compared.
         tables: by name.
+        replicates: how many there are.
     """
 
     kind: str
@@ -92,6 +112,7 @@ class CardValues:
     names: tuple[str, ...]
     parent: tuple[str, ...]
     tables: Mapping[str, CardTable]
+    replicates: int = 0
 
     def beside(self, code: str) -> tuple[int, ...]:
         """Places of the areas of the same parent, the area itself included."""
@@ -100,19 +121,23 @@ class CardValues:
 
 
 def card_values(
-    source: ReplicatedSource, places: Sequence[Geography], wanted: Sequence[str], confidence: float
+    sources: Sequence[EstimatedSource | ReplicatedSource],
+    places: Sequence[Geography],
+    wanted: Sequence[str],
+    confidence: float,
 ) -> CardValues:
     """Tables of the wanted areas and of those beside them.
 
     Args:
-        source: what was published, with its replicates.
+        sources: what was published, with linear estimates or with replicates; of each table the first that has its intervals is used.
         places: the geography of the areas, or a list of areas with one kind.
         wanted: codes of the areas; none for all.
         confidence: of the intervals.
 
     Raises:
-        UsageError: several kinds of areas, or an area that is not there.
+        UsageError: several kinds of areas, an area that is not there, or no table with intervals.
     """
+    source = sources[0]
     if len(places) > 1:
         raise UsageError(
             f"the list has {len(places)} kinds of areas ({', '.join(one.name for one in places)}); give one column"
@@ -130,11 +155,7 @@ def card_values(
     parents = np.array([code[:digits] for code in codes.tolist()])
     shown = np.isin(parents, [code[:digits] for code in wanted]) if wanted else np.ones(len(codes), np.bool_)
     geography = _only(place, shown)
-    tables = {
-        name: _gathered(source, source.tables[name], geography, confidence)
-        for name in CARD_TABLES[source.product]
-        if source.holds(source.tables[name])
-    }
+    tables = _tables(sources, geography, confidence)
     titles = source.names.given(codes) if place.listed else source.names.names(names)
     return CardValues(
         place.name,
@@ -142,6 +163,7 @@ def card_values(
         tuple(titles[shown].tolist()),
         tuple(parents[shown].tolist()),
         tables,
+        sum(len(one.replicates) for one in sources if isinstance(one, ReplicatedSource)),
     )
 
 
@@ -152,13 +174,84 @@ def _only(place: Geography, shown: NDArray[np.bool_]) -> Geography:
     return Geography(place.name, place.level, place.geounits, areas, listed=place.listed)
 
 
+def interval_sources(
+    published: TableSource, run: Path, replicates: Path | None
+) -> tuple[EstimatedSource | ReplicatedSource, ...]:
+    """What a run was published with that gives intervals, in the order in which it is used.
+
+    Args:
+        published: by the run.
+        run: its folder.
+        replicates: folder of the replicates that are used instead of linear estimates; None for those beside the run, if the linear estimates of
+            the run do not do.
+
+    Raises:
+        UsageError: too few replicates, or neither these nor linear estimates.
+        StorageError: one cannot be read.
+    """
+    linear = replicates is None and (run / ESTIMATES).is_file()
+    folder = replicates or replicates_of(run)
+    return (
+        *([EstimatedSource(published, run)] if linear else []),
+        *([open_replicates(published, folder)] if not linear or folder.is_dir() else []),
+    )
+
+
+def _tables(
+    sources: Sequence[EstimatedSource | ReplicatedSource], geography: Geography, confidence: float
+) -> dict[str, CardTable]:
+    """The tables of a card, each with the intervals of the first source that has them.
+
+    Raises:
+        UsageError: none has any.
+    """
+    source = sources[0]
+    found = {}
+    for table in (source.tables[name] for name in CARD_TABLES[source.product]):
+        own = _with_intervals(sources, table, geography) if source.holds(table) else None
+        if own is not None:
+            found[table.name] = _gathered(own, table, geography, confidence)
+    if not found:
+        raise UsageError(
+            f"{source.place}: no linear estimates of the tables of a card for every {geography.name} here; fix: name tables and areas in the run, or "
+            f"make replicates: censafe replicate {source.place}"
+        )
+    return found
+
+
+def _with_intervals(
+    sources: Sequence[EstimatedSource | ReplicatedSource], table: CensusTable, geography: Geography
+) -> EstimatedSource | ReplicatedSource | None:
+    return next(
+        (one for one in sources if isinstance(one, ReplicatedSource) or one.covers(table, geography)), None
+    )
+
+
 def _gathered(
-    source: ReplicatedSource, table: CensusTable, geography: Geography, confidence: float
+    source: EstimatedSource | ReplicatedSource, table: CensusTable, geography: Geography, confidence: float
 ) -> CardTable:
+    linear = isinstance(source, EstimatedSource)
     parts = [
-        (values, intervals.low, intervals.high)
+        (
+            values,
+            *(
+                _whole(values, intervals)
+                if isinstance(intervals, LinearIntervals)
+                else (intervals.low, intervals.high)
+            ),
+        )
         for _, values, intervals in valued(source, table, geography, confidence)
         if intervals is not None
     ]
     values, low, high = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return CardTable(table, values, low, high)
+    return CardTable(table, values, low, high, linear)
+
+
+def _whole(values: _Values, intervals: LinearIntervals) -> tuple[_Values, _Values]:
+    """Ends as whole numbers, outward, not below 0, and around what was published: none of it leaves out a count that the interval held.
+
+    A number is never shown as exact that is not: an interval below 0 reaches from 0 to 1.
+    """
+    low, high = np.floor(intervals.low + _ROUNDING), np.ceil(intervals.high - _ROUNDING)
+    least = np.where(intervals.sd > 0, np.maximum(values, 1), values)
+    return np.minimum(np.maximum(low, 0), values), np.maximum(high, least)

@@ -65,8 +65,8 @@ class EstimatedSource(TableSource):
         path = run / ESTIMATES
         if not path.is_file():
             raise UsageError(
-                f"{run} has no linear estimates of tables; fix: run with --tables TABLE,TABLE (and --areas FILE for areas of your own), or ask for "
-                "intervals of replicates"
+                f"{run} has no linear estimates of tables; fix: run with --tables TABLE,TABLE (and --areas FILE for areas of your own), of a run "
+                "that stored its answers 'censafe estimate' with these options, or ask for intervals of replicates"
             )
         self._source = source
         self._path = path
@@ -119,19 +119,28 @@ class EstimatedSource(TableSource):
         reach = NormalDist().inv_cdf(0.5 + confidence / 2) * spread
         return LinearIntervals(estimate - reach, estimate + reach, estimate, spread)
 
-    def _rows(self, table: CensusTable, geography: Geography) -> dict[str, NDArray[np.generic]]:
-        """Area, variable, estimate and standard deviation of a table for one kind of areas."""
-        found = pq.read_table(
+    def covers(self, table: CensusTable, geography: Geography) -> bool:
+        """Whether the run estimated a table for every one of these areas."""
+        found = self._read(table, geography)
+        known = np.array(found.column("area").to_pylist(), np.str_)
+        return bool(found.num_rows) and bool(np.isin(geography.areas.names, known).all())
+
+    def _read(self, table: CensusTable, geography: Geography) -> pa.Table:
+        return pq.read_table(
             self._path,
             columns=["area", "variable", "estimate", "sd"],
             filters=[("geography", "=", geography.name), ("table", "=", table.name)],
         )
+
+    def _rows(self, table: CensusTable, geography: Geography) -> dict[str, NDArray[np.generic]]:
+        """Area, variable, estimate and standard deviation of a table for one kind of areas."""
+        found = self._read(table, geography)
         if not found.num_rows:
             there = pq.read_table(self._path, columns=["geography", "table"])
             tables, kinds = (_different(there, name) for name in ("table", "geography"))
             raise UsageError(
                 f"table {table.name}, {geography.name}: the run made no linear estimates of it; it has {', '.join(tables)} for {', '.join(kinds)}; "
-                "fix: run with --tables and --areas, or ask for intervals of replicates"
+                "fix: name them in `tables` and `areas` of the run, or ask for intervals of replicates"
             )
         texts = {name: np.array(found.column(name).to_pylist(), np.str_) for name in ("area", "variable")}
         numbers = {name: found.column(name).to_numpy() for name in ("estimate", "sd")}

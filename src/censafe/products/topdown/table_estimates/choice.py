@@ -28,11 +28,12 @@ from censafe.products.topdown.census_tables.definitions import (
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.publication.atomic import sha256_file
 
-__all__ = ["EstimatedAreas", "TableChoice", "estimated_areas", "line_sum", "table_choice"]
+__all__ = ["LOWER_LEVELS", "EstimatedAreas", "TableChoice", "estimated_areas", "line_sum", "table_choice"]
 
 _PLACE_DIGITS: Final = 5
 _LEVELS: Final = {"state": "State", "county": "County", "tract": "Tract"}
-_SMALL: Final = ("Block_Group", "Block")
+LOWER_LEVELS: Final = ("Block_Group", "Block")
+"""Levels whose answers are read for areas of a list alone."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def estimated_areas(
     """
     run = public.run
     deepest = len(run.spine.levels) - 1
-    above = [depth for depth, name in enumerate(run.spine.names) if name not in _SMALL]
+    above = [depth for depth, name in enumerate(run.spine.names) if name not in LOWER_LEVELS]
     lowest = deepest if stored or not above else max(above)
     found = [(kind, lowest) for kind in _known_kinds(public)]
     if choice.areas is not None:

@@ -1,0 +1,78 @@
+"""Linear estimates of tables of a finished run that stored its answers: the same as if they had been named in the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from censafe.errors import UsageError
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.products.run.folder import finished_run
+from censafe.products.run.options import EstimateOptions
+from censafe.products.run.runner import RunResult
+from censafe.products.topdown.estimate import AFTERWARDS, level_reader, stored_configuration
+from censafe.products.topdown.folder import RUN_FACTS, read_facts
+from censafe.products.topdown.plan import workloads
+from censafe.products.topdown.table_estimates.choice import table_choice
+from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
+from censafe.publication.atomic import move_into_place
+from censafe.publication.manifest import hash_outputs, verify_outputs, write_manifest
+from censafe.publication.stamps import stamp_of
+
+__all__ = ["estimate_named_tables"]
+
+
+def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
+    """Estimate tables from the stored answers of a run; everything else in its folder stays as it is.
+
+    Args:
+        out: the folder of a finished run.
+        options: its tables, the list of areas, and what receives stages.
+
+    Raises:
+        UsageError: a run that stored no answers, a run of another product, options that change the published counts, or a table that
+            cannot be estimated.
+        ConfigError: there is no such table.
+        DataError: the list of areas breaks a rule.
+        CheckError: measurements, blocks or configuration are not those of the run.
+        StorageError: there is no finished run, or the folder is not writable.
+    """
+    if options.settings:
+        raise UsageError(
+            f"`tables` are estimated beside the published counts, which `settings` ({', '.join(options.settings)}) would change; "
+            f"fix: first change {', '.join(AFTERWARDS)}, then ask for tables in a second call"
+        )
+    observer = options.observer
+    with finished_run(out) as (folder, manifest):
+        config = stored_configuration(out, manifest, options)
+        choice = table_choice(config, options.tables, options.areas)
+        if choice is None:
+            raise UsageError("`tables`: none are named; fix: name tables, such as P12, or leave `tables` out")
+        with observer.stage("read"):
+            facts = {name: digest for name, digest in manifest.outputs.items() if name in RUN_FACTS}
+            verify_outputs(out, replace(manifest, outputs=facts))
+            public = read_facts(out, config, manifest.plan.digest())
+        read = level_reader(out, config, manifest, public)
+        tables = TableEstimates(config, choice, public, observer, stored=True)
+        for histogram in config.histograms:
+            for load in (one for one in workloads(config) if one.histogram is histogram):
+                if tables.sums(load) is None:
+                    continue
+                with observer.stage(f"read {load.part.name}"):
+                    labels = [query.label for query in load.queries]
+                    source = LevelObjective.measured(labels, read(load)).source
+                tables.read(load, source)
+            tables.finish(histogram.name)
+        stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
+        tables.write(folder.staging, stamp)
+        made = hash_outputs(folder.staging, [folder.staging / name for name in ESTIMATE_FILES])
+        written = replace(
+            manifest,
+            outputs={**manifest.outputs, **made},
+            post_processing={**manifest.post_processing, "table_estimates": tables.document()},
+        )
+        write_manifest(folder.staging / "manifest.json", written)
+        move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
+    return RunResult(
+        out, manifest.plan, not manifest.test_key, resumed=True, files=ESTIMATE_FILES, stages=observer.stages
+    )
