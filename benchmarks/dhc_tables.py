@@ -6,7 +6,9 @@ Makes a population and its redistricting data, or takes those that an earlier ca
 then `censafe tables RUN --geography LEVEL --out FOLDER`, in a process of its own: all tables that are published at the level and that the
 records can fill, one Parquet file each. `tables_state_s`, or of a share of the nation `tables_nation_counties_s`, is the wall time of that process, start of
 the interpreter included; `cpu_s` what its threads used; `numbers` what it wrote; `peak_gib` its largest resident memory.
---without-run writes the histograms of the synthetic records in place of published ones: tables take as long, for their files are as dense.
+The run estimates the tables of the card from its noisy answers meanwhile: `blue_ms_per_geounit` is the wall time of drawing and weighting all answers of
+persons and households of a geounit, `interval_cells_per_s` the estimates with intervals a second after that, by the stages of its manifest.
+--without-run has none of these, and writes the histograms of the synthetic records in place of published ones: tables take as long, for their files are as dense.
 
 Marks on two cores: all tables of a state like Vermont to the block 60 s, like Texas 10 minutes, the county tables of the nation 5 minutes.
 """
@@ -26,9 +28,11 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR, PL94_US
 from censafe.model import SparseLevel
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
+from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.products.topdown.plan import workloads
 from censafe.publication.microdata.histograms import write_histograms
-from child import STATES, censafe, cpu_of_children, in_folder, parser_of
+from child import STATES, censafe, cpu_of_children, in_folder, parser_of, stages_of
 from dhc_scale import NATION, inputs
 
 
@@ -41,12 +45,14 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
     data = folder / f"dhc-{persons}-{arguments.like or 'nation'}-seed-{arguments.seed}"
     with TemporaryDirectory(dir=folder) as scratch:
         run, out = Path(scratch) / "run", Path(scratch) / "tables"
+        blue: dict[str, float | int] = {}
         if arguments.without_run:
             stand_in(data, persons, states, arguments.seed, run)
         else:
             pl94 = inputs(data, persons, states, root, arguments.seed)
             settings = (*root, "--pl94", str(pl94), "--test-key", "1", "--quiet")
             censafe(["run", "topdown", "dhc-us", str(data), str(run), *settings])
+            blue = linear_estimates(run)
         words = ["tables", str(run), "--geography", arguments.geography, "--out", str(out)]
         used = cpu_of_children()
         seconds, peak = censafe(words)
@@ -61,6 +67,26 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
         "tables_state_s" if arguments.like else "tables_nation_counties_s": round(seconds, 1),
         "cpu_s": round(used, 1),
         "peak_gib": round(peak, 2),
+        **blue,
+    }
+
+
+def linear_estimates(run: Path) -> dict[str, float | int]:
+    """What the linear estimates of the tables of a run took, by its manifest."""
+    stages = stages_of(run)
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    document = manifest["post_processing"]["table_estimates"]
+    seconds = {
+        kind: sum(value for name, value in stages.items() if name.startswith(kind))
+        for kind in ("linear estimates ", "estimate tables of ")
+    }
+    of_geounit = {load.histogram.name: load.answers for load in workloads(load_config("dhc-us"))}
+    geounits = sum(document["answers"].values()) / sum(of_geounit.values())
+    return {
+        "blue_geounits": round(geounits),
+        "blue_ms_per_geounit": round(1000 * seconds["linear estimates "] / geounits, 1),
+        "interval_cells": document["rows"],
+        "interval_cells_per_s": round(document["rows"] / seconds["estimate tables of "]),
     }
 
 
