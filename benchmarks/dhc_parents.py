@@ -12,10 +12,12 @@ sparse, and tolerances of 1e-8. `excess` is the largest objective of ours minus 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -68,8 +70,10 @@ class Program:
     b: _Floats
 
 
-def problems(persons: int, most: int, each: int, seed: int) -> dict[str, list[PassProblem]]:
-    """Problems of the first pass of persons by level."""
+def problems(
+    data: Path, root: dict[str, str], most: int, each: int, seed: int
+) -> dict[str, list[PassProblem]]:
+    """Problems of the first pass of persons by level, of the records in a folder; `root` as it is set in a configuration."""
     found: dict[str, list[PassProblem]] = defaultdict(list)
     levels: list[str] = []
 
@@ -90,20 +94,17 @@ def problems(persons: int, most: int, each: int, seed: int) -> dict[str, list[Pa
         return made
 
     estimate = estimate_operator_level
-    with TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        synthesize(data, persons=persons, states=["50"], seed=seed, layout="dhc")
-        config = load_config("dhc-us", {"root": "State", "measure": "persons"})
-        before = load_config("pl94-us", {"root": "State", "reader": "records"})
-        results = rehearse_results(
-            {"redistricting": (before, open_intake(data, before, ReadOptions()).load())}, seed
-        )
-        loaded = open_intake(data, config, ReadOptions()).load()
-        with (
-            patch.object(descent, "estimate_operator_level", level),
-            patch.object(parent, "pass_problem", kept),
-        ):
-            rehearse(config, loaded, seed, results=results)
+    config = load_config("dhc-us", {**root, "measure": "persons"})
+    before = load_config("pl94-us", {**root, "reader": "records"})
+    results = rehearse_results(
+        {"redistricting": (before, open_intake(data, before, ReadOptions()).load())}, seed
+    )
+    loaded = open_intake(data, config, ReadOptions()).load()
+    with (
+        patch.object(descent, "estimate_operator_level", level),
+        patch.object(parent, "pass_problem", kept),
+    ):
+        rehearse(config, loaded, seed, results=results)
     return found
 
 
@@ -177,6 +178,18 @@ def by_clarabel(given: Program) -> Callable[[], _Floats]:
     return solve
 
 
+@contextmanager
+def output_to_stderr() -> Iterator[None]:
+    """HiGHS writes its name when it is first made, before it can be asked not to: standard output is for the results alone."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def by_highs(given: Program) -> Callable[[], _Floats]:
     model = highspy.HighsModel()
     lp, hessian, free = model.lp_, model.hessian_, given.a.shape[1]
@@ -193,7 +206,8 @@ def by_highs(given: Program) -> Callable[[], _Floats]:
     )
     hessian.dim_, hessian.format_ = free, highspy.HessianFormat.kTriangular
     hessian.start_, hessian.index_, hessian.value_ = given.p.indptr, given.p.indices, given.p.data
-    solver = highspy.Highs()
+    with output_to_stderr():
+        solver = highspy.Highs()
     for name, chosen in (("output_flag", False), ("threads", 1), ("time_limit", 60.0)):
         solver.setOptionValue(name, chosen)
 
@@ -233,30 +247,36 @@ def row(level: str, own: list[PassProblem]) -> Row:
     )  # fmt: skip
 
 
+def rows(data: Path, root: dict[str, str], most: int, each: int, seed: int) -> list[Row]:
+    """Rows of all levels with parents that are small enough."""
+    return [row(level, own) for level, own in problems(data, root, most, each, seed).items() if own]
+
+
+def table(found: list[Row]) -> list[str]:
+    lines = [
+        "| level of the children | parents | entries, median | most | ours, s | Clarabel | HiGHS | excess, Clarabel | HiGHS |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for one in found:
+        ratios = f"{one.clarabel_s / one.ours_s:,.0f}x | {one.highs_s / one.ours_s:,.0f}x"
+        sizes = f"{one.entries_median:,} | {one.entries_most:,}"
+        lines.append(
+            f"| {one.level} | {one.parents} | {sizes} | {one.ours_s:.3f} | {ratios} | {one.clarabel_excess:.0e} | {one.highs_excess:.0e} |"
+        )
+    return lines
+
+
 def main() -> None:
     parser = parser_of(__doc__ or "")
     parser.add_argument("--persons", type=int, default=60_000)
     parser.add_argument("--entries", type=int, default=2_000)
     parser.add_argument("--parents", type=int, default=20)
     given = parser.parse_args()
-    found = [
-        row(level, own)
-        for level, own in problems(given.persons, given.entries, given.parents, given.seed).items()
-        if own
-    ]
-    if given.json:
-        print(json.dumps([asdict(one) for one in found]))
-        return
-    print(
-        "| level of the children | parents | entries, median | most | ours, s | Clarabel | HiGHS | excess, Clarabel | HiGHS |"
-    )
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for one in found:
-        ratios = f"{one.clarabel_s / one.ours_s:,.0f}x | {one.highs_s / one.ours_s:,.0f}x"
-        sizes = f"{one.entries_median:,} | {one.entries_most:,}"
-        print(
-            f"| {one.level} | {one.parents} | {sizes} | {one.ours_s:.3f} | {ratios} | {one.clarabel_excess:.0e} | {one.highs_excess:.0e} |"
-        )
+    with TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        synthesize(data, persons=given.persons, states=["50"], seed=given.seed, layout="dhc")
+        found = rows(data, {"root": "State"}, given.entries, given.parents, given.seed)
+    print(json.dumps([asdict(one) for one in found]) if given.json else "\n".join(table(found)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Seconds and memory of a whole run of the DHC: a state, or a share of the nation.
 
     python benchmarks/dhc_scale.py --like VT|RI|TX | --nation FRACTION [--product persons|households|both] [--json]
-        [--data DIR] [--seed S] [--workers N]
+        [--data DIR] [--seed S] [--workers N] [--peers]
 
 Makes the records of a synthetic population and the redistricting data of it (`censafe run topdown pl94-us`), or takes those that an
 earlier call left in DIR, then runs `censafe run topdown dhc-us` on them in a process of its own, with the production budgets, noise
@@ -11,6 +11,14 @@ threads used; `peak_gib` its largest resident memory; `gap_max` the largest dual
 below the states, `gap_share` the largest at US and states as a share of its objective, 0 where none is above 1e-4;
 `uncertified` the parents without a certificate; `violations` the number of counts of blocks that break a constraint, counted after the
 run from its files alone by code of this script.
+
+`nation_hours` extrapolates the seconds of every stage to the nation: those of a level of a histogram times the larger of two ratios, the
+nation's parents of the level to the run's, and the nation's geounits to the run's; all other stages by blocks, and the start of the process not at
+all. Levels that the run does not have are not in the sum. It is too low where the nation's parents have more open entries than the run's, and too high where
+seconds that every run needs once are multiplied, as in small runs.
+
+--peers estimates the same records a second time, in this process, and solves the first pass of persons of up to 20 parents a level, of at most
+2,000 open entries each, by HiGHS and Clarabel too, as `benchmarks/dhc_parents.py` does.
 
 A fraction of the nation has all states and counties and that share of persons, tracts and blocks. --like is one state alone, with
 the state as root.
@@ -23,6 +31,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +41,9 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+import dhc_parents
 from censafe import synthesize
+from censafe.products.topdown.effort import DHC_TALLIES
 from child import STATES, censafe, cpu_of_children, levels_of, parser_of, report, stages_of, topdown_table
 
 NATION = 331_449_281
@@ -45,6 +56,7 @@ PERSONS, HOUSEHOLDS = (42, 2, 116, 2, 63), (2, 9, 2, 7, 4, 3, 522)
 KIND = np.array([0] * 18 + list(range(1, 25)))  # of the 42 levels of relgq
 MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6)  # of the 25 kinds
 WIDE = ("US", "State")
+_SHOWN = 0.01  # hours
 _Counts = NDArray[np.int64]
 
 
@@ -64,6 +76,8 @@ class Measured:
     violations: int
     stages: dict[str, float]
     levels: dict[str, Any]
+    nation_hours: dict[str, float]
+    peers: list[dhc_parents.Row]
 
 
 def histogram(out: Path, name: str) -> tuple[NDArray[np.str_], _Counts, _Counts, _Counts]:
@@ -138,6 +152,25 @@ def inputs(
     return pl94
 
 
+def nation_hours(stages: Mapping[str, float], solves: Mapping[str, Any]) -> dict[str, float]:
+    """Hours of the nation by stage, from the seconds of a run, and their sum."""
+    blocks = next(iter(solves.values()))[-1]["geounits"]
+    ratio = {
+        f"{name}_{own['level']}": max(
+            (DHC_TALLIES[levels[number - 1]["level"]] if number else 1) / max(1, own["parents"]),
+            DHC_TALLIES[own["level"]] / own["geounits"],
+        )
+        for name, levels in solves.items()
+        for number, own in enumerate(levels)
+    }
+    hours = {
+        stage: seconds * ratio.get(stage.rsplit(" ", 1)[-1], DHC_TALLIES["Block"] / blocks) / 3600
+        for stage, seconds in stages.items()
+        if not stage.startswith("of which")
+    }
+    return {stage: round(one, 4) for stage, one in {**hours, "all": sum(hours.values())}.items()}
+
+
 def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     root: tuple[str, ...] = ()
     states, persons = None, round((arguments.nation or 0) * NATION)
@@ -155,6 +188,8 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         cpu = cpu_of_children() - before
         solves, stages = levels_of(out), stages_of(out)
         wrong = violations(out, pl94, arguments.product)
+    top = {"root": "State"} if arguments.like else {}
+    peers = dhc_parents.rows(data, top, 2_000, 20, arguments.seed) if arguments.peers else []
     levels = [level for own in solves.values() for level in own]
     return Measured(
         persons=persons,
@@ -171,6 +206,8 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         violations=wrong,
         stages=stages,
         levels=solves,
+        nation_hours=nation_hours(stages, solves),
+        peers=peers,
     )
 
 
@@ -180,7 +217,10 @@ def text(found: Measured) -> str:
         f"{found.peak_gib} GiB; largest gap {found.gap_max:.1e}, below the states {found.gap_below:.1e}, of the objective "
         f"{found.gap_share:.1e}, {found.uncertified} uncertified, {found.violations} violations"
     )
-    return "\n".join([first, *topdown_table(found.stages, found.seconds)])
+    shown = [f"{name:<40}{hours:>10.3f}" for name, hours in found.nation_hours.items() if hours >= _SHOWN]
+    nation = ["", f"{'the nation, extrapolated':<40}{'hours':>10}", *shown]
+    peers = ["", *dhc_parents.table(found.peers)] if found.peers else []
+    return "\n".join([first, *topdown_table(found.stages, found.seconds), *nation, *peers])
 
 
 def parse() -> argparse.Namespace:
@@ -190,6 +230,9 @@ def parse() -> argparse.Namespace:
     size.add_argument("--nation", type=float, metavar="FRACTION")
     parser.add_argument("--product", choices=sorted(PRODUCTS), default="both")
     parser.add_argument("--workers", type=int)
+    parser.add_argument(
+        "--peers", action="store_true", help="HiGHS and Clarabel on parents of the same records"
+    )
     return parser.parse_args()
 
 

@@ -11,7 +11,7 @@ from censafe.planning.prices.extras import Effort, LinearWork, Rate, Run, effort
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import workloads
 
-__all__ = ["TALLIES", "effort"]
+__all__ = ["DHC_TALLIES", "TALLIES", "effort"]
 
 TALLIES: Final = {
     "US": 1,
@@ -33,7 +33,7 @@ _CONDITIONS: Final = (
 )
 _RATE: Final = Rate("blocks", TALLIES["Block"], _RUNS, "benchmarks/topdown_scale.py", _CONDITIONS)
 # Of the DHC's own levels no tallies are published: those of a twentieth of a synthetic nation.
-_DHC_TALLIES: Final = {
+DHC_TALLIES: Final = {
     **{name: TALLIES[name] for name in ("US", "State", "County", "Block")},
     **{
         name: round(TALLIES["Block"] * found / 413_273)
@@ -69,7 +69,7 @@ def effort(config: TopdownConfig, size: int | None) -> Effort | None:
     size is given.
     """
     names = [level.name for level in config.run_levels]
-    for tallies, rate in ((TALLIES, _RATE), (_DHC_TALLIES, _DHC_RATE)):
+    for tallies, rate in ((TALLIES, _RATE), (DHC_TALLIES, _DHC_RATE)):
         if set(names) <= set(tallies) and (size is not None or names[0] == "US"):
             planned = effort_of(rate, size, _answers(config, tallies, size))
             return replace(planned, linear=_linear(config, tallies, size))
