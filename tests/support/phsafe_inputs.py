@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -158,18 +159,19 @@ def _place(width: int, fields: dict[int, str]) -> str:
 def opened(
     folder: Path, *, states: Sequence[str] = STATES, reader: str = "csv", max_persons: int | None = None
 ) -> Iterator[Iterator[Population]]:
-    """The parts of a folder in an engine of their own, with scratch in a folder beside it."""
+    """The parts of a folder in an engine of their own, with scratch in a temporary folder: that of the records may be shared."""
     from censafe.population import open_population
     from censafe.tabulation.engine import connect
 
-    work = (folder if folder.is_dir() else folder.parent).with_name("work")
-    backend = connect(work / "engine")
-    try:
-        source = open_population(folder, reader=reader, states=tuple(states), backend=backend, work=work)
-        with closing(source.parts(max_persons)) as parts:
-            yield parts
-    finally:
-        backend.disconnect()
+    with TemporaryDirectory() as name:
+        work = Path(name)
+        backend = connect(work / "engine")
+        try:
+            source = open_population(folder, reader=reader, states=tuple(states), backend=backend, work=work)
+            with closing(source.parts(max_persons)) as parts:
+                yield parts
+        finally:
+            backend.disconnect()
 
 
 def check(

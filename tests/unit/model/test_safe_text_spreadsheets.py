@@ -87,6 +87,7 @@ def test_all_files_are_written_through_this_module() -> None:
         "publication/intervals/files.py",
         "publication/tables/pl94.py",
         "publication/tables/bureau.py",
+        "products/topdown/census_tables/segments.py",
         "products/topdown/census_tables/shapes.py",
         "products/topdown/census_tables/writing.py",
         "products/topdown/labels.py",

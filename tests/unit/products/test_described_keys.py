@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import censafe
+from censafe.errors import UsageError
 from censafe.products.configuration.source import PRODUCTS, shipped_configs
 from censafe.products.registry import fields_of
 from support.commands import CommandLine
@@ -82,5 +83,5 @@ def test_keys_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert done.code == 0
     assert 'spine = "optimised"\n    Tree that is walked' in done.out
     assert "allowed: standard, aian, optimised, prim; default: standard" in done.out
-    with pytest.raises(censafe.api.keys.UsageError, match="there is no product 'sdhc'"):
+    with pytest.raises(UsageError, match="there is no product 'sdhc'"):
         censafe.configuration_keys("sdhc")
