@@ -6,7 +6,6 @@ CONFIDENTIAL. Tables live in the engine that the caller passes.
 from __future__ import annotations
 
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -15,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import CensafeError, ConfigError, DataError
+from censafe.errors import ConfigError, DataError
 from censafe.geography import state_codes
 from censafe.geography.areas import Areas, read_areas
 from censafe.population.detailed.cef import open_cef_input
@@ -42,7 +41,7 @@ from censafe.population.detailed.load import LoadedRecords, load_records
 from censafe.population.detailed.public_data import LIST_NAME, PopGroupTotals, load_totals, without_listed
 from censafe.population.detailed.workers import load_on_workers
 from censafe.population.examples import EXAMPLES, write_records
-from censafe.population.files.relation import engine_errors
+from censafe.population.files.relation import at_the_end
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 
 if TYPE_CHECKING:
@@ -256,7 +255,7 @@ class SafetabSource:
     def close(self) -> None:
         """Drop the engine's table and the scratch files."""
         self._source.close()
-        with suppress(CensafeError), engine_errors("records"):  # the engine may be closed already
+        with at_the_end("records"):
             self._holder.drop(self._table)
 
     def _totals(

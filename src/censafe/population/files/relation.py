@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Relation",
     "TableFiles",
+    "at_the_end",
     "engine_errors",
     "find_table",
     "name_in",
@@ -34,6 +35,17 @@ __all__ = [
 
 
 _KINDS: Final[tuple[Literal["csv", "parquet"], ...]] = ("csv", "parquet")
+
+
+@contextmanager
+def at_the_end(what: str) -> Iterator[None]:
+    """Give up working tables inside the block, whose engine may be closed already, or ended by a signal; that one is heard elsewhere.
+
+    Args:
+        what: stage, for messages.
+    """
+    with suppress(CensafeError), engine_errors(what), suppress(duckdb.InterruptException):
+        yield
 
 
 @contextmanager

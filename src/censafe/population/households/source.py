@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from censafe.errors import CensafeError, ConfigError, DataError
+from censafe.errors import ConfigError, DataError
 from censafe.geography import state_codes
 from censafe.model.fetching import fetch
 from censafe.population.files.delimited import csv_relation, reject_findings
 from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TABLES, TableName
 from censafe.population.files.parquet import parquet_relation
-from censafe.population.files.relation import Relation, TableFiles, engine_errors, find_table, quote_text
+from censafe.population.files.relation import (
+    Relation,
+    TableFiles,
+    at_the_end,
+    engine_errors,
+    find_table,
+    quote_text,
+)
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.population.households.load import MafidRange, PartTables, Scanned, load_part, typed_mafid
 
@@ -142,7 +148,7 @@ class PopulationSource:
                 with engine_errors("working tables"):
                     self._engine.drop(*made)
         finally:
-            with suppress(CensafeError), engine_errors("working tables"):  # the engine may be closed already
+            with at_the_end("working tables"):
                 self._engine.drop(*made, *(self._scan_name(name) for name in TABLES))
             shutil.rmtree(self._scratch, ignore_errors=True)
 
