@@ -27,7 +27,7 @@ __all__ = ["FAULT", "Interruption", "fault_message", "in_options", "listening", 
 
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_REPEAT_AFTER: Final = 0.1  # seconds after which queries are ended that began meanwhile
+_REPEAT_AFTER: Final = 0.1  # seconds after which queries are ended that began meanwhile, and a signal that was dropped is sent once more
 _SHELL: Final = 128  # exit code of a process that a signal ended is this much above the signal's number
 
 
@@ -50,6 +50,30 @@ class Interruption:
 
 
 @contextmanager
+def _heard_in_callbacks(interruption: Interruption) -> Iterator[None]:
+    """Send a signal once more that came inside a destructor or a callback, where Python prints every exception and drops it."""
+    before, timers = sys.unraisablehook, list[threading.Timer]()
+
+    def hook(dropped: sys.UnraisableHookArgs) -> None:
+        number = interruption.number
+        if number is None or not isinstance(dropped.exc_value, SystemExit | KeyboardInterrupt):
+            before(dropped)
+            return
+        timer = threading.Timer(_REPEAT_AFTER, os.kill, (os.getpid(), number))  # the callback is over by then
+        timer.daemon = True
+        timers.append(timer)
+        timer.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in timers:  # none may come after the handlers that listen for it
+            timer.cancel()
+
+
+@contextmanager
 def listening() -> Iterator[Interruption]:
     """Listen for signals inside the block, but for those that the caller of the program ignores."""
     interruption = Interruption()
@@ -63,7 +87,7 @@ def listening() -> Iterator[Interruption]:
             before[number] = found
             signal.signal(number, interruption)
     try:
-        with _ending_queries(tuple(before)):
+        with _heard_in_callbacks(interruption), _ending_queries(tuple(before)):
             yield interruption
     finally:
         for listened, handler in before.items():

@@ -6,12 +6,15 @@ import errno
 import os
 import signal
 import stat
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -231,3 +234,39 @@ def test_a_signal_that_the_caller_ignores_stays_ignored() -> None:
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+_DESTRUCTOR = """
+import os, signal, time
+from censafe.cli.faults import listening
+
+class Dying:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):
+            pass
+
+with listening():
+    Dying()
+    time.sleep(5)
+print("ran to its end")
+"""
+
+
+def test_a_signal_inside_a_destructor_is_not_lost() -> None:
+    """Python prints and drops an exception that is raised there; the command must end all the same, and say nothing of it."""
+    done = subprocess.run(
+        [sys.executable, "-c", _DESTRUCTOR], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
+
+
+def test_other_exceptions_of_destructors_are_shown_as_before() -> None:
+    seen: list[str] = []
+    before, sys.unraisablehook = sys.unraisablehook, lambda dropped: seen.append(str(dropped.exc_value))
+    try:
+        with listening():
+            sys.unraisablehook(SimpleNamespace(exc_value=ValueError("shown")))  # type: ignore[arg-type]
+        assert seen == ["shown"]
+    finally:
+        sys.unraisablehook = before
