@@ -36,12 +36,14 @@ class Interruption:
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self.raised: SystemExit | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Note the signal and stop what runs; scratch is removed on the way out."""
         self.number = number
         interrupt_queries()  # an engine that called this waits for its own threads next, and lets nobody else in
-        raise SystemExit(self.exit_code)
+        self.raised = SystemExit(self.exit_code)
+        raise self.raised
 
     @property
     def exit_code(self) -> int:
@@ -58,7 +60,8 @@ def _heard_in_callbacks(interruption: Interruption) -> Iterator[None]:
         number = interruption.number
         if number is None or not isinstance(dropped.exc_value, SystemExit | KeyboardInterrupt):
             before(dropped)
-            return
+        if number is None or dropped.exc_value is not interruption.raised:
+            return  # the run is ending already, and a second signal would stop it from removing its scratch
         timer = threading.Timer(_REPEAT_AFTER, os.kill, (os.getpid(), number))  # the callback is over by then
         timer.daemon = True
         timers.append(timer)

@@ -50,7 +50,7 @@ def fetch(expression: ir.Expr) -> pa.Table:
     return engine_of(expression).fetch(expression.as_table())
 
 
-def interruptible(opened: Interruptible, closed: type[Exception] = RuntimeError) -> None:
+def interruptible(opened: Interruptible, closed: type[Exception]) -> None:
     """Let :func:`interrupt_queries` end what a connection computes.
 
     DuckDB looks for signals by itself only while the main thread waits for ``execute`` and works on the query, and not where its
@@ -69,10 +69,10 @@ def stream_of(con: _Database) -> Iterator[Any]:
     """Yield a cursor for a stream of its own, which other queries do not end and :func:`interrupt_queries` does.
 
     Args:
-        con: an open database, which was made interruptible or not.
+        con: an open database, which was made interruptible.
     """
     cursor = con.cursor()
-    interruptible(cursor, _OPEN.get(con, RuntimeError))
+    interruptible(cursor, _OPEN[con])
     try:
         yield cursor
     finally:

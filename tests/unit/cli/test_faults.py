@@ -185,7 +185,7 @@ def test_a_signal_stops_the_work_and_gives_the_exit_code_of_a_shell(number: int,
 
 def test_an_engine_at_work_stops_as_the_program_does() -> None:
     with listening() as interruption, duckdb.connect() as con:
-        interruptible(con)
+        interruptible(con, duckdb.ConnectionException)
         _soon(signal.SIGINT)
         with pytest.raises(SystemExit), engine_errors("records"):
             con.execute(SLOW)
@@ -195,6 +195,7 @@ def test_an_engine_at_work_stops_as_the_program_does() -> None:
 def _stopped_within_a_second(work: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
     started = time.monotonic()
     with listening() as interruption, duckdb.connect() as con, pytest.raises(SystemExit):
+        interruptible(con, duckdb.ConnectionException)
         work(con)
     assert interruption.exit_code == 130
     assert time.monotonic() - started < 2

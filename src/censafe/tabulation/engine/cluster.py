@@ -84,7 +84,7 @@ class ClusterEngine(Backend):
         self._schemas: dict[str, Any] = {}
         self._embedded: EmbeddedEngine | None = None
         self._limits = (threads, memory)
-        interruptible(self)
+        interruptible(self, RuntimeError)
 
     @property
     def session(self) -> Any:
