@@ -15,7 +15,7 @@ help:
 	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks"
 	@echo "make test   the test suite, under ten minutes on two cores"
 	@echo "make test-long  what the test suite samples, whole"
-	@echo "make campaign  kills, faults, bad input, fuzz and audits by seed, for hours; SEED=N HOURS=H PARTS=a,b"
+	@echo "make campaign  kills, faults, bad input, fuzz, mutants and audits by seed, for hours; SEED=N HOURS=H PARTS=a,b FUZZ=MINUTES"
 	@echo "make campaign-short  two minutes of it, drawn by the date"
 	@echo "make release  wheel and sdist (built twice, same bytes), CycloneDX list of parts, licenses and hashes, in dist/"
 	@echo "make audit  known vulnerabilities of the locked dependencies; needs the network beyond package registries"
@@ -61,7 +61,7 @@ test-long: $(STAMP) browser kernels
 
 # Trials are drawn from the seed; the same command goes on where it stopped. Report and figures lie in campaign-results/.
 campaign: $(STAMP)
-	$(BIN)/python -m campaign --hours $(or $(HOURS),8) $(if $(SEED),--seed $(SEED)) $(if $(PARTS),--parts $(PARTS))
+	$(BIN)/python -m campaign --hours $(or $(HOURS),8) $(if $(SEED),--seed $(SEED)) $(if $(PARTS),--parts $(PARTS)) $(if $(FUZZ),--fuzz-minutes $(FUZZ))
 
 campaign-short: $(STAMP)
 	$(BIN)/python -m campaign --short

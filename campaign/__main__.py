@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--parts", default="")
     parser.add_argument("--folder", type=Path, default=HERE.parent / "campaign-results")
     parser.add_argument("--short", action="store_true")
+    parser.add_argument("--fuzz-minutes", type=float, default=60.0, help="for all readers together")
     parser.add_argument("--trial", help="repeat one trial, PART:NUMBER, and leave its folder")
     chosen = parser.parse_args()
     today = datetime.now(UTC)
@@ -81,7 +82,8 @@ def _campaign(chosen: argparse.Namespace, seed: int, folder: Path, limit: float)
     start = time.monotonic()
     child.warm()
     world = worlds.build(folder / "world", quick=chosen.short)
-    parts = parts_of(world, folder, [name for name in chosen.parts.split(",") if name], quick=chosen.short)
+    names = [name for name in chosen.parts.split(",") if name]
+    parts = parts_of(world, folder, names, quick=chosen.short, minutes=chosen.fuzz_minutes)
     if chosen.trial:
         name, number = chosen.trial.split(":")
         part = next(one for one in parts if one.name == name)

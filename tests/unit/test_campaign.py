@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,11 @@ def test_failures_of_a_disturbed_command_are_seen() -> None:
         assert end(1, "Traceback (most recent call last)") != []
         assert end(0, "", hung=True) != []
     """)
+    in_campaign(script)
+
+
+def in_campaign(script: str) -> None:
+    """Run statements in a process that sees the campaign."""
     assert importlib.util.find_spec("censafe") is not None
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -66,3 +72,55 @@ def test_failures_of_a_disturbed_command_are_seen() -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_mutant_can_be_planted_once_and_names_tests_that_exist() -> None:
+    listed = tomllib.loads((ROOT / "campaign" / "mutants.toml").read_text(encoding="utf-8"))["mutant"]
+    assert len({one["name"] for one in listed}) == len(listed) >= 30
+    for one in listed:
+        text = (ROOT / "src" / "censafe" / one["file"]).read_text(encoding="utf-8")
+        assert (one["name"], text.count(one["old"])) == (one["name"], 1)
+        assert one["old"] != one["new"]
+        assert one["tests"]
+        for test in one["tests"]:
+            path, _, function = test.partition("::")
+            assert f"def {function}(" in (ROOT / path).read_text(encoding="utf-8"), test
+            assert not path.endswith("test_proofs.py"), "a defect must be seen by what it does"
+
+
+def test_wrong_answers_of_a_reader_are_seen(tmp_path: Path) -> None:
+    script = textwrap.dedent(f"""
+        import json, random
+        from pathlib import Path
+        from campaign.corruptions import CANARY
+        from campaign.fuzz.__main__ import _Trial
+        from campaign.fuzz.mutations import of_bytes, of_json, of_ledger, of_parquet, of_text, of_toml
+        from campaign.fuzz.reader import Reader
+        from censafe.errors import DataError
+        def read(folder):
+            text = (folder / "a").read_text()
+            if text == "crash":
+                return {{}}["nothing"]
+            if text == "canary":
+                raise DataError(CANARY)
+            if text == "refused":
+                raise DataError("no such column")
+            return "read"
+        def prepare(folder):
+            (folder / "a").write_text("valid")
+        box = Path({str(tmp_path)!r}) / "box"
+        trial = _Trial(Reader("toy", prepare, "a", read, of_bytes), box)
+        for text in ("valid", "refused", "crash", "canary", "crash"):
+            trial.read(text.encode())
+        trial.note()
+        lines = [json.loads(line) for line in (box / "wrong.jsonl").read_text().splitlines()]
+        assert [line["kind"].split()[0] for line in lines] == ["KeyError", "canary:"], lines
+        figures = json.loads((box / "figures.json").read_text())
+        assert [figures[name] for name in ("readings", "accepted", "refused", "wrong")] == [5, 1, 2, 3], figures
+        valid = b'{{"a": [1, "x"], "b": null}}'
+        for change in (of_bytes, of_json, of_ledger, of_parquet, of_text("|"), of_text(""), of_toml):
+            changed = {{change(valid, random.Random(seed)) for seed in range(40)}}
+            assert len(changed) > 20, change
+            assert {{change(valid, random.Random(seed)) for seed in range(40)}} == changed
+    """)
+    in_campaign(script)

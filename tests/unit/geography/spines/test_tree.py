@@ -188,10 +188,11 @@ def test_a_passed_over_parent_gives_its_share_to_its_only_child():
     shares[2] = LevelShares((third, Fraction(0)), single.astype(np.int32))
     shares[3] = LevelShares((third, 2 * third), single[spine.leaf.parent].astype(np.int32))
     check_path_sums(spine, shares, Fraction(1))
-    one_wrong = shares[3].index.copy()
-    one_wrong[np.flatnonzero(one_wrong)[0]] = 0
-    with pytest.raises(BudgetError, match="paths to 1 of"):
-        check_path_sums(spine, [*shares[:3], LevelShares(shares[3].values, one_wrong)], Fraction(1))
+    for too_much in (0, 1):
+        one_wrong = shares[3].index.copy()
+        one_wrong[np.flatnonzero(one_wrong != too_much)[0]] = too_much
+        with pytest.raises(BudgetError, match="paths to 1 of"):
+            check_path_sums(spine, [*shares[:3], LevelShares(shares[3].values, one_wrong)], Fraction(1))
 
 
 def test_a_negative_share_is_refused_even_where_paths_add_up():

@@ -12,6 +12,7 @@ from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
 from censafe.products.phsafe.plan import definitions_digest, measured_table_levels, plan_release
 from censafe.products.phsafe.planner import query_facts
+from censafe.products.phsafe.sensitivity import SENSITIVITIES, Sensitivity, query_loss
 
 
 def test_one_part_a_table_in_fixed_order() -> None:
@@ -37,6 +38,21 @@ def test_totals_under_both_relations(sensitivity: str, neighbours: Neighbours, o
     assert [Fraction(other)] == list(plan.other_losses.values())
     assert neighbours not in plan.other_losses
     assert sensitivity == plan.settings["sensitivity"]
+
+
+@pytest.mark.parametrize("name", ["sdhc-us", "sdhc-pr"])
+@pytest.mark.parametrize("sensitivity", SENSITIVITIES)
+@pytest.mark.parametrize("definition", ["zcdp", "puredp"])
+def test_every_query_has_the_noise_of_what_it_costs(
+    name: str, sensitivity: Sensitivity, definition: str
+) -> None:
+    config = load_phsafe_config(name, {"sensitivity": sensitivity, "privacy_definition": definition})
+    plan = plan_release(config)
+    for part in plan.parts:
+        tau = config.tau_of(part.name)
+        losses = [query_loss(query.law, sensitivity, plan.neighbours, tau) for query in part.queries]
+        assert [config.budgets[query.table, query.level] for query in part.queries] == losses, part.name
+        assert sum(losses) == part.cost
 
 
 def test_zero_budgets_are_absent() -> None:

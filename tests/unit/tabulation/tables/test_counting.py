@@ -70,6 +70,19 @@ def test_truncation_keeps_four_of_five(backend: Any) -> None:
         assert [0, counted] == counts.finish({"PH1_num": ["usa_*"]})["PH1_num", "usa_*"].values.tolist()
 
 
+def test_truncation_counts_the_persons_of_the_universe_alone(backend: Any) -> None:
+    """Adults of a household take no place of its children in the table of children."""
+    home = 100000002
+    adults = [(3, home, age, 1, 1, 34) for age in range(30, 35)]
+    children = [(3, home, age, 1, 1, 25) for age in (5, 6, 7)]
+    data = Records([*adults, *children], SOUTH.units, SOUTH.geo)
+    counts = CountAccumulator(PHSAFE, tables=["PH1_num", "PH3"], tau={"PH1_num": 3, "PH3": 3})
+    counts.add(typed(data, backend))
+    assert {
+        table: sum(exact.values) for (table, level), exact in counts.finish().items() if level == "usa_*"
+    } == {"PH1_num": 3, "PH3": 3}
+
+
 def test_only_the_asked_levels_are_counted(backend: Any) -> None:
     counts = CountAccumulator(PHSAFE, tables=["PH8_denom"])
     counts.add(typed(SOUTH, backend))

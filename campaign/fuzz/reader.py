@@ -1,0 +1,45 @@
+"""What a reader is for the fuzzer."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from campaign.fuzz.mutations import Change
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader and what is spoiled for it.
+
+    Args:
+        name: in figures and on the command line.
+        prepare: writes a valid input into an empty folder.
+        file: below that folder; its bytes are what is tried.
+        read: reads the folder, and returns what is said of it.
+        change: spoils the bytes.
+        confidential: whether the file holds records, of which no value may be said.
+    """
+
+    name: str
+    prepare: Callable[[Path], None]
+    file: str
+    read: Callable[[Path], Any]
+    change: Change
+    confidential: bool = True
+
+
+def copied(source: Path, *more: Path) -> Callable[[Path], None]:
+    """Copies what a folder holds, and further files and folders beside it, with leave to write."""
+
+    def prepare(folder: Path) -> None:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+        for one in more:
+            (shutil.copytree if one.is_dir() else shutil.copy)(one, folder / one.name)
+        for path in folder.rglob("*"):
+            path.chmod(0o700 if path.is_dir() else 0o600)
+
+    return prepare
