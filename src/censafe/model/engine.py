@@ -115,5 +115,11 @@ class Engine(Protocol):
     def total(self, column: ir.NumericColumn) -> ir.NumericScalar:
         """The sum of a column as an expression that cannot wrap around: exact, or an error."""
 
+    def coded(self, column: ir.StringColumn, codes: Sequence[str]) -> ir.IntegerColumn:
+        """The integer that one of ``codes`` writes, such as 7 of ``"07"``; missing where a column holds another text."""
+
+    def digits(self, column: ir.StringColumn, width: int) -> ir.BooleanColumn:
+        """Whether a text is ``width`` digits and nothing else; missing for a missing one."""
+
     def disconnect(self) -> None:
         """Forget all tables and stop."""

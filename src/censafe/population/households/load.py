@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from censafe.geography import state_codes
-from censafe.model.fetching import fetch
+from censafe.model.fetching import engine_of, fetch
 from censafe.population.files.delimited import reject_findings
 from censafe.population.files.layout import Column, TableName, layout
 from censafe.population.files.relation import Relation, engine_errors
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "MafidRange", "PartTables", "Scanned", "load_part", "typed_mafid"]
 
 FAULTS = "FAULTS"
-_FEW = 5  # up to so many values the engine compares faster one by one than by hashing
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +129,7 @@ def load_part(
     """
     geo = tables["geo"]
     with engine_errors(geo.relation.label):
-        everything = engine.store(f"{prefix}_geo_all", _stored_columns(geo, part), shared=True)
+        everything = engine.store(f"{prefix}_geo_all", _stored_columns(geo, part))
     counts = _count_states(everything, states)
     filtered = counts["outside"] + counts["unknown"] > 0
     names: dict[TableName, str] = {
@@ -166,10 +165,8 @@ def _typed(column: Column, raw: Any, *, integer: bool) -> Any:
         return _digits(column, raw, integer=integer)
     kind = column.dtype or "int32"
     values = column.values()
-    if values is not None and not integer and len(values) <= _FEW:
-        return raw.cases(*((value, ibis.literal(int(value), "int32")) for value in values)).cast(kind)
     if values is not None and not integer:
-        return raw.isin(values).ifelse(raw.try_cast(kind), None)
+        return engine_of(raw).coded(raw, values).cast(kind)
     number = raw if integer else raw.try_cast("int32")
     inside = ibis.or_(*(number.between(low, high) for low, high in column.ranges))
     if not integer:
@@ -182,10 +179,8 @@ def _digits(column: Column, raw: Any, *, integer: bool) -> Any:
         inside = raw.between(0, 10**column.width - 1)
         return inside.ifelse(raw.cast("string").lpad(column.width, "0"), None)
     if column.name == "TABBLKST":
-        return raw.isin(state_codes()).ifelse(raw, None)
-    # The length says that nothing follows, which $ alone leaves open for a line end in some dialects.
-    digits = raw.re_search(f"^[0-9]{{{column.width}}}$") & (raw.length() == column.width)
-    return digits.ifelse(raw, None)
+        return engine_of(raw).coded(raw, state_codes()).notnull().ifelse(raw, None)
+    return engine_of(raw).digits(raw, column.width).ifelse(raw, None)
 
 
 def _stored_columns(scanned: Scanned, part: MafidRange, malformed: ir.Table | None = None) -> ir.Table:
@@ -231,9 +226,9 @@ def _split_geo(engine: Engine, everything: ir.Table, prefix: str, states: tuple[
     """Hold the rows of the filter, and the MAFIDs that occur outside it alone, which are returned."""
     inside = everything.TABBLKST.isin(states).fill_null(False)
     with engine_errors("geo"):
-        ours = engine.store(f"{prefix}_geo", everything.filter(inside), shared=True)
+        ours = engine.store(f"{prefix}_geo", everything.filter(inside))
         others = everything.filter(everything.MAFID.notnull() & ~inside).select("MAFID").distinct()
-        outside = engine.store(f"{prefix}_outside", others.anti_join(ours, "MAFID"), shared=True)
+        outside = engine.store(f"{prefix}_outside", others.anti_join(ours, "MAFID"))
         engine.drop(f"{prefix}_geo_all")
     return outside
 
@@ -247,4 +242,4 @@ def _malformed(engine: Engine, geo: Scanned, prefix: str, states: tuple[str, ...
     texts = bad.select(T=bad.MAFID.cast("string").fill_null(""), INSIDE=inside.cast("int8"))
     listed = texts.group_by("T").aggregate(INSIDE=texts.INSIDE.max())
     with engine_errors(geo.relation.label):
-        return engine.store(f"{prefix}_malformed", listed.filter(listed.INSIDE == 0).select("T"), shared=True)
+        return engine.store(f"{prefix}_malformed", listed.filter(listed.INSIDE == 0).select("T"))

@@ -86,7 +86,7 @@ class Population:
             expression: what to store.
         """
         target = self.loaded.names["persons"].removesuffix("persons") + name
-        return self.engine.store(target, expression, shared=True)
+        return self.engine.store(target, expression)
 
 
 @dataclass(frozen=True)

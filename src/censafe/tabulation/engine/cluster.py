@@ -198,6 +198,14 @@ class ClusterEngine(Backend):
         """The sum as a decimal of 38 digits: sums of integers wrap around on Sail, silently."""
         return column.cast("decimal(38, 0)").sum().cast("decimal(38, 0)")
 
+    def coded(self, column: ir.StringColumn, codes: Sequence[str]) -> ir.IntegerColumn:
+        """The integer of a code, cast where the text is in the list."""
+        return column.isin(codes).ifelse(column.try_cast("int32"), None)
+
+    def digits(self, column: ir.StringColumn, width: int) -> ir.BooleanColumn:
+        """Whether a text is so many digits; the length says that nothing follows, which $ alone leaves open for a line end."""
+        return column.re_search(f"^[0-9]{{{width}}}$") & (column.length() == width)
+
     def interrupt(self) -> None:
         """End what the server computes for this session."""
         with suppress(PySparkException, grpc.RpcError), _silent():

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import ibis
+import ibis.expr.datatypes as dt
 import pyarrow as pa
 from ibis.backends.duckdb import Backend
 
@@ -81,6 +83,24 @@ class EmbeddedEngine(Backend):
     def total(self, column: ir.NumericColumn) -> ir.NumericScalar:
         """The sum, which DuckDB makes with 128 bits."""
         return column.sum().cast("decimal(38, 0)")
+
+    def coded(self, column: ir.StringColumn, codes: Sequence[str]) -> ir.IntegerColumn:
+        """The integer of a code, looked up once for every entry of a file's dictionary; a long list of `IN` is hashed for every row."""
+        return _looked_up({code: int(code) for code in codes}, column)
+
+    def digits(self, column: ir.StringColumn, width: int) -> ir.BooleanColumn:
+        """Whether a text is so many digits, asked once for every entry of a file's dictionary."""
+        return _matched(column, f"[0-9]{{{width}}}")
+
+
+@ibis.udf.scalar.builtin(name="regexp_full_match")
+def _matched(text: dt.String, pattern: dt.String) -> dt.Boolean:
+    """DuckDB's own function under its name."""
+
+
+@ibis.udf.scalar.builtin(name="map_extract_value")
+def _looked_up(numbers: dt.Map[dt.String, dt.Int32], text: dt.String) -> dt.Int32:
+    """DuckDB's own function under its name."""
 
 
 def quoted(text: str) -> str:
