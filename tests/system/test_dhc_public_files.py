@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from censafe import configuration, estimate_public, release, synthesize
+from censafe import configuration, estimate, estimate_public, release, synthesize
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES
+from censafe.publication.manifest import read_manifest, verify_outputs
 from support.bureau_measurements import write_bureau_files
 from support.commands import CommandLine
 
@@ -37,6 +40,12 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     write_bureau_files(folder / "dhc", folder / "pl94", folder / "nmf")
     return folder
+
+
+def estimates(run: Path) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Linear estimates with their standard deviations."""
+    rows = pq.read_table(run / "table_estimates.parquet").to_pylist()
+    return {(row["geography"], row["area"], row["variable"]): (row["estimate"], row["sd"]) for row in rows}
 
 
 def published(run: Path) -> dict[str, pa.Table | list[str]]:
@@ -78,6 +87,79 @@ def test_tables_of_a_stored_run_are_estimated_afterwards(censafe: CommandLine, s
         assert before[name] == after[name]
     for name in ("estimate", "sd"):
         assert np.allclose(before[name], after[name], rtol=0, atol=1e-9)
+
+
+def test_tables_from_public_files_are_those_of_the_run(
+    censafe: CommandLine, states: Path, tmp_path: Path
+) -> None:
+    """Areas that the files cannot know are places; no microdata are made, and neither redistricting data nor all products are needed."""
+    out = tmp_path / "out"
+    shutil.copytree(states / "nmf" / "units", tmp_path / "nmf" / "units", symlinks=True)
+    words = (
+        "estimate",
+        "topdown",
+        "dhc-us",
+        out,
+        "--measurements",
+        tmp_path / "nmf",
+        "--tables",
+        "H3",
+        "--quiet",
+    )
+    done = censafe(*words)
+    assert done.code == 0, done.err
+    assert sorted(path.name for path in out.iterdir()) == sorted([*ESTIMATE_FILES, "manifest.json"])
+    verify_outputs(out, read_manifest(out / "manifest.json"))
+    known, found = estimates(states / "dhc"), estimates(out)
+    assert {key for key in known if key[0] != "place"} == set(found)
+    assert all(np.allclose(known[key], one, rtol=0, atol=1e-9) for key, one in found.items())
+    once = censafe(*(one if one != "H3" else "H1" for one in words))
+    assert once.code == 2
+    assert "another run" in once.err
+
+
+def test_tables_from_files_of_some_levels_use_these_alone(
+    censafe: CommandLine, states: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same as from a run of whose stored answers no others are used; what is absent is said."""
+    for level in ("US", "State", "County"):
+        shutil.copytree(
+            states / "nmf" / "units" / f"{level}.parquet", tmp_path / "nmf" / "units" / f"{level}.parquet"
+        )
+    given = ("estimate", "topdown", "dhc-us", tmp_path / "out", "--measurements", tmp_path / "nmf")
+    done = censafe(*given, "--tables", "H3")
+    assert done.code == 0, done.err
+    said = " ".join(done.err.split())
+    assert "there are no files of levels Prim, Tract_Subset_Group, Tract_Subset, Block_Group, Block" in said
+    found = estimates(tmp_path / "out")
+    run = tmp_path / "run"
+    shutil.copytree(states / "dhc", run)
+
+    def wide(public: PublicFacts, *_: object, **__: object) -> list[np.ndarray]:
+        return [np.full(level.nodes, depth < 3) for depth, level in enumerate(public.spine.levels)]
+
+    monkeypatch.setattr("censafe.products.topdown.table_estimates.estimates._used", wide)
+    estimate(run, tables=["H3"])
+    known = estimates(run)
+    assert {"state", "county"} == {key[0] for key in found}
+    assert {key for key in known if key[0] in ("state", "county")} == set(found)
+    assert all(np.allclose(known[key], one, rtol=0, atol=1e-9) for key, one in found.items())
+    areas = tmp_path / "areas.csv"
+    areas.write_text("geocode,district\n440001,1\n")
+    for words, message in (
+        (
+            ("--tables", "H3", "--areas", areas),
+            "the files end at level County and do not say which blocks there are",
+        ),
+        (("--tables", "none"), "none are named"),
+        (("--tables", "P99"), "no such table"),
+        (("--tables", "P12"), "there is no folder US_DHCP_PROD"),
+        (("--tables", "H3", "--pl94", states / "pl94"), "asked for one after the other"),
+    ):
+        refused = censafe(*given[:3], tmp_path / "none", *given[4:], *words, "--quiet")
+        assert refused.code in (1, 2), refused.out
+        assert message in " ".join(refused.err.split())
+        assert not (tmp_path / "none").exists()
 
 
 def test_one_state_alone_from_files_and_results_of_several(

@@ -34,7 +34,7 @@ class EstimateKeywords(TypedDict, total=False):
         queries: names of tables or queries that have intervals; the margins without.
         areas: CSV file of further areas of the blocks that have intervals, or that `tables` are estimated for.
         tables: topdown: census tables, such as ``["P12"]``, that are estimated with standard deviations from the answers of a run that stored
-            them; published counts stay as they are.
+            them, whose published counts stay as they are, or from public files, whichever levels these hold; no counts are made of these then.
         simulations: further runs on the published counts for the intervals of these; 10 without, 0 for none.
         seed: of the noise of further runs.
         data: safetab: GRF-C or its folder, where ``coterminous`` is new.
@@ -137,10 +137,6 @@ def estimate_public(
         Traceback (most recent call last):
         censafe.errors.UsageError: there are public noisy measurement files of topdown and phsafe, not of safetab-p
     """
-    if options.get("tables") is not None:
-        raise UsageError(
-            "`tables` are estimated from the folder of a run that stored its answers, not from public files; leave them out"
-        )
     chosen = _options(product, options)
     if product == "phsafe":
         from censafe.products.phsafe.estimate_files import estimate_noisy_files
@@ -152,8 +148,10 @@ def estimate_public(
     if product != "topdown":
         raise UsageError(f"there are public noisy measurement files of topdown and phsafe, not of {product}")
     from censafe.products.topdown.public.estimate import estimate_files
+    from censafe.products.topdown.public.tables import estimate_tables_of_files
 
-    return estimate_files(source or "", Path(measurements), Path(out), totals, chosen).summary()
+    made = estimate_files if chosen.tables is None else estimate_tables_of_files
+    return made(source or "", Path(measurements), Path(out), totals, chosen).summary()
 
 
 def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
@@ -207,7 +205,6 @@ def _tables(product: str, given: Mapping[str, Any]) -> tuple[str, ...] | None:
         "names",
         "solver",
         "results",
-        "state",
     )
     mixed = [name for name in other if given.get(name) not in (None, False, (), [], {})]
     if mixed:

@@ -51,8 +51,8 @@ __all__ = ["command"]
 @click.option(
     "--tables",
     metavar="LIST",
-    help="topdown: census tables to estimate with standard deviations from stored answers, such as P12,H4 (table_estimates.parquet); "
-    "published counts stay as they are.",
+    help="topdown: census tables to estimate with standard deviations from the stored answers of a run or from public files, such as P12,H4 "
+    "(table_estimates.parquet); published counts stay as they are, and from public files none are made.",
 )
 @click.option(
     "--query",
@@ -141,6 +141,7 @@ def command(
       censafe estimate dhc/ --tables P12,PCT12 --areas districts.csv
       censafe estimate microdata/ --intervals --areas places.csv --query P2
       censafe estimate topdown pl94-us estimates/ --measurements nmf/ --totals states.csv --set measure=persons
+      censafe estimate topdown dhc-us tables/ --measurements nmf/ --tables P12,H9
       censafe estimate topdown dhc-us estimates/ --measurements nmf/ --state 44 --set root=State --pl94 redistricting/
     """
     import censafe

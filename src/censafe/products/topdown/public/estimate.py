@@ -36,7 +36,7 @@ from censafe.publication.measurements.geography import ExactTotal, read_exact_to
 from censafe.publication.stamps import DEMONSTRATION
 from censafe.publication.sums import require_confidence
 
-__all__ = ["estimate_files"]
+__all__ = ["estimate_files", "files_manifest", "require_state", "totals_table"]
 
 _PACKAGES = ("censafe", "numba", "numpy", "pyarrow")
 
@@ -76,7 +76,7 @@ def estimate_files(
     names = named_areas(chosen, options.names).by_code
     with RunFolder(out) as folder:
         with observer.stage("hash inputs"):
-            manifest = _manifest(chosen, measurements, totals, results, options.state, created)
+            manifest = files_manifest(chosen, measurements, totals, results, options.state, created)
         state = folder.identify(manifest.identity)
         if state == "finished":
             observer.remark(f"{out} holds these estimates; they are made again.")
@@ -100,12 +100,25 @@ def estimate_files(
     )
 
 
-def _require_supported(config: TopdownConfig, options: EstimateOptions, *, held: bool) -> None:
-    """Refuse a state of a run that starts above it, and what histograms that are held to other results cannot have."""
-    if options.state is not None and not config.run_levels[0].prefix:
+def require_state(config: TopdownConfig, state: str | None) -> None:
+    """Refuse one state of an estimate that starts above the states.
+
+    Args:
+        config: of the files.
+        state: FIPS code of the state whose files alone are read; None for all.
+
+    Raises:
+        UsageError: the root is wider than a state.
+    """
+    if state is not None and not config.run_levels[0].prefix:
         raise UsageError(
-            f"`state`: the estimate starts at {config.root}, which is more than the state {options.state}; fix: --set root={STATE}"
+            f"`state`: the estimate starts at {config.root}, which is more than the state {state}; fix: --set root={STATE}"
         )
+
+
+def _require_supported(config: TopdownConfig, options: EstimateOptions, *, held: bool) -> None:
+    """Refuse one state of a run that starts above it, and what histograms that are held to other results cannot have."""
+    require_state(config, options.state)
     if not held:
         return
     names = ", ".join(one.name for one in config.histograms if is_held(one))
@@ -151,19 +164,29 @@ def _opened(
     """Read the headers of the files, and say what is unusual in them."""
     observer = options.observer
     with observer.stage("read"):
-        found = open_files(config, measurements, _table(measurements, totals), options.state)
+        found = open_files(config, measurements, totals_table(measurements, totals), options.state)
     for remark in found.remarks:
         observer.remark(f"Warning: {remark}")
     return found
 
 
-def _table(measurements: Path, totals: Path | None) -> tuple[ExactTotal, ...]:
+def totals_table(measurements: Path, totals: Path | None) -> tuple[ExactTotal, ...]:
+    """Exact totals that the files cannot hold; none where there is no table.
+
+    Args:
+        measurements: folder with the files.
+        totals: the table; None for the one that lies beside the measurements, if any.
+
+    Raises:
+        DataError: it breaks a rule.
+        StorageError: it cannot be read.
+    """
     beside = measurements / Path(TOTALS).name
     path = totals or (beside if beside.is_file() else None)
     return () if path is None else read_exact_totals(path)
 
 
-def _manifest(
+def files_manifest(
     config: TopdownConfig,
     measurements: Path,
     totals: Path | None,
@@ -171,6 +194,20 @@ def _manifest(
     state: str | None,
     created: str,
 ) -> Manifest:
+    """What a manifest says of estimates from public files before they are made.
+
+    Args:
+        config: of the estimate.
+        measurements: folder with the files.
+        totals: table of exact totals; None for none.
+        results: published results that the estimate holds to.
+        state: FIPS code of the state whose files alone are read; None for all.
+        created: when the command was started.
+
+    Raises:
+        DataError: there is no such folder.
+        StorageError: it cannot be read.
+    """
     if not measurements.is_dir():
         raise DataError(f"{measurements}: there is no such folder of noisy measurements")
     plan = plan_release(config)

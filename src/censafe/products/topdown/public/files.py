@@ -12,46 +12,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts, whole_geounits
-from censafe.estimation.topdown.levels.limits import level_limits
+from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts
+from censafe.estimation.topdown.levels.limits import LevelLimits, level_limits
 from censafe.geography.geocodes import ALPHABETS
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.plan import NoiseSource
-from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
-from censafe.products.topdown.folder import GEOGRAPHY, STATE, group_totals
+from censafe.products.topdown.folder import STATE
 from censafe.products.topdown.intake.equations import BlockRows, is_held
 from censafe.products.topdown.measuring import full_shape
-from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part, workloads
-from censafe.products.topdown.public.places import files_of_levels
-from censafe.products.topdown.public.spine import spine_of_files
-from censafe.products.topdown.public.stated import (
-    bounded_facilities,
-    list_stated,
-    require_facilities,
-    stated_facilities,
-    stated_right_sides,
+from censafe.products.topdown.plan import LevelWorkload, histogram_part, workloads
+from censafe.products.topdown.public.exact import (
+    facilities_of_files,
+    stated_totals,
+    totals_of_files,
 )
+from censafe.products.topdown.public.places import files_of_levels
+from censafe.products.topdown.public.spine import spine_above_blocks, spine_of_files
+from censafe.products.topdown.public.stated import list_stated, stated_right_sides
 from censafe.publication.measurements.chosen import AnswerIndex, index_answers
-from censafe.publication.measurements.geography import ExactTotal, read_geography
+from censafe.publication.measurements.geography import ExactTotal
 from censafe.publication.measurements.layout import LevelFiles
 from censafe.publication.measurements.level import PublicAnswers, read_answers
 from censafe.publication.measurements.listing import ListedLevel, texts
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 
-__all__ = ["FilesRun", "open_files", "variance_kinds"]
+__all__ = ["FilesRun", "file_budgets", "open_files", "variance_kinds"]
 
 _NAMED: Final = 5
 _INNER: Final = 16  # digits of a level that no geocode holds
 _CLOSE: Final = 1e-9
 _FEW: Final = 64
-_KINDS: Final = 8
+_STEPS: Final = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +146,12 @@ def _letters(geounits: NDArray[np.str_]) -> NDArray[np.uint8]:
 
 
 def open_files(
-    config: TopdownConfig, folder: Path, table: Sequence[ExactTotal], state: str | None = None
+    config: TopdownConfig,
+    folder: Path,
+    table: Sequence[ExactTotal],
+    state: str | None = None,
+    *,
+    blocks: bool = True,
 ) -> FilesRun:
     """Find and check all files that a configuration estimates from, and read what they say besides measurements.
 
@@ -157,6 +160,7 @@ def open_files(
         folder: with one folder a product, or that of the only product itself.
         table: exact totals that the files cannot hold.
         state: FIPS code of the state whose files alone are read; None for all.
+        blocks: whether the lowest level is that of the blocks.
 
     Raises:
         DataError: something is missing or breaks a rule; names level, folder, number of rows and up to five geounits.
@@ -167,20 +171,14 @@ def open_files(
     for histogram in config.histograms[1:]:
         for one, level in zip(first, config.run_levels, strict=True):
             _require_same_geounits(one, found[histogram_part(histogram, level)])
-    run = spine_of_files([level.codes for level in first], _rules(config), folder, level_rules(config))
-    facilities, remarks = _facilities(config, folder, run, found, state)
-    units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
-    limits, declared = {}, {}
-    for histogram in config.histograms:
-        rule = histogram.schema.facilities
-        kinds = 0 if rule is None else len(rule.minimum)
-        totals = _totals(config, histogram, run, found, table)
-        if is_held(histogram):  # its exact sums are limits of every cell, and must have these totals
-            declared[histogram.name] = totals
-            continue
-        limits[histogram.name] = level_limits(
-            run.spine, histogram.schema, units[:, :kinds], totals.single, totals.groups
-        )
+    codes = [level.codes for level in first]
+    if blocks:
+        run = spine_of_files(codes, _rules(config), folder, level_rules(config))
+    else:
+        run = spine_above_blocks(codes, _rules(config), folder)
+    facilities, remarks = facilities_of_files(config, folder, run, found, state, blocks=blocks)
+    given = stated_right_sides(config, found)
+    declared, limits = _exact(config, run, found, table, given, facilities)
     return FilesRun(
         PublicFacts(run, facilities, limits, {}, (), None, declared),
         _stamp(files.values()),
@@ -188,8 +186,33 @@ def open_files(
         () if declared else _parts(run, found, config),
         files,
         {name: (level.places, level.place) for name, level in found.items()},
-        stated_right_sides(config, found),
+        given,
     )
+
+
+def _exact(
+    config: TopdownConfig,
+    run: RunSpine,
+    found: Mapping[str, ListedLevel],
+    table: Sequence[ExactTotal],
+    given: Mapping[tuple[str, str], BlockRows],
+    facilities: NDArray[np.int32],
+) -> tuple[dict[str, DeclaredTotals], dict[str, tuple[LevelLimits, ...]]]:
+    """Totals of histograms that other results hold, whose exact sums are limits of every cell, and limits of the others."""
+    units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
+    limits, declared = {}, {}
+    for histogram in config.histograms:
+        rule = histogram.schema.facilities
+        kinds = 0 if rule is None else len(rule.minimum)
+        known = table or stated_totals(histogram, run, given)
+        totals = totals_of_files(config, histogram, run, found, known)
+        if is_held(histogram):
+            declared[histogram.name] = totals
+        else:
+            limits[histogram.name] = level_limits(
+                run.spine, histogram.schema, units[:, :kinds], totals.single, totals.groups
+            )
+    return declared, limits
 
 
 def _rules(config: TopdownConfig) -> list[LevelRule]:
@@ -236,106 +259,42 @@ def _require_same_geounits(one: ListedLevel, other: ListedLevel) -> None:
         )
 
 
-def _facilities(
-    config: TopdownConfig, folder: Path, run: RunSpine, found: Mapping[str, ListedLevel], state: str | None
-) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """Counts of units by kind in every block, in the standard order: from the file of blocks, or from the bounds."""
-    bounded = [one for one in config.histograms if one.schema.facilities is not None]
-    counts: NDArray[np.int64] | None = None
-    for histogram in bounded:
-        counts = bounded_facilities(histogram.schema, found[histogram_part(histogram, config.run_levels[-1])])
-        break
-    if not bounded:
-        counts = stated_facilities(config, found)
-    if counts is not None and run.order is not None:
-        back = np.empty_like(run.order)
-        back[run.order] = np.arange(len(back))
-        counts = counts[back]
-    path = folder / Path(GEOGRAPHY).name
-    if path.is_file():
-        blocks, codes = read_geography(path), run.standard.leaf.codes
-        kinds = 0 if counts is None else counts.shape[1]
-        own = slice(None) if state is None else np.isin(blocks.codes, codes)
-        units = blocks.units[own]
-        same = np.array_equal(blocks.codes[own], codes)
-        if not same or (counts is not None and not np.array_equal(units[:, :kinds], counts)):
-            raise DataError(f"{path}: other blocks or other counts of units than the measurement files have")
-        return units, ()
-    rule = bounded[0].schema.facilities if bounded else None
-    require_facilities(config, counts, folder)
-    if counts is not None and rule is None:
-        return counts.astype(np.int32), ()
-    if counts is None or rule is None:
-        words = "no measured histogram has bounds by kind of unit: the records of group quarters are not in the output"
-        alone = np.zeros((run.standard.leaf.nodes, _KINDS), np.int32)
-        lowest = found[histogram_part(config.histograms[0], config.run_levels[-1])].constraints
-        if "total" in lowest:
-            place = np.arange(len(alone)) if run.order is None else run.order
-            alone[place, 0] = lowest["total"].values[:, 0]
-        return alone, (words,)
-    others = np.zeros((len(counts), len(rule.other_kinds)), np.int64)
-    missing = f"units of {', '.join(rule.other_kinds)} are not in the measurement files, and taken as none"
-    return np.hstack([counts, others]).astype(np.int32), (missing,) if rule.other_kinds else ()
-
-
-def _totals(
-    config: TopdownConfig,
-    histogram: MeasuredHistogram,
-    run: RunSpine,
-    found: Mapping[str, ListedLevel],
-    table: Sequence[ExactTotal],
-) -> DeclaredTotals:
-    """Exact totals of the levels that declare them: from the constraints, or from the table."""
-    known = DeclaredTotals({}, {})
-    for depth, level in enumerate(config.run_levels):
-        if level.name not in exact_levels(histogram):
-            continue
-        files = found[histogram_part(histogram, level)]
-        if "total" in files.constraints:
-            known.single[level.name] = files.constraints["total"].values[:, 0].astype(np.int64)
-            continue
-        if not table:
-            if is_held(histogram):  # what it is held to has them
-                continue
-            raise DataError(
-                f"level {level.name}, {files.folder}: the files hold no exact totals (total_con) of {histogram.name}, which the "
-                "configuration declares; fix: give a table with the columns geocode, name and value by `totals`"
-            )
-        if run.standard.levels[depth].digits == 0:
-            own = [one for one in table if one.histogram in ("", histogram.name) and one.level in ("", STATE)]
-            known.single[level.name] = np.array([sum(one.value for one in own)], np.int64)
-            continue
-        groups = group_totals(run, depth, histogram, table)
-        if len(groups.of) == len(groups.totals):
-            known.single[level.name] = groups.totals[whole_geounits(run, depth)]
-        else:
-            known.groups[level.name] = groups
-    return known
-
-
 def _measurements(
     load: LevelWorkload,
     geounits: NDArray[np.str_],
     answers: PublicAnswers,
     source: NoiseSource,
 ) -> LevelMeasurements:
-    rows, kinds = variance_kinds(answers.variances)
-    laws, costs = [], []
-    for row in rows.tolist():
-        pairs = [_law(plan, variance) for plan, variance in zip(load.part.queries, row, strict=True)]
-        laws.append(tuple(law for law, _ in pairs))
-        costs.append(tuple(cost for _, cost in pairs))
+    budgets, rows = file_budgets(load, answers.variances)
     shapes = tuple(full_shape(load.histogram.schema.schema, query) for query in load.queries)
     return LevelMeasurements(
         load.part.name,
         geounits,
         load.part.queries,
         shapes,
-        LevelBudgets(kinds, tuple(laws), tuple(costs)),
+        budgets,
         tuple(tuple(row) for row in rows.tolist()),
         answers.values,
         source,
     )
+
+
+def file_budgets(
+    load: LevelWorkload, variances: NDArray[np.float64]
+) -> tuple[LevelBudgets, NDArray[np.float64]]:
+    """Laws and costs of a level that follow from its variances, and the variances of every kind of geounits.
+
+    Args:
+        load: histogram, level and queries.
+        variances: of every geounit and query, infinite where nothing was measured, shape (n, queries).
+    """
+    rows, kinds = variance_kinds(variances)
+    laws, costs = [], []
+    for row in rows.tolist():
+        pairs = [_law(plan, variance) for plan, variance in zip(load.part.queries, row, strict=True)]
+        laws.append(tuple(law for law, _ in pairs))
+        costs.append(tuple(cost for _, cost in pairs))
+    return LevelBudgets(kinds, tuple(laws), tuple(costs)), rows
 
 
 def variance_kinds(variances: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
@@ -368,8 +327,23 @@ def _law(plan: QueryPlan, variance: float) -> tuple[NoiseLaw | None, Fraction]:
     planned = exact_variance(plan.law)
     if abs(planned - variance) <= _CLOSE * planned:
         return plan.law, plan.cost
-    ratio = Fraction(variance) / Fraction(planned)
     if plan.law.kind == "gaussian":
-        return NoiseLaw(plan.law.kind, Fraction(variance)), plan.cost / ratio
-    root = Fraction(float(ratio) ** 0.5)
+        law = NoiseLaw(plan.law.kind, _gaussian_parameter(variance))
+        return law, plan.cost * plan.law.parameter / law.parameter
+    root = Fraction(float(Fraction(variance) / Fraction(planned)) ** 0.5)
     return NoiseLaw(plan.law.kind, plan.law.parameter * root), plan.cost / root
+
+
+def _gaussian_parameter(variance: float) -> Fraction:
+    """The parameter of the discrete Gaussian law with a variance, which is a little smaller than the parameter.
+
+    Example:
+        >>> law = NoiseLaw("gaussian", _gaussian_parameter(0.5))
+        >>> abs(exact_variance(law) - 0.5) < 1e-12, law.parameter > Fraction(1, 2)
+        (True, True)
+    """
+    parameter = variance
+    for _ in range(_STEPS):
+        law = NoiseLaw("gaussian", Fraction(parameter))
+        parameter += variance - exact_variance(law)
+    return Fraction(parameter)

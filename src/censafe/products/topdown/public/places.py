@@ -18,7 +18,7 @@ from censafe.products.topdown.intake.results import MicrodataResult, PublishedRe
 from censafe.products.topdown.plan import histogram_part
 from censafe.publication.measurements.layout import LevelFiles, level_files
 
-__all__ = ["StateResult", "files_of_levels"]
+__all__ = ["StateResult", "files_of_levels", "product_folder"]
 
 
 def files_of_levels(config: TopdownConfig, folder: Path, state: str | None = None) -> dict[str, LevelFiles]:
@@ -36,7 +36,7 @@ def files_of_levels(config: TopdownConfig, folder: Path, state: str | None = Non
     found = {}
     chosen = None if state is None else [f"State={half}{state}" for half in ("", "0", "1")]
     for histogram in config.histograms:
-        own = _folder(config, folder, histogram)
+        own = product_folder(config, folder, histogram)
         _require_levels(config, own, histogram)
         for level in config.run_levels:
             found[histogram_part(histogram, level)] = level_files(
@@ -91,7 +91,17 @@ class StateResult:
         return part_of(self.whole.blocks(histogram, every), slice(first, first + len(geounits)))
 
 
-def _folder(config: TopdownConfig, folder: Path, histogram: MeasuredHistogram) -> Path:
+def product_folder(config: TopdownConfig, folder: Path, histogram: MeasuredHistogram) -> Path:
+    """The folder of the measurements of a histogram.
+
+    Args:
+        config: of the files.
+        folder: with one folder a product, or that of the only product itself.
+        histogram: one of the configuration.
+
+    Raises:
+        DataError: there is none.
+    """
     own = folder / histogram.folder
     if own.is_dir():
         return own

@@ -16,10 +16,11 @@ from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, build_sp
 from censafe.publication.measurements.listing import texts
 from censafe.publication.measurements.rows import locate_rows
 
-__all__ = ["spine_of_files"]
+__all__ = ["spine_above_blocks", "spine_of_files"]
 
 _BLOCK_DIGITS: Final = 16
 _NAMED: Final = 5
+_STATE: Final = "State"
 _Codes = NDArray[np.uint8]
 
 
@@ -51,6 +52,59 @@ def spine_of_files(
         >>> run.spine.leaf.parent.tolist(), run.standard.leaf.geounits.tolist()
         ([0, 1], ['4410', '4411'])
     """
+    spine = _tree(geounits, rules, folder)
+    blocks = _census_codes(geounits[-1], rules[-1], folder)
+    standard = build_spine(blocks, rules if published is None else published)
+    order = np.searchsorted(standard.leaf.codes, blocks).astype(np.int64)
+    same = spine.names == standard.names and all(
+        np.array_equal(one.geounits, other.geounits)
+        for one, other in zip(spine.levels, standard.levels, strict=True)
+    )
+    if same:
+        return RunSpine("standard", standard, standard, None, {})
+    moved = None if np.array_equal(order, np.arange(len(order))) else order
+    return RunSpine("files", spine, standard, moved, {})
+
+
+def spine_above_blocks(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folder: Path) -> RunSpine:
+    """The tree of files whose lowest level is none of blocks, beside that of its states.
+
+    Codes with a flag before the state part states by American Indian areas; the standard tree has whole states, and below them the
+    geounits of the lowest level.
+
+    Args:
+        geounits: letters of the sorted codes of every level, root first, each of shape (n, width).
+        rules: the levels of the files.
+        folder: of the files, for messages.
+
+    Raises:
+        DataError: codes that are no digits, or that are not nested.
+
+    Example:
+        >>> codes = [np.array([list(code.encode()) for code in level], np.uint8)
+        ...          for level in (["044", "144"], ["04410001", "14400010"])]
+        >>> run = spine_above_blocks(codes, (LevelRule("State", 2), LevelRule("County", 5)), Path("files"))
+        >>> run.spine.leaf.geounits.tolist(), [level.geounits.tolist() for level in run.standard.levels]
+        (['04410001', '14400010'], [[''], ['44'], ['44010001', '44100010']])
+    """
+    spine = _tree(geounits, rules, folder)
+    names = [rule.name for rule in rules]
+    depth = names.index(_STATE) if _STATE in names else None
+    if depth is None or geounits[depth].shape[1] != rules[depth].digits + 1:
+        return RunSpine("files", spine, spine, None, {})
+    rule, leaf = rules[depth], geounits[-1]
+    digits = rule.digits + 1
+    moved = np.concatenate([leaf[:, 1:digits], leaf[:, :1], leaf[:, digits:]], axis=1)
+    numbers = _numbers(moved, 0, moved.shape[1], rules[-1], folder)
+    parts = LevelRule(f"parts of level {rules[-1].name}", moved.shape[1], alphabet=rule.alphabet)
+    above = rules[:depth] or [LevelRule("all states", 0, alphabet=rule.alphabet)]
+    standard = build_spine(numbers, [*above, rule, parts])
+    order = np.searchsorted(standard.leaf.codes, numbers).astype(np.int64)
+    return RunSpine("files", spine, standard, order, {})
+
+
+def _tree(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folder: Path) -> Spine:
+    """The levels of the files, as their codes are nested."""
     levels: list[SpineLevel] = []
     parents = [np.full(len(geounits[0]), -1, np.int32)]
     parents += [
@@ -64,18 +118,7 @@ def spine_of_files(
             childless = codes[np.diff(edges) == 0]
             _refuse(rules[depth + 1], childless, f"no geounit lies in those of level {rule.name}", folder)
         levels.append(_level(codes, rule, parents[depth], edges, folder))
-    spine = Spine(tuple(levels))
-    blocks = _census_codes(geounits[-1], rules[-1], folder)
-    standard = build_spine(blocks, rules if published is None else published)
-    order = np.searchsorted(standard.leaf.codes, blocks).astype(np.int64)
-    same = spine.names == standard.names and all(
-        np.array_equal(one.geounits, other.geounits)
-        for one, other in zip(spine.levels, standard.levels, strict=True)
-    )
-    if same:
-        return RunSpine("standard", standard, standard, None, {})
-    moved = None if np.array_equal(order, np.arange(len(order))) else order
-    return RunSpine("files", spine, standard, moved, {})
+    return Spine(tuple(levels))
 
 
 def _parents(

@@ -77,6 +77,7 @@ class TableEstimates:
         public: what is known exactly.
         observer: receives stages and remarks.
         stored: whether all answers are stored; all of them are used then.
+        areas: that tables are estimated for; None for those of the choice.
 
     Raises:
         DataError: the list of areas breaks a rule.
@@ -91,12 +92,15 @@ class TableEstimates:
         observer: Observer,
         *,
         stored: bool,
+        areas: Sequence[EstimatedAreas] | None = None,
     ) -> None:
         self._config = config
         self._public = public
         self._observer = observer
         self.choice = choice
-        self._areas = estimated_areas(choice, public, observer, stored=stored)
+        self._areas = (
+            estimated_areas(choice, public, observer, stored=stored) if areas is None else tuple(areas)
+        )
         self._used = _used(public, self._areas, stored=stored)
         self._sums: dict[str, HistogramSums] = {}
         self._counted: dict[str, int] = {}

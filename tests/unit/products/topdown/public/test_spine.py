@@ -11,7 +11,8 @@ from censafe.errors import DataError
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.choice import SpineChoice, build_run_spine
 from censafe.geography.spines.tree import PL94_US, build_spine
-from censafe.products.topdown.public.spine import spine_of_files
+from censafe.products.topdown.public.present import areas_above_blocks
+from censafe.products.topdown.public.spine import spine_above_blocks, spine_of_files
 
 FOLDER = Path("files")
 BLOCKS = np.array(
@@ -94,3 +95,29 @@ def test_codes_that_are_not_nested_or_no_digits_are_named() -> None:
     short = [np.array([""]), *(np.array([f"1{'0' * depth}"]) for depth in range(5))]
     with pytest.raises(DataError, match="codes have 5 digits; allowed: 16 or more"):
         spine_of(short, PL94_US)
+
+
+@pytest.mark.parametrize("blocks_inside", [True, False])
+def test_files_without_blocks_make_up_states_and_counties_that_no_area_divides(blocks_inside: bool) -> None:
+    """State 35 has no block in an American Indian area; which county such blocks of state 40 lie in, codes above the blocks do not say."""
+    none = np.full(len(BLOCKS), 99999, np.int32)
+    inside = (np.arange(len(BLOCKS)) % 5 == 0) & (BLOCKS // 10**14 == 40) & blocks_inside
+    areas = BlockAreas(BLOCKS, np.where(inside, 10, 9999).astype(np.int32), none, none)
+    whole = build_run_spine(build_spine(BLOCKS, PL94_US), SpineChoice("optimised", None, {}), areas)
+    names = [level.geounits for level in whole.spine.levels[1:3]]
+    codes = [np.array([list(code.encode()) for code in level.tolist()], np.uint8) for level in names]
+    run = spine_above_blocks(codes, PL94_US[1:3], FOLDER)
+    assert names[1].tolist() == run.spine.leaf.geounits.tolist()
+    assert run.standard.levels[1].geounits.tolist() == ["35", "40"]
+    (state, county), remarks = areas_above_blocks(run)
+    held = [("35", "40")[one] for one in state.area_of.tolist()]
+    assert [code[1:3] for code in names[1].tolist()] == held
+    expected = ["35001", "35003"] if blocks_inside else ["35001", "35003", "40001", "40003"]
+    assert expected == county.codes.tolist()
+    for code, area in zip(names[1].tolist(), county.area_of.tolist(), strict=True):
+        own = code[1:3] + code[5:8]
+        assert (own in expected and code[3:5] == "10") == (area >= 0)
+        assert area < 0 or county.codes[area] == own
+    assert (["2 counties of 1 states that American Indian areas divide (40)" in one for one in remarks]) == (
+        [True] if blocks_inside else []
+    )

@@ -1,0 +1,217 @@
+"""Linear estimates of census tables with their standard deviations from public noisy measurement files, whichever levels these hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from math import prod
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import UsageError
+from censafe.model.arrays import Integers
+from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.level_measurements import LevelBudgets
+from censafe.products.run.folder import RunFolder
+from censafe.products.run.options import EstimateOptions
+from censafe.products.run.runner import RunResult
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.plan import workloads
+from censafe.products.topdown.public.estimate import files_manifest, require_state, totals_table
+from censafe.products.topdown.public.files import FilesRun, file_budgets, open_files
+from censafe.products.topdown.public.present import PresentFiles, areas_above_blocks, present_files
+from censafe.products.topdown.table_estimates.choice import TableChoice, table_choice
+from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
+from censafe.publication.atomic import move_into_place
+from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
+from censafe.publication.measurements.chosen import AnswerIndex, ChosenAnswers, read_chosen
+from censafe.publication.stamps import DEMONSTRATION
+
+__all__ = ["WholeAnswers", "estimate_tables_of_files"]
+
+_HELD: Final = 1 << 25  # answers that are read at once
+_READINGS: Final = 4  # that are kept
+_EVERY: Final = 1 << 32  # answers up to which all are used, however little the lowest levels add
+
+
+def estimate_tables_of_files(
+    config: str, measurements: Path, out: Path, totals: Path | None, options: EstimateOptions
+) -> RunResult:
+    """Estimate tables from a folder of public noisy measurement files, and nothing else.
+
+    Unlike the published counts these need neither all levels nor the results that the counts are held to. Answers are read geounit by geounit.
+
+    Args:
+        config: a path or a shipped name; its levels, schemas and queries are used, its spine and budget are not.
+        measurements: folder with one folder a product.
+        out: a new or empty folder.
+        totals: table of exact totals that the files cannot hold; None for the one that lies beside the measurements, if any.
+        options: tables, areas, the state, what changes in the configuration, and what receives stages.
+
+    Raises:
+        UsageError: the output folder holds something else, or a table or area that cannot be estimated.
+        ConfigError: the configuration breaks a rule, or there is no such table.
+        DataError: files are missing or break a rule; nothing was written.
+        CheckError: the answers do not determine the cells of a geounit.
+    """
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    chosen = load_config(config, options.settings)
+    require_state(chosen, options.state)
+    choice = table_choice(chosen, options.tables, options.areas)
+    if choice is None:
+        raise UsageError("`tables`: none are named; fix: name tables, such as P12, or leave `tables` out")
+    observer = options.observer
+    for warning in chosen.warnings:
+        observer.remark(f"Warning: {warning}")
+    with RunFolder(out) as folder:
+        with observer.stage("hash inputs"):
+            manifest = files_manifest(chosen, measurements, totals, (), options.state, created)
+        manifest = replace(manifest, identity={**manifest.identity, "tables": choice.digest})
+        state = folder.identify(manifest.identity)
+        present = present_files(chosen, measurements, choice)
+        with observer.stage("read"):
+            table = totals_table(measurements, totals)
+            found = open_files(present.config, measurements, table, options.state, blocks=present.blocks)
+        for remark in (*present.remarks, *found.remarks):
+            observer.remark(f"Warning: {remark}")
+        estimates = _estimated(present, found, choice, options)
+        _publish(out, folder, replace(manifest, run=folder.run), found, estimates)
+    return RunResult(
+        out,
+        manifest.plan,
+        not found.stamped,
+        state != "new",
+        (*ESTIMATE_FILES, "manifest.json"),
+        observer.stages,
+        measured=False,
+    )
+
+
+def _estimated(
+    present: PresentFiles, found: FilesRun, choice: TableChoice, options: EstimateOptions
+) -> TableEstimates:
+    """Read the answers level by level, and estimate the tables."""
+    config, observer = present.config, options.observer
+    loads = workloads(config)
+    indices: dict[str, AnswerIndex] = {}
+    budgets: dict[str, LevelBudgets] = {}
+    for load in loads:
+        name = load.part.name
+        with observer.stage(f"list {name}"):
+            indices[name] = found.index(load)
+        budgets[name] = file_budgets(load, indices[name].variances)[0]
+    areas = None
+    if not present.blocks:
+        areas, remarks = areas_above_blocks(found.facts.run)
+        for remark in remarks:
+            observer.remark(f"Warning: {remark}")
+    answers = sum(len(indices[load.part.name].codes) * load.answers for load in loads)
+    every = answers <= _EVERY
+    if not every:
+        observer.remark(
+            f"Of {answers:,} answers those of geounits that the areas need are read; the others would add little."
+        )
+    public = replace(found.facts, budgets=budgets)
+    tables = TableEstimates(config, choice, public, observer, stored=every, areas=areas)
+    for histogram in config.histograms:
+        for load in loads:
+            if load.histogram is histogram and tables.sums(load) is not None:
+                tables.read(load, WholeAnswers(indices[load.part.name]))
+        tables.finish(histogram.name)
+    return tables
+
+
+def _publish(
+    out: Path, folder: RunFolder, manifest: Manifest, found: FilesRun, tables: TableEstimates
+) -> None:
+    tables.write(folder.staging, found.stamp)
+    written = replace(
+        manifest,
+        test_key=found.stamped,
+        published_data=found.stamp == DEMONSTRATION,
+        outputs=hash_outputs(folder.staging, [folder.staging / name for name in ESTIMATE_FILES]),
+        post_processing={"table_estimates": tables.document()},
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    write_manifest(folder.staging / "manifest.json", written)
+    move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """All answers of consecutive geounits, query by query, shape (geounits, answers)."""
+
+    first: int
+    values: tuple[Integers, ...]
+
+    @property
+    def last(self) -> int:
+        """One past the last geounit."""
+        return self.first + len(self.values[0])
+
+
+@dataclass(eq=False)
+class WholeAnswers:
+    """All answers of a level in public files, a few geounits at a time: those of the row groups that hold the one that is asked for.
+
+    Args:
+        index: of the files of the level.
+        most: answers that are read at once; one geounit is always read whole.
+    """
+
+    index: AnswerIndex
+    most: int = _HELD
+    _readings: list[_Reading] = field(default_factory=list, repr=False)
+
+    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Some noisy answers of one query at consecutive geounits, int64, shape (last - first, m)."""
+        found = [self._reading(node) for node in range(first, last)]
+        rows = [
+            one.values[query][node - one.first] for node, one in zip(range(first, last), found, strict=True)
+        ]
+        return np.array([row[chosen] for row in rows], np.int64).reshape(last - first, len(chosen))
+
+    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
+        """Noisy answers of families, which nobody asks for here.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError("answers are read whole")
+
+    def _reading(self, node: int) -> _Reading:
+        for one in self._readings:
+            if one.first <= node < one.last:
+                return one
+        self._readings = self._readings[-(_READINGS - 1) :]
+        self._readings.append(self._read(*self._window(node)))
+        return self._readings[-1]
+
+    def _window(self, node: int) -> tuple[int, int]:
+        """The geounits around one whose answers lie in the same row groups, as far as they are not too many."""
+        first, last = node, node + 1
+        for spans in self.index.spans.values():
+            own = spans[(spans[:, 0] <= node) & (spans[:, 1] >= node)]
+            if len(own):
+                first, last = min(first, int(own[:, 0].min())), max(last, int(own[:, 1].max()) + 1)
+        most = max(1, self.most // sum(map(prod, self.index.shapes)))
+        if last - first > most:
+            first = min(node, last - most)
+            last = first + most
+        return first, last
+
+    def _read(self, first: int, last: int) -> _Reading:
+        sizes = [prod(shape) for shape in self.index.shapes]
+        chosen = ChosenAnswers(
+            first,
+            np.zeros(last - first, np.int64),
+            tuple(np.array([0, size]) for size in sizes),
+            tuple(np.arange(size) for size in sizes),
+        )
+        values = read_chosen(self.index, chosen)
+        return _Reading(
+            first, tuple(one.reshape(last - first, size) for one, size in zip(values, sizes, strict=True))
+        )
