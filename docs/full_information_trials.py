@@ -91,9 +91,9 @@ class Trials:
 
     def without_zeros(self) -> list[LevelObjective]:
         """Estimates from below that do not know which facilities there are."""
-        schema = replace(self.histogram.schema, facilities=None)
-        blocks = cell_blocks(schema, [label for one in self.own for label in one.labels])
-        levels = tree_levels(schema, blocks, self.spine.levels, self.limits, self.own)
+        blocks = cell_blocks(self.histogram.schema, None, [label for one in self.own for label in one.labels])
+        free = [replace(one, kinds=None) for one in self.limits]
+        levels = tree_levels(self.histogram.schema, blocks, self.spine.levels, free, self.own)
         made = pooled(blocks, levels, lower_estimates(blocks, levels))
         return [one for one in made if one is not None]
 
@@ -126,7 +126,7 @@ class Trials:
         h, of, b = self.own[-1].equations(start, stop, support)
         above, above_of, right = self.own[-2].equations(first, last, support)
         add = (self.spine.levels[-1].parent[start:stop] == np.arange(first, last)[:, None]).astype(float)
-        kinds = rules_of(self.histogram, self.spine.levels[-1].name, self.config.choices).kinds
+        kinds = self.limits[-1].kinds
         free = (
             np.ones(b.shape, bool)
             if kinds is None

@@ -10,6 +10,10 @@ be above 0, divided by the standard deviation of the noise of its own measuremen
 the redistricting data errs by, whatever is measured, and "added" the difference of the second and the third estimate. The last column is the
 slope of the logarithm of a county's error, without errors of the redistricting data, on the logarithm of its number of inhabited blocks.
 ``--outer`` fits all queries of an outer pass at once, as the production of 2020 did.
+
+``--counties`` writes another table: the slope of a county's error, without errors of the redistricting data, on its size, with the standard error
+over the runs, in states whose counties differ in one thing alone (`tests/support/dhc_counties.py`) and in the synthetic state; there also after
+division by the error of the answers' own noise if answers below 0 were set to 0, and those that cannot be above 0, too.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from censafe import synthesize
-from support.dhc_accuracy import EXACT, EXACT_OWN, QueryErrors, joined, query_errors, slope
+from support.dhc_accuracy import EXACT, EXACT_OWN, QueryErrors, joined, query_errors, slope, slope_by_size
+from support.dhc_counties import STATES, write_state
 
 Errors = Mapping[tuple[str, str, str], QueryErrors]
 """By histogram, level and query."""
@@ -35,7 +40,11 @@ def main() -> None:
     parser.add_argument("--persons", type=int, default=643_077)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--outer", action="store_true")
+    parser.add_argument("--counties", action="store_true")
     given = parser.parse_args()
+    if given.counties:
+        sys.stdout.write("\n".join(county_table(given.persons, given.runs)) + "\n")
+        return
     settings = {"passes": "outer"} if given.outer else {}
     with TemporaryDirectory() as folder:
         data = Path(folder) / "data"
@@ -44,6 +53,36 @@ def main() -> None:
         held = measured(data, given.runs, {}, settings)
         exact = measured(data, given.runs, {}, settings | EXACT_OWN)
     sys.stdout.write("\n".join(table(free, held, exact)) + "\n")
+
+
+def county_table(persons: int, runs: int) -> list[str]:
+    """The lines of the table of slopes."""
+    slopes: dict[tuple[str, str, str], list[str]] = {}
+    for name in STATES:
+        with TemporaryDirectory() as folder:
+            size = write_state(Path(folder), name)
+            found = measured(Path(folder) / "data", runs, EXACT, {"bypass": "false"})
+        for key, one in found.items():
+            slopes.setdefault(key, []).append(shown(slope_by_size(one, size, runs)))
+    with TemporaryDirectory() as folder:
+        synthesize(Path(folder) / "data", persons=persons, states=["50"], layout="dhc")
+        found = measured(Path(folder) / "data", runs, EXACT, {})
+    for key, one in found.items():
+        size = one.blocks[: len(one.blocks) // runs]
+        slopes[key] += [shown(slope_by_size(one, size, runs, beside=beside)) for beside in (False, True)]
+    lines = [
+        "| histogram | query | blocks | persons | kinds of quarters | synthetic state | beside its noise cut at 0 |"
+    ]
+    lines.append("|---|---|---:|---:|---:|---:|---:|")
+    for (histogram, level, query), numbers in slopes.items():
+        if level == "County":
+            lines.append(f"| {histogram} | {query} | {' | '.join(numbers)} |")
+    return lines
+
+
+def shown(found: tuple[float, float]) -> str:
+    """A slope with its standard error."""
+    return f"{found[0]:.2f} ± {found[1]:.2f}"
 
 
 def table(free: Errors, held: Errors, exact: Errors) -> list[str]:

@@ -13,11 +13,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown.levels.limits import LevelLimits, facility_bounds, level_limits
+from censafe.estimation.topdown.levels.limits import LevelLimits, level_limits
 from censafe.geography.spines.choice import RunSpine, build_run_spine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import Definition, ExactHistograms
+from censafe.model.topdown.histograms import constraints_on
 from censafe.privacy.measure import histograms as door
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.invariants import loss_within_invariants
@@ -64,7 +65,9 @@ class World:
         (histogram,) = self.config.histograms
         totals = declared_totals(self.run, self.levels(dense), exact_levels(histogram))
         units = self.units if self.run.order is None else self.units[self.run.order]
-        return level_limits(self.run.spine, histogram.schema, units, totals.single, totals.groups)
+        return level_limits(
+            self.run.spine, histogram.schema, constraints_on(histogram), units, totals.single, totals.groups
+        )
 
     def neighbours(self, count: int, seed: int) -> Iterator[np.ndarray]:
         """Populations with one record replaced, all that is published exactly being the same."""
@@ -250,16 +253,17 @@ def test_moving_persons_between_the_parts_of_a_state_changes_no_right_side(name)
 
 def test_bounds_from_the_total_of_a_part_would_tell_it():
     place = world({"spine": "aian"})
-    rule = place.config.histograms[0].schema.facilities
-    units = np.array([[500, 0, 0, 0, 0, 0, 0, 0]])
-    lower, upper = facility_bounds(rule, units, np.array([1234]))
-    assert lower[0, 0] == upper[0, 0] == 1234  # what the reference does, and this audit would see
+    (histogram,) = place.config.histograms
+    units, root = np.array([[500, 0, 0, 0, 0, 0, 0, 0]]), build_spine(np.array([44]), PL94_US[:2])
+    known = {"US": np.array([1234]), "State": np.array([1234])}
+    alone = level_limits(root, histogram.schema, constraints_on(histogram), units, known)[1]
+    assert alone.lower[0, 0] == alone.upper[0, 0] == 1234  # what the reference does, and this audit would see
     limits = place.limits(place.dense)
     assert limits[1].totals is None
     assert limits[1].groups is not None
     lower, upper = limits[1].lower, limits[1].upper
     state = np.zeros((place.run.spine.levels[1].nodes, 8), np.int64)
     np.add.at(state, place.run.spine.ancestors(1), place.units[place.run.order])
-    expected = facility_bounds(rule, state)
-    assert np.array_equal(lower, expected[0])
-    assert np.array_equal(upper, expected[1])
+    rule = histogram.schema.facilities
+    assert np.array_equal(lower, state * rule.minimum)
+    assert np.array_equal(upper, state * rule.largest)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.stats import norm
 
 from censafe.estimation.topdown.levels.facts import standard_depth
 from censafe.estimation.topdown.operator.passes import combined
@@ -17,7 +18,7 @@ from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, SparseLevel
-from censafe.model.topdown.constraints import AnswersInStack
+from censafe.model.topdown.constraints import AnswersInStack, FacilityCounts
 from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.run.options import ReadOptions
@@ -45,6 +46,8 @@ class QueryErrors:
         truth: their true counts.
         deviation: of the noise of an answer.
         blocks: with records in every geounit.
+        records: in every geounit.
+        free: whether the answer may be above 0 there, published results and facilities of the geounit being known.
         sums: which sum of published results every answer belongs to.
     """
 
@@ -52,6 +55,8 @@ class QueryErrors:
     truth: np.ndarray  # (geounits, answers)
     deviation: np.ndarray  # (geounits,)
     blocks: np.ndarray  # (geounits,)
+    records: np.ndarray  # (geounits,)
+    free: np.ndarray  # (geounits, answers)
     sums: np.ndarray  # (answers,)
 
     @property
@@ -61,6 +66,18 @@ class QueryErrors:
 
     def _in_deviations(self, errors: np.ndarray) -> float:
         return float(np.sqrt(((errors / self.deviation[:, None]) ** 2).mean()))
+
+    @property
+    def by_geounit(self) -> np.ndarray:
+        """Mean square of every geounit, in squared deviations."""
+        return np.asarray(((self.errors / self.deviation[:, None]) ** 2).mean(axis=1))
+
+    @property
+    def cut_noise(self) -> np.ndarray:
+        """What :attr:`by_geounit` would be of the answers' own noise alone, if answers below 0 were set to 0, and those that cannot be above 0, too."""
+        far = self.truth / self.deviation[:, None]
+        squares = norm.cdf(far) - far * norm.pdf(far) + far**2 * norm.cdf(-far)
+        return np.asarray(np.where(self.free, squares, 0).mean(axis=1))
 
     @property
     def unavoidable(self) -> float:
@@ -90,12 +107,7 @@ def published_sums(histogram: MeasuredHistogram, label: np.ndarray) -> np.ndarra
         Number of the sum, shape (answers,); -1 for an answer that no cell may be in.
     """
     allowed = histogram.schema.allowed()
-    equal = [
-        histogram.schema.grouped(one.groups).label + 1
-        for one in constraints_on(histogram)
-        if one.relation == "=" and not isinstance(one.right, AnswersInStack)
-    ]
-    published = combined([np.zeros(len(label), np.int32), *equal])
+    published = published_classes(histogram)
     pairs = np.unique(np.stack([label[allowed], published[allowed]]), axis=1)
     answers = int(label.max()) + 1
     size = answers + int(published.max()) + 1
@@ -106,6 +118,32 @@ def published_sums(histogram: MeasuredHistogram, label: np.ndarray) -> np.ndarra
     found[:] = -1
     found[possible] = sums
     return found
+
+
+def published_classes(histogram: MeasuredHistogram) -> np.ndarray:
+    """Of every cell its class by the published sums that it is part of, shape (cells,)."""
+    equal = [
+        histogram.schema.grouped(one.groups).label + 1
+        for one in constraints_on(histogram)
+        if one.relation == "=" and not isinstance(one.right, AnswersInStack)
+    ]
+    return combined([np.zeros(histogram.schema.schema.cells, np.int32), *equal])
+
+
+def free_cells(histogram: MeasuredHistogram, level: SparseLevel) -> np.ndarray:
+    """Cells that may be above 0 in every geounit: their published sums are, and there is a facility of their kind.
+
+    Every facility has somebody and every published sum is exact, so that the true counts tell both.
+    """
+    bounds = [
+        histogram.schema.grouped(one.groups).label
+        for one in constraints_on(histogram)
+        if isinstance(one.right, FacilityCounts) and one.relation == "<="
+    ]
+    free = np.repeat(histogram.schema.allowed()[None], len(level.geounits), axis=0)
+    for label in (published_classes(histogram), *bounds):
+        free &= (answers(label, level) > 0)[:, label]
+    return free
 
 
 def answers(label: np.ndarray, level: SparseLevel | ExactHistograms) -> np.ndarray:
@@ -162,7 +200,9 @@ def level_errors(
     own = standard_depth(run, depth)
     ancestors = run.standard.ancestors(own)
     whole = (ancestors if run.order is None else ancestors[run.order])[run.spine.starts[depth]]
-    inhabited = blocks_of(run.standard, own, estimated[-1])
+    inhabited, cells = blocks_of(run.standard, own, estimated[-1]), free_cells(histogram, truth)
+    records = np.zeros(estimated[own].nodes)
+    np.add.at(records, whole, answers(np.zeros(histogram.schema.schema.cells, np.int32), truth)[:, 0])
     for q, text in enumerate(histogram.query_shares[level]):
         label = histogram.schema.query(text).label
         if label.max() >= _MOST_ANSWERS:
@@ -171,12 +211,15 @@ def level_errors(
         variance, exact = np.zeros(estimated[own].nodes), np.zeros((estimated[own].nodes, label.max() + 1))
         np.add.at(variance, whole, [np.nan if law is None else float(law.parameter) for law in laws])
         np.add.at(exact, whole, answers(label, truth))
+        free = np.zeros(exact.shape, np.bool_)
+        for node, open_cells in zip(whole.tolist(), cells, strict=True):
+            free[node, label[open_cells]] = True
         known = ~np.isnan(variance)
         sums = published_sums(histogram, label)
         of = np.ix_(known, sums >= 0)
         found[histogram.name, level, text] = QueryErrors(
             (answers(label, estimated[own]) - exact)[of], exact[of], np.sqrt(variance[known]), inhabited[known],
-            sums[sums >= 0],
+            records[known], free[of], sums[sums >= 0],
         )  # fmt: skip
     return found
 
@@ -197,7 +240,7 @@ def joined(
         key: QueryErrors(
             *(
                 np.concatenate([getattr(one[key], part) for one in runs])
-                for part in ("errors", "truth", "deviation", "blocks")
+                for part in ("errors", "truth", "deviation", "blocks", "records", "free")
             ),
             runs[0][key].sums,
         )
@@ -208,7 +251,38 @@ def joined(
 def slope(found: Mapping[tuple[str, str, str], QueryErrors], level: str, queries: tuple[str, ...]) -> float:
     """Slope of the logarithm of the error of some queries on that of the number of blocks, over the geounits of a level."""
     chosen = [one for (_, name, text), one in found.items() if name == level and text in queries]
-    errors = [((one.errors / one.deviation[:, None]) ** 2).mean(axis=1) for one in chosen]
-    error = np.sqrt(np.mean(errors, axis=0))
-    some = error > 0
-    return float(np.polyfit(np.log(chosen[0].blocks[some]), np.log(error[some]), 1)[0])
+    return steepness(np.mean([one.by_geounit for one in chosen], axis=0), chosen[0].blocks)
+
+
+def slope_by_size(
+    one: QueryErrors, size: np.ndarray, runs: int, *, beside: bool = False
+) -> tuple[float, float]:
+    """Slope of the logarithm of the error of a query on that of a size of its geounits, over several runs, with its standard error.
+
+    The standard error is that of the jackknife that leaves out one run at a time.
+
+    Args:
+        one: of all runs, one after another.
+        size: of the geounits of one run.
+        runs: how many.
+        beside: errors are divided by those of :attr:`QueryErrors.cut_noise`.
+    """
+    squares = one.by_geounit.reshape(runs, -1)
+    scale = one.cut_noise.reshape(runs, -1)[0] if beside else np.ones(squares.shape[1])
+    scale[scale == 0] = np.inf  # nothing can be wrong there
+    found = steepness(squares.mean(axis=0) / scale, size)
+    others = np.array(
+        [steepness(np.delete(squares, run, 0).mean(axis=0) / scale, size) for run in range(runs)]
+    )
+    return found, float(np.sqrt((runs - 1) * others.var()))
+
+
+def steepness(squares: np.ndarray, size: np.ndarray) -> float:
+    """Slope of the logarithm of an error on that of a size.
+
+    Args:
+        squares: mean squares of the errors of geounits, or of all geounits of a size.
+        size: of each.
+    """
+    some = squares > 0
+    return float(np.polyfit(np.log(size[some]), np.log(squares[some]) / 2, 1)[0])

@@ -39,7 +39,7 @@ def empty_a_cell(task: Any, rules: Any, family: Any) -> ParentEstimate:
     """Estimate a parent; of one county move everybody out of one cell at home first, as a repair does."""
     if task.level.name != "Enumdist" or family.parent != CLOSED:
         return estimate_family(task, rules, family)
-    one, other = np.flatnonzero(rules.kinds[family.support] == 0)[:2].tolist()
+    one, other = np.flatnonzero(task.limits.kinds[family.support] == 0)[:2].tolist()
     p = family.p.copy()
     p[other] += p[one]
     p[one] = 0

@@ -26,6 +26,7 @@ __all__ = [
     "Passes",
     "Stack",
     "constraints_on",
+    "own_constraints",
 ]
 
 
@@ -50,7 +51,8 @@ class Facilities:
         attribute: whose levels are the kinds of unit, or a recode whose groups are.
         minimum: fewest persons of one unit, by level.
         largest: most persons of one unit, by level.
-        largest_beside_total: whether ``largest`` binds where the total of an area is known as well.
+        largest_beside_total: whether the reference uses ``largest`` where the total of an area is known as well; here it holds there
+            in any case, since the blocks of the area imply it.
         other_kinds: kinds of unit that hold nobody and are passed through, in the order of their columns.
     """
 
@@ -131,17 +133,6 @@ class HistogramSchema:
             ]
             allowed[np.ix_(*levels)] = False
         return allowed.reshape(-1)
-
-    @property
-    def kinds(self) -> NDArray[np.int32] | None:
-        """Kind of unit of every cell, int32, shape (cells,); None where no facilities bound the records.
-
-        Example:
-            >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
-            >>> shipped_schemas()["pl94-persons"].kinds[[0, 252, -1]].tolist()
-            [0, 1, 7]
-        """
-        return None if self.facilities is None else self.query(self.facilities.attribute).label
 
     @property
     def kind_attribute(self) -> str | None:
@@ -301,15 +292,22 @@ def constraints_on(histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]
         hhgq_total_lb hhgq >= invariant None
         hhgq_total_ub hhgq <= invariant None
     """
-    found = []
-    if histogram.exact_totals is not None:
-        found.append(
-            LinearConstraint("total", CellGroups("total"), "=", OwnAnswers(), histogram.exact_totals)
-        )
-    rule = histogram.schema.facilities
+    return (*own_constraints(histogram.schema, histogram.exact_totals), *histogram.constraints)
+
+
+def own_constraints(schema: HistogramSchema, exact_totals: str | None) -> tuple[LinearConstraint, ...]:
+    """The constraints that exact totals and the facilities of a schema mean.
+
+    Args:
+        schema: of the histogram.
+        exact_totals: lowest level whose totals are published exactly; None where none is.
+    """
+    found, rule = list[LinearConstraint](), schema.facilities
+    if exact_totals is not None:
+        found.append(LinearConstraint("total", CellGroups("total"), "=", OwnAnswers(), exact_totals))
     if rule is not None:
         groups = CellGroups(rule.attribute)
         lower, upper = (FacilityCounts(rule.attribute, each) for each in (rule.minimum, rule.largest))
         found.append(LinearConstraint(f"{rule.attribute}_total_lb", groups, ">=", lower))
         found.append(LinearConstraint(f"{rule.attribute}_total_ub", groups, "<=", upper))
-    return (*found, *histogram.constraints)
+    return tuple(found)

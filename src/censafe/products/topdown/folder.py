@@ -28,7 +28,7 @@ from censafe.geography.regions import states
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model import Schema, SparseLevel
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.door import MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -102,7 +102,7 @@ def stored_files(load: LevelWorkload, public: PublicFacts) -> MeasurementFiles[L
     histogram, spine = load.histogram, public.spine
     depth = spine.names.index(load.level.name)
     limits = public.exact_limits(histogram.name)[depth]
-    constraints = constraints_of(histogram.schema, limits, spine.levels[depth].nodes)
+    constraints = constraints_of(histogram, limits, spine.levels[depth].nodes)
     layout = layout_of(histogram, spine, depth)
     write = partial(write_noisy_measurements, constraints=constraints, layout=layout)
     return MeasurementFiles(write, read_noisy_measurements, lambda measured: {measured.source})
@@ -140,26 +140,28 @@ def recodes_of(schema: HistogramSchema, query: str) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def constraints_of(schema: HistogramSchema, limits: LevelLimits, geounits: int) -> tuple[Constraint, ...]:
+def constraints_of(
+    histogram: MeasuredHistogram, limits: LevelLimits, geounits: int
+) -> tuple[Constraint, ...]:
     """The exact figures of a level's geounits, all of them declared invariants or what follows from these.
 
     There is always one, since the constraints tell which geounits there are.
 
     Args:
-        schema: of the histogram.
-        limits: of the level.
+        histogram: with its constraints.
+        limits: what these mean at the level.
         geounits: how many there are.
     """
-    names, rule = schema.schema.names, schema.facilities
+    schema = histogram.schema
+    names = schema.schema.names
     single = (1,) * len(names)
     nothing = (SUMMED,) * len(names)
     found: list[Constraint] = []
-    if rule is not None and limits.upper.size:
-        kinds = str(schema.kind_attribute)
-        shape = _only(schema.schema, kinds, limits.upper.shape[1])
-        factors = tuple(rule.attribute if name == kinds else SUMMED for name in names)
-        found.append(Constraint(f"{rule.attribute}_total_ub", "<=", factors, shape, limits.upper))
-        found.append(Constraint(f"{rule.attribute}_total_lb", ">=", factors, shape, limits.lower))
+    if limits.kinds is not None:
+        shape = _only(schema.schema, str(schema.kind_attribute), limits.upper.shape[1])
+        for sign, sides in (("<=", limits.upper), (">=", limits.lower)):
+            (one,) = (one for one in constraints_on(histogram) if one.relation == sign)
+            found.append(Constraint(one.name, sign, recodes_of(schema, one.groups.query), shape, sides))
     for zero in schema.zeros:
         factors = tuple(zero.name if name in zero.when else SUMMED for name in names)
         found.append(Constraint(zero.name, "=", factors, single, _column(np.zeros(geounits, np.int64))))

@@ -18,8 +18,10 @@ BOUNDS = np.arange(24, dtype=np.int64).reshape(3, 8)
 
 
 def test_persons_have_bounds_zeros_and_known_totals() -> None:
-    schema = shipped_schemas()["pl94-persons"]
-    found = constraints_of(schema, LevelLimits(np.array([5, 6, 7]), BOUNDS, BOUNDS + 1), 3)
+    histogram = load_config("pl94-us").histogram("persons")
+    found = constraints_of(
+        histogram, LevelLimits(np.array([5, 6, 7]), BOUNDS, BOUNDS + 1, kinds=np.zeros(2016, np.int32)), 3
+    )
     assert [(one.name, one.sign, one.shape) for one in found] == [
         ("hhgq_total_ub", "<=", (8, 1, 1, 1)),
         ("hhgq_total_lb", ">=", (8, 1, 1, 1)),
@@ -33,10 +35,11 @@ def test_persons_have_bounds_zeros_and_known_totals() -> None:
 
 
 def test_a_level_without_invariants_still_lists_its_geounits() -> None:
-    schema = shipped_schemas()["pl94-units"]
-    (only,) = constraints_of(schema, LevelLimits(None, NONE, NONE), 3)
+    config = load_config("pl94-us")
+    (only,) = constraints_of(config.histogram("units"), LevelLimits(None, NONE, NONE), 3)
     assert (only.name, only.sign, only.values.tolist()) == ("total_lb", ">=", [[0], [0], [0]])
-    bare = replace(shipped_schemas()["pl94-persons"], zeros=(), facilities=None)
+    persons = config.histogram("persons")
+    bare = replace(persons, schema=replace(persons.schema, zeros=(), facilities=None))
     assert [one.name for one in constraints_of(bare, LevelLimits(np.arange(3), NONE, NONE), 3)] == ["total"]
 
 

@@ -14,7 +14,7 @@ from censafe.estimation.topdown.levels.descent import CellRules, LevelTask, esti
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits, level_limits
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
-from censafe.model.topdown.histograms import Facilities, HistogramSchema
+from censafe.model.topdown.histograms import Facilities, HistogramSchema, own_constraints
 
 KINDS = 2
 SCHEMA = HistogramSchema(
@@ -29,7 +29,9 @@ PARTS = np.array([0, 1, 0, 1], np.int32)
 
 def limits_of(first: int, second: int) -> tuple[LevelLimits, ...]:
     groups = {"State": GroupTotals(PARTS, np.array([first, second]))}
-    return level_limits(TREE, SCHEMA, UNITS, {"US": np.array([first + second])}, groups)
+    return level_limits(
+        TREE, SCHEMA, own_constraints(SCHEMA, "State"), UNITS, {"US": np.array([first + second])}, groups
+    )
 
 
 @pytest.mark.parametrize(("first", "second"), [(1, 1), (4, 2), (7, 1), (8, 2), (5, 1)])
@@ -67,7 +69,8 @@ def test_a_total_that_the_parts_cannot_hold_names_them(first, second, named):
 
 
 LABELS = (np.zeros(4, np.int32), np.arange(4, dtype=np.int32))
-RULES = CellRules(4, np.ones(4, bool), np.array([0, 0, 1, 1], np.int32), (np.array([0, 0, 1, 1], np.int32),))
+KIND = np.array([0, 0, 1, 1], np.int32)
+RULES = CellRules(4, np.ones(4, bool), (KIND,))
 
 
 def root_task(noisy: np.ndarray, total: int, *, grouped: bool = True) -> LevelTask:
@@ -78,7 +81,7 @@ def root_task(noisy: np.ndarray, total: int, *, grouped: bool = True) -> LevelTa
     groups = GroupTotals(np.zeros(2, np.int32), np.array([total])) if grouped else None
     values = (noisy.sum(axis=1, keepdims=True), noisy)
     objective = LevelObjective.of(LABELS, [[4.0, 1.0], [1.0, 2.0]], values, np.array([0, 1], np.int32))
-    return LevelTask(base, objective, LevelLimits(None, lower, upper, groups=groups))
+    return LevelTask(base, objective, LevelLimits(None, lower, upper, groups=groups, kinds=KIND))
 
 
 def test_parts_of_a_root_meet_the_total_of_their_sum():
@@ -125,4 +128,4 @@ def test_integers_that_miss_the_total_of_a_group_are_told():
     counts = np.array([5, 1], np.int32)
     level = SparseLevel(task.level.geounits, np.array([0, 1, 2]), np.array([2, 0], np.int32), counts)
     with pytest.raises(CheckError, match="2 geounits have totals that are not the exact ones of their group"):
-        check_level(task.level, level, task.limits, RULES.kinds, 4, None)
+        check_level(task.level, level, task.limits, 4, None)

@@ -20,14 +20,13 @@ from censafe.estimation.topdown.levels.descent import (
     estimate_level,
 )
 from censafe.estimation.topdown.levels.general_parents import Family, estimate_family
-from censafe.estimation.topdown.levels.limits import CutLimits, LevelLimits, facility_bounds
+from censafe.estimation.topdown.levels.limits import CutLimits, LevelLimits
 from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.estimation.topdown.levels.task import family_rules
 from censafe.estimation.topdown.rounding.steps import ALL_POSITIVE
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
-from censafe.model.topdown.histograms import Facilities
 
 KINDS, RACES = 3, 5
 CELLS = KINDS * RACES
@@ -67,7 +66,7 @@ def random_level(
     )
     units[:, 1:] |= rng.random((level.nodes, 2)) < 0.3
     units[:, 1:] &= truth.reshape(level.nodes, KINDS, RACES).sum(axis=2)[:, 1:] > 0
-    lower, upper = facility_bounds(Facilities("kind", (0, 1, 1), (99, 40, 40)), units.astype(np.int64))
+    lower, upper = (units.astype(np.int64) * each for each in ((0, 1, 1), (99, 40, 40)))
     if not bounded:
         lower, upper = lower[:, :0], upper[:, :0]
     totals = truth.sum(axis=1).astype(np.int64) if known else None
@@ -80,11 +79,15 @@ def random_level(
         noise = rng.normal(0, 1, answers.shape) * np.sqrt(VARIANCES[of, query])[:, None]
         values.append(np.rint(answers + noise).astype(np.int32))
     objective = LevelObjective.of(LABELS, VARIANCES, values, of)
-    return spine, sparse(above.geounits, sums), LevelTask(level, objective, LevelLimits(totals, lower, upper))
+    return (
+        spine,
+        sparse(above.geounits, sums),
+        LevelTask(level, objective, LevelLimits(totals, lower, upper, kinds=KIND_OF if bounded else None)),
+    )
 
 
-def rules(passes: tuple[PassRule, ...], bounded: bool, **choices: str) -> CellRules:
-    return CellRules(CELLS, np.ones(CELLS, bool), KIND_OF if bounded else None, (KIND_OF,), passes, **choices)
+def rules(passes: tuple[PassRule, ...], **choices: str) -> CellRules:
+    return CellRules(CELLS, np.ones(CELLS, bool), (KIND_OF,), passes, **choices)
 
 
 def estimated(
@@ -105,19 +108,19 @@ def same(one: SparseLevel, other: SparseLevel) -> bool:
 @pytest.mark.parametrize("seed", range(3))
 def test_batches_give_what_the_general_way_gives(monkeypatch, seed, bounded, known, passes):
     spine, parents, task = random_level(seed, bounded=bounded, known=known)
-    chosen = rules(passes, bounded)
+    chosen = rules(passes)
     found, report = estimated(spine, parents, task, chosen)
     assert report.general <= 2
     monkeypatch.setattr(estimating, "family_rules", lambda *_: None)
     slow, other = estimated(spine, parents, task, chosen)
     assert other.general == sum(report.statuses.values()) == sum(other.statuses.values())
     assert same(slow, found)
-    check_level(task.level, found, task.limits, chosen.kinds, CELLS, parents)
+    check_level(task.level, found, task.limits, CELLS, parents)
 
 
 def test_one_and_two_workers_give_the_same_bits(monkeypatch):
     spine, parents, task = random_level(1, bounded=True, known=False, parents=40)
-    chosen = rules(TOTALS_FIRST, True)
+    chosen = rules(TOTALS_FIRST)
     monkeypatch.setattr("censafe.estimation.topdown.levels.parents._BATCH_WORK", 2e4)
     shares: list[float] = []
     one, report = estimated(spine, parents, task, chosen)
@@ -132,13 +135,13 @@ def test_one_and_two_workers_give_the_same_bits(monkeypatch):
 def test_limits_on_sets_of_kinds_are_kept_by_batches():
     spine, parents, task = random_level(2, bounded=True, known=True)
     kinds = np.zeros((task.level.nodes, KINDS), int)
-    held = sparse_to_dense(estimated(spine, parents, task, rules(ONE, True))[0])
+    held = sparse_to_dense(estimated(spine, parents, task, rules(ONE))[0])
     for kind in range(KINDS):
         kinds[:, kind] = held[:, kind == KIND_OF].sum(axis=1)
     sets = np.array([[1, 1, 0]], np.uint8)
     both = kinds[:, :2].sum(axis=1, keepdims=True).astype(float)
     limits = replace(task.limits, cuts=CutLimits(sets, both, both))
-    found, _ = estimated(spine, parents, replace(task, limits=limits), rules(ONE, True))
+    found, _ = estimated(spine, parents, replace(task, limits=limits), rules(ONE))
     assert sparse_to_dense(found)[:, KIND_OF < 2].sum(axis=1).tolist() == both[:, 0].tolist()
 
 
@@ -152,28 +155,27 @@ def sparse_to_dense(level: SparseLevel) -> np.ndarray:
 def test_choices_change_the_result_and_keep_the_limits(choice):
     spine, parents, task = random_level(7, bounded=True, known=False, parents=60)
     passes = ONE if choice.pop("passes", "") else TOTALS_FIRST
-    base, _ = estimated(spine, parents, task, rules(TOTALS_FIRST, True))
-    other, _ = estimated(spine, parents, task, rules(passes, True, **choice))
+    base, _ = estimated(spine, parents, task, rules(TOTALS_FIRST))
+    other, _ = estimated(spine, parents, task, rules(passes, **choice))
     assert not same(base, other)
-    check_level(task.level, other, task.limits, KIND_OF, CELLS, parents)
+    check_level(task.level, other, task.limits, CELLS, parents)
 
 
 def test_leaves_reach_the_kernels():
     _, _, task = random_level(7, bounded=True, known=False)
     chosen = {
-        leaves: family_rules(task, rules(ONE, True, leaves=leaves))
-        for leaves in ("fractional", "all_positive")
+        leaves: family_rules(task, rules(ONE, leaves=leaves)) for leaves in ("fractional", "all_positive")
     }
     assert [one.rounding.options for one in chosen.values() if one is not None] == [0, ALL_POSITIVE]
 
 
 def test_more_leaves_make_rounding_cheaper():
     spine, parents, task = random_level(9, bounded=False, known=False, parents=60)
-    few, report = estimated(spine, parents, task, rules(ONE, False))
-    many, cheaper = estimated(spine, parents, task, rules(ONE, False, leaves="all_positive"))
+    few, report = estimated(spine, parents, task, rules(ONE))
+    many, cheaper = estimated(spine, parents, task, rules(ONE, leaves="all_positive"))
     assert not same(few, many)
     assert report.document()["rounding_cost"] > cheaper.document()["rounding_cost"] + 0.5
-    check_level(task.level, many, task.limits, KIND_OF, CELLS, parents)
+    check_level(task.level, many, task.limits, CELLS, parents)
 
 
 def impossible() -> tuple[Spine, SparseLevel, LevelTask, int]:
@@ -193,14 +195,14 @@ def impossible() -> tuple[Spine, SparseLevel, LevelTask, int]:
     lower[span], upper[span] = 0, 99
     lower[span, 0], upper[span, 0] = 0, 1  # homes hold fewer persons than the parent has there
     assert at_home > span.stop - span.start
-    return spine, parents, replace(task, limits=LevelLimits(None, lower, upper)), closed
+    return spine, parents, replace(task, limits=replace(task.limits, lower=lower, upper=upper)), closed
 
 
 def test_an_impossible_parent_stops_the_run_and_is_named():
     spine, parents, task, closed = impossible()
     name = spine.levels[1].geounits[closed]
     with pytest.raises(CheckError, match=f"level Block, children of {name}"):
-        estimated(spine, parents, task, rules(ONE, True, infeasible="stop"))
+        estimated(spine, parents, task, rules(ONE, infeasible="stop"))
 
 
 def test_children_of_a_repaired_parent_add_up_to_its_changed_counts_and_the_change_is_named(monkeypatch):
@@ -223,7 +225,7 @@ def test_children_of_a_repaired_parent_add_up_to_its_changed_counts_and_the_chan
 
     monkeypatch.setattr(estimating, "family_rules", lambda *_: None)
     monkeypatch.setattr(estimating, "estimate_family", moved)
-    found, report = estimated(spine, parents, task, rules(ONE, True))
+    found, report = estimated(spine, parents, task, rules(ONE))
     before = parents.count[own]
     cells = parents.cell[own]
     assert [repair.document() for repair in report.repairs] == [

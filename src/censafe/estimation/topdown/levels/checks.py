@@ -26,7 +26,6 @@ def check_level(
     level: SpineLevel,
     found: SparseLevel,
     limits: LevelLimits,
-    kinds: NDArray[np.int32] | None,
     cells: int,
     parents: SparseLevel | None,
 ) -> None:
@@ -36,7 +35,6 @@ def check_level(
         level: the geounits.
         found: their estimated histograms.
         limits: what they must obey.
-        kinds: kind of unit of each cell; None where units bound nothing.
         cells: of the schema.
         parents: histograms of the level above, to which these must add up; None for the root.
 
@@ -45,9 +43,8 @@ def check_level(
     """
     flags, totals = np.zeros(found.nodes, np.uint8), np.zeros(found.nodes, np.int64)
     exact = np.zeros(0, np.int64) if limits.totals is None else limits.totals
-    unit_kind = np.zeros(0, np.int32) if kinds is None else writable(kinds)
-    none = np.zeros((0, 0), np.int64)
-    bounds = (none, none) if kinds is None else (writable(limits.lower), writable(limits.upper))
+    unit_kind = np.zeros(0, np.int32) if limits.kinds is None else writable(limits.kinds)
+    bounds = writable(limits.lower), writable(limits.upper)
     _flag(SparseArrays.of(found), writable(exact), unit_kind, *bounds, flags, totals)
     _require(level, "counts below 1", flags & _COUNT)
     if parents is not None and not adds_up(level, found, cells, parents):

@@ -103,7 +103,7 @@ def estimate_level(
         found, wanted = _children(
             _Level(task, rules, parents, above, family_rules(task, rules)), report, workers, progress
         )
-    check_level(task.level, found, task.limits, rules.kinds, rules.cells, wanted)
+    check_level(task.level, found, task.limits, rules.cells, wanted)
     return found, report
 
 
@@ -355,8 +355,6 @@ class Descent(EstimationFromRoot):
         level = self._spine.levels[depth]
         task = LevelTask(level, objective, self._limits[depth])
         rules = rules_of(self._histogram, level.name, self._choices)
-        if rules.kinds is None and task.limits.lower.shape[1]:  # of single cells
-            rules = replace(rules, kinds=np.arange(rules.cells, dtype=np.int32))
         rules = replace(rules, solver=self._solver)
         return estimate_level(
             task, rules, parents, above, workers=self._workers, progress=self._observer.advance
@@ -381,7 +379,7 @@ def rules_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> Cell
     rules = tuple(PassRule(fit, chain, chain[-1]) for fit, chain in zip(fits, chains, strict=True) if fit)
     tree = tuple(label for chain in chains for inner in chain for label in inner if label.any())
     return CellRules(
-        schema.schema.cells, schema.allowed(), schema.kinds, tree, rules,
+        schema.schema.cells, schema.allowed(), tree, rules,
         infeasible=cast(Literal["repair", "stop"], choices.infeasible),
         leaves=cast(Leaves, choices.leaves),
         detailed_cost=cast(DetailedCost, choices.detailed_cost),

@@ -173,7 +173,7 @@ def _limits(limits: LevelLimits, nodes: slice) -> LevelLimits:
     if groups is not None:
         groups = _groups(groups, groups.of[nodes])
     totals = None if limits.totals is None else limits.totals[nodes]
-    return LevelLimits(totals, limits.lower[nodes], limits.upper[nodes], cuts, groups)
+    return LevelLimits(totals, limits.lower[nodes], limits.upper[nodes], cuts, groups, limits.kinds)
 
 
 def _groups(groups: GroupTotals, of: NDArray[np.int32]) -> GroupTotals:

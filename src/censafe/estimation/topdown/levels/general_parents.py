@@ -91,36 +91,28 @@ class RootProblem:
             yield member, self.cells[held], counts[held]
 
 
-def root_problems(
-    limits: LevelLimits,
-    allowed: NDArray[np.bool_],
-    kinds: NDArray[np.int32] | None,
-) -> Iterator[RootProblem]:
+def root_problems(limits: LevelLimits, allowed: NDArray[np.bool_]) -> Iterator[RootProblem]:
     """The problems of the widest level: one for each root, and one for each group whose total is known.
 
     Args:
         limits: of the level.
         allowed: which cells may hold records, shape (cells,).
-        kinds: kind of unit of each cell; None where units bound nothing.
     """
     roots = len(limits.lower)
     own = np.full(roots, -1) if limits.groups is None else limits.groups.of
     for group in np.unique(own[own >= 0]).tolist():
         members = tuple(np.flatnonzero(own == group).tolist())
         total = None if limits.groups is None else float(limits.groups.totals[group])
-        yield _joined(limits, allowed, kinds, members, total)
+        yield _joined(limits, allowed, members, total)
     for root in np.flatnonzero(own < 0).tolist():
         total = None if limits.totals is None else float(limits.totals[root])
-        yield _joined(limits, allowed, kinds, (root,), total)
+        yield _joined(limits, allowed, (root,), total)
 
 
 def _joined(
-    limits: LevelLimits,
-    allowed: NDArray[np.bool_],
-    kinds: NDArray[np.int32] | None,
-    members: tuple[int, ...],
-    total: float | None,
+    limits: LevelLimits, allowed: NDArray[np.bool_], members: tuple[int, ...], total: float | None
 ) -> RootProblem:
+    kinds = limits.kinds
     supports = [
         np.flatnonzero(allowed if kinds is None else allowed & (limits.upper[root] > 0)[kinds])
         for root in members
@@ -182,8 +174,8 @@ class Family:
 def root_family(rules: CellRules, limits: LevelLimits) -> Family:
     """The root, with all cells that may hold records."""
     allowed = rules.allowed
-    if rules.kinds is not None:
-        allowed = allowed & (limits.upper[0] > 0)[rules.kinds]
+    if limits.kinds is not None:
+        allowed = allowed & (limits.upper[0] > 0)[limits.kinds]
     return Family("", 0, 1, np.flatnonzero(allowed).astype(np.int64), None)
 
 
@@ -201,7 +193,7 @@ def estimate_roots(
         CheckError: the roots cannot meet their limits.
     """
     found: dict[int, tuple[Integers, Integers]] = {}
-    for roots in root_problems(task.limits, rules.allowed, rules.kinds):
+    for roots in root_problems(task.limits, rules.allowed):
         try:
             made = estimate_parent(
                 roots.problem,
@@ -296,19 +288,17 @@ def _problem(task: LevelTask, rules: CellRules, family: Family) -> ParentProblem
     limits, these = task.limits, np.arange(family.last - family.first)
     span = slice(family.first, family.last)
     children, cells = len(these), len(family.support)
-    kinds = 0 if rules.kinds is None else limits.lower.shape[1]
-    cuts = limits.cuts if kinds else None
-    lower, upper = limits.lower[span, :kinds], limits.upper[span, :kinds]
+    kinds, cuts = limits.lower.shape[1], limits.cuts
     kind_limits = KindLimits(
-        lower.copy(),
-        upper.copy(),
+        limits.lower[span].copy(),
+        limits.upper[span].copy(),
         np.zeros(0, np.int64) if limits.totals is None else limits.totals[span].copy(),
         np.zeros((0, kinds), np.uint8) if cuts is None else cuts.sets,
         np.zeros((children, 0)) if cuts is None else cuts.lower[span].copy(),
         np.zeros((children, 0)) if cuts is None else cuts.upper[span].copy(),
     )
     sides = kind_sides(
-        np.zeros(cells, np.int32) if rules.kinds is None else rules.kinds[family.support].astype(np.int32),
+        np.zeros(cells, np.int32) if limits.kinds is None else limits.kinds[family.support],
         these,
         np.zeros(cells, np.int64) if family.p is None else family.p,
         family.p is not None,

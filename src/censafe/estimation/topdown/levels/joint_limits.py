@@ -16,7 +16,12 @@ from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import ProtectedUnit
 from censafe.model.arrays import Integers
 from censafe.model.proven import proven
-from censafe.model.topdown.histograms import Facilities, HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import (
+    Facilities,
+    HistogramSchema,
+    MeasuredHistogram,
+    own_constraints,
+)
 
 __all__ = [
     "HOUSEHOLDS",
@@ -84,7 +89,7 @@ _Sides = tuple[Integers, Integers]
 """Fewest and most occupied units of every geounit of a level."""
 
 
-@proven("joint.proof.md", digest="23e4afe4f1b66a00")
+@proven("joint.proof.md", digest="3db333af4b884062")
 def household_limits(
     spine: Spine,
     schema: HistogramSchema,
@@ -124,10 +129,10 @@ def household_limits(
     rule = schema.facilities
     if rule is None:
         raise ValueError("the schema of the persons has no bounds by kind of unit")
-    own = Facilities(
-        rule.attribute,
-        _with_households(rule.minimum, fewest),
-        _with_households(rule.largest, min(largest, rule.largest[HOUSEHOLDS])),
+    own = replace(
+        rule,
+        minimum=_with_households(rule.minimum, fewest),
+        largest=_with_households(rule.largest, min(largest, rule.largest[HOUSEHOLDS])),
     )
     counts = units.copy()
     counts[:, HOUSEHOLDS] = occupied
@@ -141,7 +146,10 @@ def household_limits(
         for level, one in zip(spine.levels, limits, strict=True)
         if one.groups is not None
     }
-    return level_limits(spine, replace(schema, facilities=own), counts, totals, groups)
+    known = [level.name for level in spine.levels if level.name in totals or level.name in groups]
+    bounded = replace(schema, facilities=own)
+    constraints = own_constraints(bounded, known[-1] if known else None)
+    return level_limits(spine, bounded, constraints, counts, totals, groups)
 
 
 @proven("joint.proof.md", digest="69cc3546548b9687")
@@ -251,7 +259,7 @@ def _of_cells(limits: LevelLimits, least: Integers, most: Integers) -> LevelLimi
     """The limits with bounds of the occupied units; vacant ones are bounded by their totals alone."""
     lower, upper = np.zeros((2, len(least), _CELLS), np.int64)
     lower[:, OCCUPIED], upper[:, OCCUPIED], upper[:, 1 - OCCUPIED] = least, most, _FREE
-    return replace(limits, lower=lower, upper=upper)
+    return replace(limits, lower=lower, upper=upper, kinds=np.arange(_CELLS, dtype=np.int32))
 
 
 def _with_households(values: tuple[int, ...], households: int) -> tuple[int, ...]:

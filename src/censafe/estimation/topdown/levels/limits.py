@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.estimation.topdown.levels.compact import CompactForm, compact_form
 from censafe.geography.spines.sums import sum_vectors
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.arrays import Integers
-from censafe.model.topdown.histograms import Facilities, HistogramSchema
+from censafe.model.topdown.constraints import LinearConstraint
+from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = ["CutLimits", "GroupTotals", "LevelLimits", "contradictions", "facility_bounds", "level_limits"]
-
-
-def facility_bounds(
-    rule: Facilities, units: NDArray[np.int64], totals: NDArray[np.int64] | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Fewest and most persons of every kind of unit, by geounit.
-
-    Bounds without totals add up over the geounits of an area. Every argument must be a published count: a total
-    that is not published exactly must not be given here, since the bounds would reveal it.
-
-    Args:
-        rule: persons of one unit at least and at most.
-        units: int64, shape (geounits, kinds): numbers of units.
-        totals: int64, shape (geounits,): persons of all kinds, where they are published exactly.
-
-    Returns:
-        Lower and upper bounds, int64, shape (geounits, kinds).
-
-    Raises:
-        ValueError: a shape does not fit, or a count is negative.
-
-    Source: 2020 redistricting production, ``hhgq_total_lb`` and ``hhgq_total_ub``.
-
-    Example:
-        >>> rule = Facilities("hhgq", (0, 1), (99999, 99999))
-        >>> low, high = facility_bounds(rule, np.array([[3, 1], [7, 0]]), np.array([12, 20]))
-        >>> low.tolist(), high.tolist()
-        ([[0, 1], [20, 0]], [[11, 12], [20, 0]])
-    """
-    _check(rule, units, totals)
-    lower = units * np.asarray(rule.minimum, dtype=np.int64)
-    upper = units * np.asarray(rule.largest, dtype=np.int64)
-    if totals is None:
-        return lower, upper
-    only = (units > 0) & ((units > 0).sum(axis=1, keepdims=True) == 1)
-    known = totals[:, None]
-    room = known - (lower.sum(axis=1, keepdims=True) - lower)
-    upper = np.minimum(room, upper) if rule.largest_beside_total else room
-    return np.where(only, known, lower), np.where(units > 0, upper, 0)
+__all__ = ["CutLimits", "GroupTotals", "LevelLimits", "contradictions", "level_limits"]
 
 
 def contradictions(
@@ -70,17 +33,6 @@ def contradictions(
     if totals is not None:
         wrong = wrong | (lower.sum(axis=1) > totals) | (upper.sum(axis=1) < totals)
     return np.asarray(wrong, dtype=np.bool_)
-
-
-def _check(rule: Facilities, units: NDArray[np.int64], totals: NDArray[np.int64] | None) -> None:
-    if units.ndim != 2 or units.shape[1] != len(rule.minimum):
-        raise ValueError(
-            f"units must have {len(rule.minimum)} columns, one for every level of {rule.attribute}"
-        )
-    if totals is not None and totals.shape != (len(units),):
-        raise ValueError("totals must have one value a geounit")
-    if bool((units < 0).any()) or (totals is not None and bool((totals < 0).any())):
-        raise ValueError("numbers of units and persons cannot be negative")
 
 
 _NAMED = 5
@@ -142,6 +94,7 @@ class LevelLimits:
         upper: most records by kind of unit.
         cuts: further limits on sets of kinds, where the level below has exact totals.
         groups: exact totals of groups of geounits, where those of single ones are not published; else None.
+        kinds: of every cell the column of its bounds, int32, shape (cells,); None where there are no bounds.
     """
 
     totals: Integers | None
@@ -149,48 +102,91 @@ class LevelLimits:
     upper: Integers = field(repr=False)
     cuts: CutLimits | None = None
     groups: GroupTotals | None = None
+    kinds: NDArray[np.int32] | None = field(default=None, repr=False)
 
 
 def level_limits(
     spine: Spine,
     schema: HistogramSchema,
+    constraints: Sequence[LinearConstraint],
     units: Integers,
     totals: Mapping[str, Integers],
     groups: Mapping[str, GroupTotals] | None = None,
 ) -> tuple[LevelLimits, ...]:
-    """Limits of every level, root first.
+    """The constraints of a histogram at every level, root first, as the arrays that the kernels read.
 
     Args:
         spine: the tree.
         schema: of the histogram.
-        units: published counts of units by kind in every block, shape (blocks, kinds).
-        totals: records of every geounit, by level; levels whose totals are not published exactly are not there.
+        constraints: all that hold it; they must have the compact form.
+        units: published counts of units by kind in every block, shape (blocks, kinds or more).
+        totals: records of every geounit, by level; of all levels whose totals are published exactly, and of no others.
         groups: totals of groups of geounits, by level; their members have bounds without totals.
 
     Raises:
         DataError: published counts of a geounit contradict each other.
+        ValueError: the constraints have another form, or the totals are those of other levels, or shapes do not fit.
+
+    Example:
+        >>> from censafe.geography.spines.tree import LevelRule, build_spine
+        >>> from censafe.model.topdown.histograms import constraints_on
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> persons = load_config("pl94-us").histogram("persons")
+        >>> tree = build_spine(np.array([440, 441]), (LevelRule("State", 2), LevelRule("Block", 3)))
+        >>> units = np.array([[3, 0, 2, 0, 0, 0, 0, 0], [4, 0, 0, 0, 0, 0, 0, 0]])
+        >>> state, blocks = level_limits(tree, persons.schema, constraints_on(persons), units, {"State": np.array([12])})
+        >>> state.totals.tolist(), state.lower[0, :3].tolist(), state.upper[0, :3].tolist(), blocks.upper[:, 2].tolist()
+        ([12], [0, 0, 2], [10, 0, 12], [199998, 0])
     """
-    rule, together = schema.facilities, groups or {}
-    if rule is None:
-        none = [np.zeros((level.nodes, 0), np.int64) for level in spine.levels]
-        return tuple(
-            LevelLimits(totals.get(level.name), empty, empty, groups=together.get(level.name))
-            for level, empty in zip(spine.levels, none, strict=True)
+    form, together = compact_form(schema, constraints), groups or {}
+    if form is None:
+        raise ValueError(f"the constraints of {schema.name} have no compact form")
+    exact = form.exact_levels(spine.names)
+    if {*totals, *together} != {*exact}:
+        raise ValueError(
+            f"totals of {sorted({*totals, *together})}: {schema.name} has those of {sorted(exact)}"
         )
     found: list[LevelLimits] = []
     below: _Sides | None = None
-    all_units = sum_vectors(spine, units)
-    for level, counts in zip(reversed(spine.levels), reversed(all_units), strict=True):
+    for level, counts in zip(reversed(spine.levels), reversed(_units(spine, form, units)), strict=True):
         known, group = totals.get(level.name), together.get(level.name)
-        lower, upper = facility_bounds(rule, counts)
-        limits = LevelLimits(known, lower, upper, groups=group)
-        if known is not None:
+        limits = _stated(form, counts, known, group)
+        if limits.kinds is not None and known is not None:
             limits, below = _with_total(level, limits, known, below)
-        elif group is not None:
+        elif limits.kinds is not None and group is not None:
             below = _with_groups(level, limits, group)
-        _require_agreement(level, limits.lower, limits.upper, known)
+        if limits.kinds is not None:
+            _require_agreement(level, limits.lower, limits.upper, known)
         found.insert(0, limits)
     return tuple(found)
+
+
+def _units(spine: Spine, form: CompactForm, units: Integers) -> Sequence[Integers]:
+    """Counts of units of every kind that bounds the records, at every level."""
+    if form.kinds is None:
+        return [np.zeros((level.nodes, 0), np.int64) for level in spine.levels]
+    kinds = form.kinds.answers
+    if units.ndim != 2 or units.shape[1] < kinds:
+        raise ValueError(f"units must have {kinds} columns, one for every answer of {form.kinds.name}")
+    if (units < 0).any():
+        raise ValueError("numbers of units cannot be negative")
+    return sum_vectors(spine, np.ascontiguousarray(units[:, :kinds]))
+
+
+def _stated(
+    form: CompactForm, units: Integers, totals: Integers | None, groups: GroupTotals | None
+) -> LevelLimits:
+    """What the constraints say of every geounit of a level by itself.
+
+    Bounds without totals add up over the geounits of an area. They must not use a total that is not published exactly, since they
+    would reveal it.
+    """
+    if totals is not None and (totals.shape != (len(units),) or (totals < 0).any()):
+        raise ValueError("totals must have one value of 0 or more a geounit")
+    if form.kinds is None:
+        return LevelLimits(totals, units, units, groups=groups)
+    lower, upper = (units * np.asarray(each, np.int64) for each in (form.fewest, form.most))
+    return LevelLimits(totals, lower, upper, groups=groups, kinds=form.kinds.label)
 
 
 def _require_agreement(level: SpineLevel, lower: Integers, upper: Integers, totals: Integers | None) -> None:
@@ -238,7 +234,7 @@ def _with_total(
     if tighter.any():
         sides = (least[:, tighter].astype(np.float64), most[:, tighter].astype(np.float64))
         cuts = CutLimits(sets[tighter].astype(np.uint8), *sides)
-    return LevelLimits(totals, lower, upper, cuts), (least, most)
+    return replace(limits, lower=lower, upper=upper, cuts=cuts), (least, most)
 
 
 def _with_groups(level: SpineLevel, limits: LevelLimits, groups: GroupTotals) -> _Sides | None:

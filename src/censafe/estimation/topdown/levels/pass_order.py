@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.estimation.topdown.levels.compact import compact_form
 from censafe.model import CellQuery
 from censafe.model.topdown.choices import Choices
-from censafe.model.topdown.histograms import MeasuredHistogram, Passes
+from censafe.model.topdown.histograms import MeasuredHistogram, Passes, constraints_on
 
 __all__ = ["measured_fits", "passes_of", "query_chains", "rounding_chains"]
 
@@ -62,12 +63,12 @@ def rounding_chains(
 def query_chains(
     histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
 ) -> tuple[tuple[CellQuery, ...], ...]:
-    """The queries of the chains."""
+    """The queries of the chains; the kinds of units come first, because their bounds must hold after rounding."""
     schema = histogram.schema
-    rule = schema.facilities
+    form = compact_form(schema, constraints_on(histogram))
     queries = [[schema.query(text) for text in inner] for inner in outer]
     first = len(outer) > 1 and all(query.answers == 1 for query in queries[0])
-    kinds = [] if rule is None else [schema.query(rule.attribute)]
+    kinds = [] if form is None or form.kinds is None else [form.kinds]
     seen: set[object] = set()
     chains: list[tuple[CellQuery, ...]] = []
     if first:

@@ -51,7 +51,6 @@ class CellRules:
     Args:
         cells: number of cells.
         allowed: which cells may hold records, shape (cells,).
-        kinds: kind of unit of each cell, shape (cells,); None where units bound nothing.
         tree: groups of the cells that rounding keeps close, coarse to fine, each of shape (cells,).
         passes: outer passes; none for one fit of all queries.
         infeasible: a parent whose children cannot meet its counts is changed and logged, or the run stops.
@@ -62,7 +61,6 @@ class CellRules:
 
     cells: int
     allowed: NDArray[np.bool_] = field(repr=False)
-    kinds: NDArray[np.int32] | None = field(repr=False)
     tree: tuple[NDArray[np.int32], ...] = field(repr=False)
     passes: tuple[PassRule, ...] = ()
     infeasible: Literal["repair", "stop"] = "repair"
@@ -111,13 +109,13 @@ def family_rules(task: LevelTask, rules: CellRules) -> FamilyRules | None:
     ):
         return None
     levels = [label for inner in rounding[int(first) :] for label in inner]
-    nodes, kinds = task.level.nodes, limits.lower.shape[1] if rules.kinds is not None else 0
+    nodes, kinds = task.level.nodes, limits.lower.shape[1]
     cuts, no_sets = limits.cuts, np.zeros((nodes, 0))
     return FamilyRules(
-        unit_kind=np.zeros(rules.cells, np.int32) if rules.kinds is None else writable(rules.kinds),
+        unit_kind=np.zeros(rules.cells, np.int32) if limits.kinds is None else writable(limits.kinds),
         limits=KindLimits(
-            lower=writable(limits.lower[:, :kinds]),
-            upper=writable(limits.upper[:, :kinds]),
+            lower=writable(limits.lower),
+            upper=writable(limits.upper),
             totals=np.zeros(0, np.int64) if limits.totals is None else writable(limits.totals),
             sets=np.zeros((0, kinds), np.uint8) if cuts is None else np.ascontiguousarray(cuts.sets),
             least=no_sets if cuts is None else np.ascontiguousarray(cuts.lower),

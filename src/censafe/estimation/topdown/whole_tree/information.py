@@ -64,23 +64,27 @@ def linear_tree(
     Raises:
         CheckError: the answers of a geounit and those below it do not determine its cells.
     """
-    blocks = cell_blocks(histogram.schema, [label for one in objectives for label in one.labels])
-    levels = tree_levels(
-        histogram.schema, blocks, public.spine.levels, public.exact_limits(histogram.name), objectives
+    limits = public.exact_limits(histogram.name)
+    blocks = cell_blocks(
+        histogram.schema, limits[0].kinds, [label for one in objectives for label in one.labels]
     )
+    levels = tree_levels(histogram.schema, blocks, public.spine.levels, limits, objectives)
     return LinearTree(blocks, levels, lower_estimates(blocks, levels))
 
 
-def cell_blocks(schema: HistogramSchema, labels: Iterable[NDArray[np.int32]]) -> CellBlocks:
+def cell_blocks(
+    schema: HistogramSchema, kinds: NDArray[np.int32] | None, labels: Iterable[NDArray[np.int32]]
+) -> CellBlocks:
     """The structure of the cells under some queries, the cells that may hold records, and their kinds of unit.
 
     Args:
         schema: of the histogram.
+        kinds: of every cell the kind by which its limits bound it; None where they do not.
         labels: of every query of any level, the answer of each cell.
     """
     alike: list[NDArray[np.generic]] = [schema.allowed()]
-    if schema.kinds is not None:
-        alike.append(schema.kinds)
+    if kinds is not None:
+        alike.append(kinds)
     return CellBlocks.of(
         schema.schema.shape, tuple({label.tobytes(): label for label in labels}.values()), alike
     )
@@ -102,12 +106,11 @@ def tree_levels(
         limits: of each of them.
         objectives: own measurements of each of them.
     """
-    kinds = schema.kinds
     found: list[TreeLevel] = []
     for level, limit, objective in zip(spine, limits, objectives, strict=True):
         support = np.broadcast_to(blocks.first(schema.allowed()), (level.nodes, blocks.combinations))
-        if kinds is not None and limit.upper.size:
-            support = support & (limit.upper > 0)[:, blocks.first(kinds)]
+        if limit.kinds is not None:
+            support = support & (limit.upper > 0)[:, blocks.first(limit.kinds)]
         if limit.totals is not None:
             support = support & (limit.totals > 0)[:, None]
         found += _levels(level, limit, objective, support)

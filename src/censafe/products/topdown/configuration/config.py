@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
+from censafe.estimation.topdown.levels.compact import compact_form
 from censafe.estimation.topdown.levels.joint_limits import joint_pair
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
 from censafe.geography.crosswalk import CrosswalkLevel
 from censafe.model import CellQuery, Definition
 from censafe.model.topdown.choices import Choices
-from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack
+from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack, constraints_on
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, get_shipped, locate, titled
 from censafe.products.topdown.census_tables.definitions import CensusTable
@@ -386,9 +387,9 @@ def _check_cells(
 ) -> None:
     """The queries of the last fit and of the last rounding, and the kinds of units, must tell all cells apart."""
     schema = histogram.schema
-    texts, rule = tuple(histogram.query_shares[level]), schema.facilities
-    names = [texts[one] for one in fit] + ([] if rule is None else [rule.attribute])
-    queries = [schema.query(name) for name in names] + [query for inner in chain for query in inner]
+    texts, form = tuple(histogram.query_shares[level]), compact_form(schema, constraints_on(histogram))
+    queries = [schema.query(texts[one]) for one in fit] + [query for inner in chain for query in inner]
+    queries += [] if form is None or form.kinds is None else [form.kinds]
     if any(query.answers == schema.schema.cells for query in queries):
         return
     allowed = schema.allowed()

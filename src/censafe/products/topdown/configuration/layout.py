@@ -157,7 +157,7 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
         empty=np.zeros(0, np.bool_) if persons is None else ~persons.allowed(),
         census_blocks=rules[-1].digits == _CENSUS_BLOCK,
         kind=_ATTRIBUTE if facilities is None else facilities.attribute,
-        kinds=persons.kinds
+        kinds=persons.query(facilities.attribute).label
         if persons is not None and facilities is not None and facilities.attribute in persons.recodes
         else None,
         crosswalk=config.crosswalk,

@@ -18,6 +18,7 @@ from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.choice import RunSpine, build_run_spine
 from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, SparseLevel
+from censafe.model.topdown.histograms import constraints_on
 from censafe.population.findings import Finding
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.equations import is_held
@@ -116,10 +117,9 @@ def public_facts(
     for histogram in config.histograms:
         if is_held(histogram):  # its exact sums are limits of every cell, and must have these totals
             continue
-        rule, known = histogram.schema.facilities, totals[histogram.name]
-        kinds = 0 if rule is None else len(rule.minimum)
+        known = totals[histogram.name]
         limits[histogram.name] = level_limits(
-            run.spine, histogram.schema, units[:, :kinds], known.single, known.groups
+            run.spine, histogram.schema, constraints_on(histogram), units, known.single, known.groups
         )
     held = {name: known for name, known in totals.items() if name not in limits}
     return PublicFacts(run, facilities, limits, level_budgets(config, run), imputed, areas, held)

@@ -20,6 +20,7 @@ from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.plan import NoiseSource
+from censafe.model.topdown.histograms import constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -202,15 +203,13 @@ def _exact(
     units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
     limits, declared = {}, {}
     for histogram in config.histograms:
-        rule = histogram.schema.facilities
-        kinds = 0 if rule is None else len(rule.minimum)
         known = table or stated_totals(histogram, run, given)
         totals = totals_of_files(config, histogram, run, found, known)
         if is_held(histogram):
             declared[histogram.name] = totals
         else:
             limits[histogram.name] = level_limits(
-                run.spine, histogram.schema, units[:, :kinds], totals.single, totals.groups
+                run.spine, histogram.schema, constraints_on(histogram), units, totals.single, totals.groups
             )
     return declared, limits
 

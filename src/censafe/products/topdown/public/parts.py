@@ -87,7 +87,9 @@ class PartedTree:
         self._observer = observer
         self._depth = parts[0].depth
         self.blocks: CellBlocks = cell_blocks(
-            histogram.schema, [query.label for load in loads for query in load.queries]
+            histogram.schema,
+            public.exact_limits(histogram.name)[0].kinds,
+            [query.label for load in loads for query in load.queries],
         )
 
     @cached_property

@@ -219,8 +219,8 @@ class _Facilities:
             elif isinstance(one.right, FacilityCounts) and one.relation == "=":
                 self.known = histogram.schema.grouped(one.groups).label
                 self._each = np.array(one.right.each, np.int64)
-        if self.kinds is None and histogram.schema.kinds is not None:
-            self.kinds = histogram.schema.kinds
+        if self.kinds is None:
+            self.kinds = self._limits[0].kinds
         if self.known is None and any(
             one.totals is not None or one.groups is not None for one in self._limits
         ):

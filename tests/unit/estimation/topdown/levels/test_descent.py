@@ -9,17 +9,17 @@ from censafe.errors import CheckError, DataError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.checks import check_level
 from censafe.estimation.topdown.levels.descent import CellRules, LevelTask, estimate_level, rules_of
-from censafe.estimation.topdown.levels.limits import level_limits
+from censafe.estimation.topdown.levels.limits import LevelLimits, level_limits
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
-from censafe.model.topdown.histograms import Facilities, HistogramSchema
+from censafe.model.topdown.histograms import Facilities, HistogramSchema, own_constraints
 from censafe.products.topdown.configuration.config import load_config
 
 KINDS = Schema("kinds", (Attribute("hhgq", 2), Attribute("race", 2)))
 SCHEMA = HistogramSchema(KINDS, ProtectedUnit.PERSON, facilities=Facilities("hhgq", (0, 1), (9, 9)))
 RULES = (LevelRule("State", 1), LevelRule("County", 2), LevelRule("Block", 3))
 LABELS = (np.zeros(4, np.int32), np.arange(4, dtype=np.int32))
-CELLS = CellRules(4, np.ones(4, np.bool_), KINDS.levels_of("hhgq"), (KINDS.levels_of("hhgq"),))
+CELLS = CellRules(4, np.ones(4, np.bool_), (KINDS.levels_of("hhgq"),))
 TRUTH = np.array([[3, 1, 0, 0], [0, 0, 2, 1], [0, 0, 0, 0], [5, 0, 0, 1], [1, 1, 0, 0]])
 UNITS = np.array([[1, 0], [0, 1], [1, 0], [2, 1], [1, 0]])
 
@@ -44,11 +44,16 @@ def exact_totals(*levels: str) -> dict[str, np.ndarray]:
     return {name: dense_levels()[names.index(name)].sum(axis=1) for name in levels}
 
 
+def limits_of(tree: Spine, units: np.ndarray, totals: dict[str, np.ndarray]) -> tuple[LevelLimits, ...]:
+    exact = [name for name in tree.names if name in totals]
+    return level_limits(tree, SCHEMA, own_constraints(SCHEMA, exact[-1] if exact else None), units, totals)
+
+
 def estimated(
     noise: float, seed: int = 1, exact: tuple[str, ...] = ("State",)
 ) -> list[tuple[SparseLevel, object]]:
     rng, tree = np.random.default_rng(seed), spine()
-    limits = level_limits(tree, SCHEMA, UNITS, exact_totals(*exact))
+    limits = limits_of(tree, UNITS, exact_totals(*exact))
     found: list[tuple[SparseLevel, object]] = []
     for depth, (level, dense) in enumerate(zip(tree.levels, dense_levels(), strict=True)):
         answers = [dense.sum(axis=1, keepdims=True), dense]
@@ -73,17 +78,17 @@ def test_exact_measurements_give_the_truth_and_the_report_says_how():
 @pytest.mark.parametrize("exact", [("State",), ("State", "County"), ("State", "County", "Block")])
 def test_noisy_measurements_keep_every_limit(seed, exact):
     levels = [level for level, _ in estimated(6.0, seed, exact)]
-    limits = level_limits(spine(), SCHEMA, UNITS, exact_totals(*exact))
+    limits = limits_of(spine(), UNITS, exact_totals(*exact))
     parents = None
     for level, found, limit in zip(spine().levels, levels, limits, strict=True):
-        check_level(level, found, limit, CELLS.kinds, 4, parents)
+        check_level(level, found, limit, 4, parents)
         parents = found
     assert levels[0].total == levels[2].total == 15
 
 
 def test_a_parent_that_its_children_cannot_share_is_named():
     tree = spine()
-    limits = level_limits(tree, SCHEMA, UNITS, {})
+    limits = limits_of(tree, UNITS, {})
     values = [dense_levels()[1].sum(axis=1, keepdims=True), dense_levels()[1]]
     task = LevelTask(tree.levels[1], LevelObjective.of(LABELS, (1.0, 1.0), values), limits[1])
     too_few = sparse(tree.levels[0].geounits, np.array([[3, 0, 1, 0]]))
@@ -94,7 +99,7 @@ def test_a_parent_that_its_children_cannot_share_is_named():
 
 
 def test_limits_are_sums_of_published_counts():
-    limits = level_limits(spine(), SCHEMA, UNITS, {"State": np.array([16])})
+    limits = limits_of(spine(), UNITS, {"State": np.array([16])})
     assert limits[2].lower.tolist() == [[0, 0], [0, 1], [0, 0], [0, 1], [0, 0]]
     assert limits[1].lower.tolist() == [[0, 1], [0, 1], [0, 0]]
     assert limits[1].upper.tolist() == [[18, 9], [18, 9], [9, 0]]
@@ -107,7 +112,7 @@ def test_limits_are_sums_of_published_counts():
 def test_exact_totals_of_children_limit_their_parent():
     units = np.array([[1, 0], [1, 0], [1, 0], [1, 1], [0, 1]])
     totals = {"State": np.array([20]), "County": np.array([8, 5, 7])}
-    top = level_limits(spine(), SCHEMA, units, totals)[0]
+    top = limits_of(spine(), units, totals)[0]
     # county 11 has households only, so its 8 persons are in them; county 13 has none, so its 7 are not
     assert (top.lower.tolist(), top.upper.tolist()) == ([[8, 8]], [[12, 12]])
     assert top.cuts is None
@@ -115,7 +120,7 @@ def test_exact_totals_of_children_limit_their_parent():
 
 def test_totals_that_contradict_the_units_are_named():
     with pytest.raises(DataError, match="level County: in 11, 12 the exact total does not fit"):
-        level_limits(spine(), SCHEMA, UNITS, {"County": np.array([28, 0, 2])})
+        limits_of(spine(), UNITS, {"State": np.array([30]), "County": np.array([28, 0, 2])})
 
 
 @pytest.mark.parametrize(
@@ -128,26 +133,26 @@ def test_totals_that_contradict_the_units_are_named():
 def test_integers_that_do_not_add_up_are_told(change, words):
     tree, dense = spine(), TRUTH.copy()
     dense[change[0], change[1]] += change[2]
-    limits = level_limits(tree, SCHEMA, UNITS, {})[2]
+    limits = limits_of(tree, UNITS, {})[2]
     parents = sparse(tree.levels[1].geounits, dense_levels()[1])
     with pytest.raises(CheckError, match=words):
-        check_level(tree.leaf, sparse(tree.leaf.geounits, dense), limits, CELLS.kinds, 4, parents)
+        check_level(tree.leaf, sparse(tree.leaf.geounits, dense), limits, 4, parents)
 
 
 def test_integers_that_break_bounds_totals_or_signs_are_told():
     tree = spine()
-    limits = level_limits(tree, SCHEMA, UNITS, {"Block": TRUTH.sum(axis=1)})[2]
+    limits = limits_of(tree, UNITS, exact_totals("State", "County", "Block"))[2]
     codes = tree.leaf.geounits
     bounds = TRUTH.copy()
     bounds[0] = [0, 0, 3, 1]
     with pytest.raises(CheckError, match=r"1 geounits have records that do not fit.*111"):
-        check_level(tree.leaf, sparse(codes, bounds), limits, CELLS.kinds, 4, None)
+        check_level(tree.leaf, sparse(codes, bounds), limits, 4, None)
     with pytest.raises(CheckError, match=r"totals that are not the exact ones.*111"):
-        check_level(tree.leaf, sparse(codes, TRUTH * 2), limits, CELLS.kinds, 4, None)
+        check_level(tree.leaf, sparse(codes, TRUTH * 2), limits, 4, None)
     negative = sparse(codes, TRUTH)
     negative.count[0] = -1
     with pytest.raises(CheckError, match=r"counts below 1.*111"):
-        check_level(tree.leaf, negative, limits, CELLS.kinds, 4, None)
+        check_level(tree.leaf, negative, limits, 4, None)
 
 
 def test_the_rounding_chain_is_that_of_production():

@@ -56,7 +56,7 @@ def test_the_sums_of_every_root_are_fitted_first_and_held() -> None:
     free = np.zeros((3, 0), np.int64)
     limits = LevelLimits(None, free, free, groups=GroupTotals(np.array([0, 1, 0], np.int32), TOTALS))
     solved = {}
-    for roots in root_problems(limits, np.ones(CELLS, bool), None):
+    for roots in root_problems(limits, np.ones(CELLS, bool)):
         made = estimate_parent(roots.problem, roots.passes(own, ()))
         first, second = (solve.x[0] for solve in made.solves)
         assert len(first) == KINDS * len(roots.members)
