@@ -44,7 +44,7 @@ SHARE_1940 = PERSONS["e2e-1940"] / PERSONS["pl94-us"]
 LAYOUTS: dict[str, HistogramLayoutName] = {"pl94-us": "pl94", "e2e-1940": "e2e"}
 RULES = {"pl94-us": PL94_US, "e2e-1940": E2E_1940}
 CELLS = {"persons": {"pl94-us": 2016, "e2e-1940": 192}, "units": {"pl94-us": 2}}
-SETTINGS = ("--set", "noisy_measurements=lazy", "--test-key", "1", "--quiet")
+SETTINGS = ("--set", "noisy_measurements=lazy", "--set", "spine=standard", "--test-key", "1", "--quiet")
 
 
 @dataclass(frozen=True)

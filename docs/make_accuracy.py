@@ -58,7 +58,7 @@ CASES = (
         "ri2018", "Rhode Island 2018, blocks of the end-to-end test",
         "The published PL 94-171 files of the 2018 test site: 29,225 persons in 569 blocks. The joint of kind of group quarters with "
         "age and race is not published; the reader makes it up by its documented rule.",
-        ("pl94-us", "--set", "root=State", "--set", "reader=pl94"),
+        ("pl94-us", "--set", "root=State", "--set", "spine=standard", "--set", "reader=pl94"),
     ),
     Case(
         "il2020", "Illinois 2020, tracts",
@@ -78,7 +78,7 @@ CASES = (
     Case(
         "vt2010", "Vermont 2010, housing units",
         "322,539 housing units in 32,580 blocks, occupied or vacant; the number of units of every block is published exactly.",
-        ("pl94-us", "--set", "root=State", "--set", "measure=units"),
+        ("pl94-us", "--set", "root=State", "--set", "spine=standard", "--set", "measure=units"),
         "units",
     ),
 )  # fmt: skip

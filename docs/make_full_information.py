@@ -88,7 +88,7 @@ def synthetic(state: str, persons: int) -> Case:
     words = (
         f"{persons:,} synthetic records, all of the schema, with the production budgets from the state down."
     )
-    settings = {"root": "State", "measure": "persons"}
+    settings = {"root": "State", "spine": "standard", "measure": "persons"}
     return Case(
         f"synthetic-{state}",
         f"A synthetic state ({state})",
@@ -106,7 +106,7 @@ CASES = (
         "ri2018", "Rhode Island 2018, blocks of the end-to-end test",
         "29,225 persons in 569 blocks, the full schema, with the production budgets from the state down. These counts are themselves a "
         "TopDown output, in which a block has persons in fewer than two of 2,016 cells.",
-        "pl94-us", {"root": "State", "reader": "pl94", "measure": "persons"},
+        "pl94-us", {"root": "State", "spine": "standard", "reader": "pl94", "measure": "persons"},
     ),
     Case(
         "hi2020", "Hawaii 2020, blocks", "1,455,271 persons in 14,732 blocks, sixteen cells, production budgets from the state down.",

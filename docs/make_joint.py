@@ -101,13 +101,13 @@ CASES = (
     Case(
         "Rhode Island 2018, blocks of the end-to-end test",
         "29,225 persons in 569 blocks, 350 of them with occupied units; some units of this test site hold tens of persons.",
-        {"root": "State", "reader": "pl94"},
+        {"root": "State", "spine": "standard", "reader": "pl94"},
         lambda work: SHARED / "pl94_ri2018",
     ),
     Case(
         "A synthetic state",
         "60,000 persons in 1,501 blocks (`censafe synth DATA --persons 60000 --states 50 --layout pl94`).",
-        {"root": "State"},
+        {"root": "State", "spine": "standard"},
         synthetic,
     ),
 )

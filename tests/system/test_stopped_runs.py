@@ -343,7 +343,7 @@ def test_a_signal_keeps_what_is_reserved_and_removes_scratch(
     assert child.returncode == code
     messages = child.stderr.splitlines()
     assert messages[0].startswith("Ledger ")
-    assert messages[1:] == ["Stopped. Run the same command again to go on where it stopped."]
+    assert messages[1:] == ["Stopped. Run the same command again to resume."]
     assert (out / ".censafe" / "identity.json").exists()
     assert not list(Path(str(command[3])).parent.glob(".censafe-scratch-*"))
     assert censafe(*command).code == 0

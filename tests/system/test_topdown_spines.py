@@ -73,7 +73,7 @@ def test_standard_levels_are_published_and_what_is_declared_is_exact(
     sums = [sum(kind["geounits"] for kind in level["shares"]["persons"]) for level in document["levels"]]
     assert sums == [level["geounits"] for level in document["levels"]]
     remarks = json.loads((out / "certificate.json").read_text())["estimated"]["remarks"]
-    assert any(f"walked the spine {spine}" in text for text in remarks)
+    assert any(f"used the spine {spine}" in text for text in remarks)
     assert any("add up to the total exactly" in text for text in remarks) == (spine == "optimised")
 
 

@@ -19,7 +19,16 @@ PACKAGE = Path(censafe.__path__[0])
 LARGEST_FOLDER = 16
 # Modules with the same functions by design: what the registry imports by product, and the two kernels of the noise path. Commands
 # and the public interface repeat the verbs of what they call.
-BY_PROTOCOL = ("recipe.py", "planner.py", "explorer.py", "budgets.py", "plan.py", "release.py", "twins.py")
+BY_PROTOCOL = (
+    "recipe.py",
+    "planner.py",
+    "explorer.py",
+    "budgets.py",
+    "plan.py",
+    "release.py",
+    "twins.py",
+    "outline.py",
+)
 
 
 @cache

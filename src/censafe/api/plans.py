@@ -121,7 +121,10 @@ def unchecked(
 
 
 def configurations(product: str | None = None) -> Frame:
-    """The shipped configurations: ``name``, ``product``, ``title`` and ``text`` (TOML, ready to be saved and changed).
+    """The shipped configurations.
+
+    Columns: ``name``, ``product``, ``title``, ``text`` (TOML, ready to be saved and edited), ``production`` (whether the settings are
+    those of the 2020 production) and ``meaning`` (what is as in production, and what is not).
 
     Args:
         product: of one product; all without.
@@ -137,14 +140,10 @@ def configurations(product: str | None = None) -> Frame:
     from censafe.products.configuration.source import shipped_configs
 
     found = shipped_configs(product)
-    return Frame(
-        pa.table(
-            {
-                name: pa.array([getattr(one, name) for one in found], pa.string())
-                for name in ("name", "product", "title", "text")
-            }
-        )
-    )
+    kinds = dict.fromkeys(("name", "product", "title", "text"), pa.string())
+    kinds |= {"production": pa.bool_(), "meaning": pa.string()}
+    columns = {name: pa.array([getattr(one, name) for one in found], kind) for name, kind in kinds.items()}
+    return Frame(pa.table(columns))
 
 
 class PlanKeywords(TypedDict, total=False):
@@ -377,15 +376,23 @@ def _planner(product: str) -> Planner:
     return planner_of(product)
 
 
-def shipped_text(name: str) -> str:
-    """A shipped configuration as TOML, ready to be saved and changed.
+def shipped_text(name: str, *, outline: bool = False) -> str:
+    """A shipped configuration as TOML, ready to be saved and edited.
 
     Args:
         name: of the configuration.
+        outline: whether comments say how it relates to the 2020 production, and which tables, schemas, queries, passes and constraints it
+            has.
 
     Raises:
         ConfigError: there is none; the message names the nearest and all of them.
     """
     from censafe.products.configuration.source import get_shipped
+    from censafe.products.registry import outline_of
 
-    return get_shipped(name).text
+    shipped = get_shipped(name)
+    if not outline:
+        return shipped.text
+    status = "2020 production" if shipped.production else "Not the 2020 production"
+    lines = "\n".join(f"# {line}" for line in outline_of(shipped))
+    return f"# {status}: {shipped.meaning}\n{shipped.text.rstrip()}\n\n# What this configuration contains:\n{lines}\n"

@@ -19,22 +19,22 @@ from censafe.version import __version__
 __all__ = ["main"]
 
 VERBS = {
-    "attack": "What tables of blocks give away: reconstruction and re-identification (confidential).",
-    "card": "One page for an area: its numbers with intervals, and what can be used.",
-    "configs": "The shipped configurations.",
-    "demo": "A synthetic state through all products and their evaluations.",
-    "doctor": "What this machine offers to a run, and what is missing.",
-    "estimate": "Repeat all post-processing of a finished run.",
-    "evaluate": "How wrong protected numbers are, for whom, and what the noise hid.",
-    "explore": "A page on which budgets and margins of error are tried out.",
-    "ledger": "Show or verify the record of all budget spent.",
-    "plan": "Cost, variance and margin of error of every table; opens no data.",
-    "replicate": "Further runs on the published counts of a run, which show how sure they are.",
-    "run": "The protected release.",
-    "synth": "A synthetic population in the Bureau's input layouts.",
-    "tables": "Tables of the DHC and redistricting data for any areas, from a finished run.",
-    "truth": "True tables without noise (confidential).",
-    "validate": "Check a configuration and a data folder.",
+    "attack": "Reconstruct and re-identify records from published tables (output confidential).",
+    "card": "Write a one-page profile of an area with intervals and notes on fitness for use.",
+    "configs": "List and print the configurations that come with censafe.",
+    "demo": "Run all products and their evaluations on a synthetic state.",
+    "doctor": "Check this machine: versions, memory, disk, and what is missing.",
+    "estimate": "Repeat the post-processing of a finished run; spends no budget.",
+    "evaluate": "Measure the error of protected counts, and privacy protection in practice.",
+    "explore": "Open an interactive page of budgets and margins of error; reads no data.",
+    "ledger": "Show or verify the ledger of all privacy-loss budget spent.",
+    "plan": "Show cost, variance and margin of error of every table; reads no data.",
+    "replicate": "Rerun a finished run on its published counts, to estimate their error.",
+    "run": "Measure the records with noise and publish the protected tables.",
+    "synth": "Write synthetic records in the Bureau's input layouts.",
+    "tables": "Make DHC and redistricting tables for any areas from a finished run.",
+    "truth": "Write the true tables, without noise (output confidential).",
+    "validate": "Check a configuration and a data folder before a run.",
 }
 
 
@@ -49,7 +49,7 @@ _FOLDERS = dict.fromkeys(("card", "replicate", "tables"), "public.")
     epilog=(
         'Shell completion: eval "$(_CENSAFE_COMPLETE=bash_source censafe)" (or zsh_source, fish_source).  '
         "Exit codes: 0 done, 1 bad input or configuration, 2 wrong usage, 3 budget refused, "
-        "4 infeasible or failed check, 70 a fault of the program, 130 interrupted."
+        "4 infeasible problem or failed check, 70 an error in censafe itself, 130 interrupted."
     ),
 )
 @click.version_option(__version__, prog_name="censafe")
@@ -58,9 +58,10 @@ def root() -> None:
 
     \b
     Start here:
-      censafe demo OUT                            everything once, on synthetic records
-      censafe plan phsafe sdhc-us                 what the 2020 S-DHC budget buys
-      censafe run phsafe CONFIG DATA OUT          the protected release
+      censafe demo OUT                            every product once, on synthetic records
+      censafe configs                             the configurations, and which were used in 2020
+      censafe plan phsafe sdhc-us                 margins of error under the 2020 S-DHC budget
+      censafe run phsafe CONFIG DATA OUT          a protected release
     """
 
 
@@ -74,7 +75,7 @@ def main() -> None:
                 code = _explained(error)
             else:
                 code = interruption.exit_code
-                click.echo("Stopped. Run the same command again to go on where it stopped.", err=True)
+                click.echo("Stopped. Run the same command again to resume.", err=True)
     sys.exit(code)
 
 

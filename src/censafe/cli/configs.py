@@ -14,7 +14,7 @@ __all__ = ["command"]
 @click.group(name="configs", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """The shipped configurations; without a word after it, 'configs' lists them.
+    """List, print and explain the configurations that come with censafe; 'censafe configs' alone lists them.
 
     \b
     Examples:
@@ -28,24 +28,40 @@ def command(context: click.Context) -> None:
 
 
 @command.command(name="list")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list of name, product and title.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print a JSON list of name, product, title, production and meaning.",
+)
 def list_configs(as_json: bool = False) -> None:
-    """Name, product and content of every shipped configuration."""
+    """List every configuration: its name, its product, and whether the 2020 production used it."""
     import censafe
 
     found = censafe.configurations().arrow.drop_columns(["text"]).to_pylist()
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    width = max(len(config["name"]) for config in found)
-    for config in found:
-        click.echo(f"{config['name']:<{width}}  {config['product']}  {config['title']}")
+    rows = [("name", "product", "2020 production", "title")]
+    rows += [
+        (one["name"], one["product"], "yes" if one["production"] else "no", one["title"]) for one in found
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        cells = [text.ljust(width) for text, width in zip(row, widths, strict=False)]
+        click.echo("  ".join((*cells, row[3])))
+    click.echo(
+        "'censafe configs show NAME' says how a configuration relates to the 2020 production, and prints all of it."
+    )
 
 
 @command.command(name="show")
 @click.argument("name", metavar="NAME")
 def show_config(name: str) -> None:
-    """Print one configuration, ready to be saved and changed.
+    """Print a configuration as TOML: levels, schemas, queries, passes, constraints and budgets.
+
+    Comments at the top say whether the 2020 production used it; comments at the end list what it takes from other files, such as the
+    attributes of its schemas. The output is itself a configuration that can be saved and edited.
 
     \b
     Example:
@@ -53,7 +69,7 @@ def show_config(name: str) -> None:
     """
     from censafe.api.plans import shipped_text
 
-    click.echo(shipped_text(name), nl=False)
+    click.echo(shipped_text(name, outline=True), nl=False)
 
 
 @command.command(name="keys")
@@ -62,10 +78,10 @@ def show_config(name: str) -> None:
     "--json",
     "as_json",
     is_flag=True,
-    help="A JSON list with kind, default, allowed values, unit and example.",
+    help="Print a JSON list with kind, default, allowed values, unit and example.",
 )
 def list_keys(product: str, as_json: bool) -> None:
-    """Every key that a configuration of PRODUCT may have, with default, allowed values and an example.
+    """List every key of a configuration of PRODUCT, with its meaning, default, allowed values and an example.
 
     \b
     Examples:

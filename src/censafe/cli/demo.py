@@ -15,16 +15,20 @@ __all__ = ["command"]
 @click.command(name="demo")
 @out_argument
 @click.option(
-    "--persons", type=click.IntRange(1000), default=650_000, show_default=True, help="Size of the state."
+    "--persons",
+    type=click.IntRange(1000),
+    default=650_000,
+    show_default=True,
+    help="Population of the state.",
 )
-@click.option("--state", default="50", show_default=True, help="Two-digit state code.")
+@click.option("--state", default="50", show_default=True, help="Two-digit FIPS code of the state.")
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of records and test keys."
 )
 def command(out: Path, persons: int, state: str, seed: int) -> None:
-    """A synthetic state through PHSafe, SafeTab-P, SafeTab-H and TopDown and their evaluations, and an attack on several defenses, in a few minutes.
+    """Run PHSafe, SafeTab-P, SafeTab-H and TopDown, their evaluations, and an attack on several defenses, on a synthetic state.
 
-    The noise comes from test keys: nothing is spent, and every file says that it is not private.
+    Takes a few minutes. The noise comes from test keys: no budget is spent, and every file is stamped as not private.
 
     \b
     Example:

@@ -17,13 +17,13 @@ _FAILED = 4
     "--folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     default=".",
-    help="Folder where runs would write [default: the working folder].",
+    help="Folder in which runs would write [default: the current folder].",
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON list on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list on standard output.")
 def command(folder: Path, as_json: bool) -> int:
-    """Versions, cores, memory, disk, clock, entropy, compiler cache, and what is missing for each extra; opens no data.
+    """Check versions, cores, memory, disk, clock, entropy and compiler cache, and list what each extra still needs.
 
-    The exit code is 4 where something is wrong that a run needs.
+    Reads no data. The exit code is 4 if something that a run needs is missing or wrong.
 
     \b
     Examples:

@@ -21,20 +21,20 @@ __all__ = ["command"]
 @click.option(
     "--measurements",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="topdown, phsafe: start from the public noisy measurement files in this folder instead of a run.",
+    help="topdown, phsafe: start from public noisy measurement files in this folder instead of a run.",
 )
 @click.option(
     "--totals",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="With --measurements: CSV with geocode, name and value of the exact totals that the files do not hold.",
+    help="With --measurements: CSV with geocode, name and value of exact totals that the files do not contain.",
 )
 @click.option(
     "--confidence",
     "confidences",
     type=EXACT,
     multiple=True,
-    help="Level of the margins of error [default: as in the product's papers]; with --intervals of the intervals, as often as "
-    "levels are wanted [default: 0.9 and 0.95].",
+    help="Confidence level of the margins of error [default: as in the product's papers]. With --intervals, the level of the intervals; "
+    "repeatable [default: 0.9 and 0.95].",
 )
 @click.option(
     "--intervals",
@@ -45,14 +45,14 @@ __all__ = ["command"]
 @click.option(
     "--areas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="With --intervals or --tables: CSV with a column geocode, GEOID20, GEOID or GISJOIN of the block and one for each kind of further "
-    "areas, such as places or districts.",
+    help="With --intervals or --tables: CSV with a block column (geocode, GEOID20, GEOID or GISJOIN) and one column for each kind of "
+    "area, such as places or districts.",
 )
 @click.option(
     "--tables",
     metavar="LIST",
-    help="topdown: census tables to estimate with standard deviations from the stored answers of a run or from public files, such as P12,H4 "
-    "(table_estimates.parquet); published counts stay as they are, and from public files none are made.",
+    help="topdown: census tables to estimate, with standard deviations, from the stored noisy measurements of a run or from public files, "
+    "such as P12,H4 (table_estimates.parquet); published counts do not change, and none are made from public files.",
 )
 @click.option(
     "--query",
@@ -64,29 +64,29 @@ __all__ = ["command"]
 @click.option(
     "--simulations",
     type=click.IntRange(0),
-    help="With --intervals: further runs on the published counts, for the intervals of these [default: 10; 0 for none].",
+    help="With --intervals: number of simulated runs for the intervals of the published counts [default: 10; 0 for none].",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), help="With --intervals: of the noise of further runs [default: 0]."
+    "--seed", type=click.IntRange(0), help="With --intervals: seed of the simulated runs [default: 0]."
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change what is done to the measurements: of PHSafe alpha, trun, exclude_levels, interval, model, marginals, ph8, method, "
-    "conventions or quoting, of SafeTab t1, negatives, coterminous or mark_x, of TopDown passes, information, infeasible, leaves, "
+    help="Change a post-processing setting. PHSafe: alpha, trun, exclude_levels, interval, model, marginals, ph8, method, "
+    "conventions or quoting; SafeTab: t1, negatives, coterminous or mark_x; TopDown: passes, information, infeasible, leaves, "
     "detailed_cost, joint, joint_first or joint_max_household_size.",
 )
 @click.option(
     "--data",
     type=click.Path(exists=True, path_type=Path),
-    help="GRF-C or its folder, when coterminous is new; no records are opened.",
+    help="GRF-C file or its folder, needed when coterminous is turned on; no records are read.",
 )
 @click.option(
     "--config",
     metavar="CONFIG",
-    help="Configuration with the parameter files of the run, when not the shipped ones.",
+    help="Configuration with the parameter files of the run, if these did not come with censafe.",
 )
 @names_option
 @click.option(
@@ -94,18 +94,18 @@ __all__ = ["command"]
     "results",
     multiple=True,
     metavar="NAME=FOLDER",
-    help="With --measurements: a published result that the estimate holds to, by its name in the configuration ([published]): its run "
-    "folder, or a folder with its microdata. Repeatable.",
+    help="With --measurements: earlier published data with which the estimates must agree, by the name in the configuration "
+    "([published]): its run folder, or a folder with its microdata. Repeatable.",
 )
 @click.option(
     "--state",
     metavar="CODE",
-    help="With --measurements of topdown: reads the files of one state alone, by its FIPS code; with --set root=State.",
+    help="With --measurements of topdown: read one state only, by FIPS code; needs --set root=State.",
 )
 @click.option(
     "--pl94",
     metavar="FOLDER",
-    help="With --measurements of the DHC: short for --result redistricting=FOLDER, where the files do not state these counts.",
+    help="With --measurements of the DHC: short for --result redistricting=FOLDER, if the files do not contain these counts.",
 )
 @click.option(
     "--workers", type=click.IntRange(1), help="topdown, phsafe: threads; results do not depend on them."
@@ -122,13 +122,13 @@ def command(
     quiet: bool,
     **changes: Any,
 ) -> None:
-    """Repeat the post-processing of the finished run in OUT from its stored measurements.
+    """Repeat the post-processing of the finished run in OUT from its stored noisy measurements.
 
-    A run of phsafe gains OUT/estimates: non-negative counts, ratios within bounds, and intervals, in the layout of the S-DHC.
-    A run of topdown gains unbiased estimates with intervals by --intervals: they hold the truth with the stated confidence, for any
-    area and any union of blocks. With --measurements, estimate from public noisy measurement files in the Census Bureau's layout, whoever made them:
-    of the redistricting data, or of the DHC, whose published redistricting counts the files state or --pl94 names.
-    Opens no confidential data and spends nothing.
+    For phsafe, writes OUT/estimates: nonnegative counts, ratios within bounds, and intervals, in the layout of the S-DHC.
+    For topdown, --intervals adds unbiased estimates whose intervals cover the true count with the stated confidence, for any area and any
+    union of blocks. With --measurements, estimates from public noisy measurement files in the Census Bureau's layout: those of the
+    redistricting data, or of the DHC with its published redistricting counts (in the files, or named by --pl94).
+    Reads no confidential data and spends no budget.
 
     \b
     Examples:

@@ -17,22 +17,22 @@ __all__ = ["command"]
     help="Write the page to this file [default: censafe-explorer.html].",
 )
 @click.option(
-    "--serve", is_flag=True, help="Show the page at 127.0.0.1 until Ctrl-C; no other machine sees it."
+    "--serve", is_flag=True, help="Serve the page at 127.0.0.1 until Ctrl-C; other machines cannot reach it."
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8000,
     show_default=True,
-    help="Port for --serve; 0 takes any free one.",
+    help="Port for --serve; 0 selects any free port.",
 )
 @click.pass_context
 def command(context: click.Context, out: Path | None, serve: bool, port: int) -> None:
-    """A page on which budgets and margins of error of all products are tried out; opens no data.
+    """Write an interactive page of the budgets and margins of error of all products; reads no data.
 
-    The page is one file that works without a network: change a budget and see the margin, change a margin and see the
-    budget, switch tables and levels off, compare with the shipped configuration, save config.json, config.toml, CSV
-    and drawings. Its link holds every edit.
+    The page is a single file that needs no network. Change a budget and see the margin of error, or the reverse; turn tables and
+    levels off; compare with the original configuration; save config.json, config.toml, CSV and charts. The address of the page
+    records every edit.
 
     \b
     Examples:

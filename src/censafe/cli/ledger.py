@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="LEDGER")
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 
 @click.group(name="ledger")
 def command() -> None:
-    r"""Show or verify the record of all budget ever spent.
+    """Show or verify the ledger, the record of all privacy-loss budget ever spent.
 
     \b
     Examples:
@@ -32,7 +32,7 @@ def command() -> None:
 @_FILE
 @_JSON
 def show(file: Path, as_json: bool) -> None:
-    """Every part with its cost and state, and what files that were read together have spent."""
+    """Show every part with its cost and state, and the total spent on files that were read together."""
     import censafe
 
     report = censafe.read_ledger(file)
@@ -57,10 +57,10 @@ def show(file: Path, as_json: bool) -> None:
 
 @command.command(name="verify")
 @_FILE
-@click.option("--head", help="The hash that a manifest or certificate names; it must be in the chain.")
+@click.option("--head", help="Hash from a manifest or certificate, which must be in the chain.")
 @_JSON
 def verify_(file: Path, head: str | None, as_json: bool) -> None:
-    """Check chain, sequence, caps and totals of the whole file, twice derived."""
+    """Verify the hash chain, sequence, caps and totals of the whole file; totals are derived in two ways."""
     import censafe
     from censafe.errors import CheckError
 
@@ -69,7 +69,7 @@ def verify_(file: Path, head: str | None, as_json: bool) -> None:
         facts = {"valid": not report.torn_bytes, "head": report.head, "parts": len(report.rows)}
         click.echo(json.dumps({**facts, "torn_bytes": report.torn_bytes}))
     elif not report.torn_bytes:
-        click.echo(f"{file}: the chain is whole, {len(report.rows)} parts, head {report.head}")
+        click.echo(f"{file}: the chain is intact, {len(report.rows)} parts, head {report.head}")
     if report.torn_bytes:
         raise CheckError(_torn(file, report))
 

@@ -119,7 +119,7 @@ def set_option(command: _Command) -> _Command:
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Override one configuration key, for example reader=csv or tau.PH3=8; recorded in the manifest.",
+        help="Override one configuration key, for example reader=csv or tau.PH3=8; repeatable, recorded in the manifest.",
     )(command)
 
 
@@ -128,7 +128,7 @@ def t1_option(command: _Command) -> _Command:
     return click.option(
         "--t1",
         type=click.Path(exists=True, path_type=Path),
-        help="safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.",
+        help="safetab-h: totals of population groups (T1): a file, or the folder of a SafeTab-P run.",
     )(command)
 
 
@@ -139,14 +139,14 @@ def published_option(command: _Command) -> _Command:
         "results",
         multiple=True,
         metavar="NAME=FOLDER",
-        help="topdown: a published result of the same records that the configuration holds to, by the name it has there ([published]): "
-        "its run folder, or a folder with its microdata in the Bureau's layout. Repeatable.",
+        help="topdown: earlier published data of the same records, with which this release must agree, by the name in the configuration "
+        "([published]): its run folder, or a folder with its microdata in the Bureau's layout. Repeatable.",
     )
     pl94 = click.option(
         "--pl94",
         metavar="FOLDER",
-        help="topdown dhc-us, dhc-pr: short for --result redistricting=FOLDER, the redistricting data to which every count is held; "
-        "without it the command makes them first, in OUT-redistricting.",
+        help="topdown dhc-us, dhc-pr: short for --result redistricting=FOLDER, the redistricting data with which the DHC must agree; "
+        "without it, they are produced first, in OUT-redistricting.",
     )
     return pl94(result(command))
 
@@ -183,8 +183,8 @@ def names_option(command: _Command) -> _Command:
     return click.option(
         "--names",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="topdown, safetab: names of areas for the column NAME, a gazetteer or any list with GEOID (or GISJOIN, GEO_ID, geocode) and "
-        "NAME; a run keeps them in names.csv.",
+        help="topdown, safetab: file with the names of areas: a gazetteer, or any list with GEOID (or GISJOIN, GEO_ID, geocode) and "
+        "NAME. A run stores them in names.csv.",
     )(command)
 
 
@@ -192,7 +192,7 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, path: Path |
     """Refuse a file that is there: an input, or examples of records written before."""
     if path is not None and (path.is_symlink() or path.exists()):
         raise click.BadParameter(
-            f"{path} is there already, and no file is written over. Name a new file, or remove this one."
+            f"{path} already exists and will not be overwritten. Name a new file, or remove this one."
         )
     return path
 
@@ -200,7 +200,7 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, path: Path |
 def _memory_size(_context: click.Context, _parameter: click.Parameter, size: str | None) -> str | None:
     """Refuse what is no size, before any file is opened."""
     if size is not None and not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})? ?([KMGT]i?)?B", size, re.IGNORECASE):
-        raise click.BadParameter(f"{size!r} is no size; write a number and a unit, such as 6GB or 512MiB.")
+        raise click.BadParameter(f"{size!r} is not a size; write a number and a unit, such as 6GB or 512MiB.")
     return size
 
 
@@ -209,7 +209,7 @@ def published_data_option(command: _Command) -> _Command:
     return click.option(
         "--published-data",
         is_flag=True,
-        help="DATA were published before, or made from what was: results are stamped as a demonstration, not as confidential.",
+        help="DATA have been published, or were made from published data: results are stamped as a demonstration, not as confidential.",
     )(command)
 
 
@@ -217,31 +217,33 @@ def engine_options(command: _Command) -> _Command:
     """Options of the relational engine and of the checks."""
     for option in (
         click.option(
-            "--threads", type=click.IntRange(1, 1024), help="Threads of the engine [default: all cores]."
+            "--threads",
+            type=click.IntRange(1, 1024),
+            help="Threads of the database engine [default: all cores].",
         ),
         click.option(
             "--memory",
             metavar="SIZE",
             callback=_memory_size,
-            help="Memory limit of the engine, for example 6GB.",
+            help="Memory limit of the database engine, for example 6GB.",
         ),
         click.option(
             "--engine",
             metavar="ENGINE",
-            help="Where records are held and counted: duckdb, sail or spark=sc://HOST:PORT [default: duckdb].",
+            help="Engine that counts the records: duckdb, sail or spark=sc://HOST:PORT [default: duckdb].",
         ),
         click.option(
             "--scratch",
             type=click.Path(file_okay=False, path_type=Path),
-            help="Make the private folder for records here while they are counted [default: beside DATA].",
+            help="Where to put the private temporary folder for records [default: beside DATA].",
         ),
         click.option(
             "--examples",
             type=click.Path(dir_okay=False, path_type=Path),
             callback=_new_file,
-            help="Write the keys of offending records to this new private file.",
+            help="Write the keys of records that fail a check to this new private file.",
         ),
-        click.option("--quiet", is_flag=True, help="No progress."),
+        click.option("--quiet", is_flag=True, help="Show no progress."),
     ):
         command = option(command)
     return command

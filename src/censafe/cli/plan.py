@@ -26,38 +26,38 @@ _WISHES: Final = (
         "targets",
         multiple=True,
         metavar="NAME=MARGIN[@CONFIDENCE]",
-        help="Give a table and level (PH3/state_A-G=20@90%), a level (t3/county_2=11@95%) or a query "
-        "(persons.votingage/County=40@90%) the budget that reaches this margin; repeatable.",
+        help="Find the budget that reaches this margin of error for a table and level (PH3/state_A-G=20@90%), a level "
+        "(t3/county_2=11@95%) or a query (persons.votingage/County=40@90%); repeatable.",
     ),
     click.option(
         "--minimise",
         type=click.Choice(["rho"]),
-        help="The least total under the targets; in topdown all queries of a level share the work.",
+        help="Find the smallest total that meets the targets; in topdown all queries of a level contribute.",
     ),
     click.option(
         "--maximise",
         type=click.Choice(["accuracy"]),
-        help="Share out --total so that all margins are the same, smallest multiple of their targets "
-        "(without targets, of the present margins).",
+        help="Allocate --total so that all margins are the same, smallest possible multiple of their targets "
+        "(without targets, of the current margins).",
     ),
-    click.option("--total", type=EXACT, help="The whole budget, for --maximise accuracy."),
+    click.option("--total", type=EXACT, help="Total budget, for --maximise accuracy."),
     click.option(
         "--expected",
         multiple=True,
         metavar="NAME",
-        help="Expected error of an answer before anything is made to fit, measured or not "
+        help="Show the expected error of a query before post-processing, whether it is measured or not "
         "(persons.votingage * hhgq/Tract); repeatable.",
     ),
     click.option(
         "--meaning",
         is_flag=True,
-        help="What the budget means for one record: epsilon of the very noise that is drawn, variance that could be "
-        "spared, and the best attack; takes some seconds.",
+        help="Show what the budget means for one record: epsilon of the actual noise distribution, variance that a tighter "
+        "accounting would save, and the power of the best attack; takes some seconds.",
     ),
     click.option(
         "--size",
         type=click.IntRange(1),
-        help="Persons, households (safetab-h) or blocks (topdown) for the expected time and memory [default: the nation].",
+        help="Number of persons, households (safetab-h) or blocks (topdown) for expected time and memory [default: the nation].",
     ),
 )
 
@@ -76,7 +76,7 @@ def _wishes(command: _Command) -> _Command:
 @click.option(
     "--confidence",
     type=EXACT,
-    help="Level of the margins of error [default: as in the product's papers, 0.9 for phsafe and topdown, 0.95 for safetab].",
+    help="Confidence level of the margins of error [default: as in the product's papers, 0.9 for phsafe and topdown, 0.95 for safetab].",
 )
 @click.option(
     "--delta",
@@ -85,28 +85,30 @@ def _wishes(command: _Command) -> _Command:
     multiple=True,
     default=("1e-10", "1e-8", "1e-6"),
     show_default=True,
-    help="Deltas of the conversions to epsilon; repeatable, the first is the headline.",
+    help="Delta of the conversion to epsilon; repeatable, the first is shown first.",
 )
 @click.option(
     "--moe",
     "margins",
     multiple=True,
     metavar="KEY=MOE",
-    help="Give a table or level (PH3, PH3.state_A-G; county_2, t3.county_2) the budget that reaches this margin of error.",
+    help="Set the budget of a table or level (PH3, PH3.state_A-G; county_2, t3.county_2) to reach this margin of error.",
 )
 @_wishes
-@click.option("--json", "form", flag_value="json", help="One JSON object with rows, totals and epsilons.")
-@click.option("--csv", "form", flag_value="csv", help="The rows as CSV.")
+@click.option(
+    "--json", "form", flag_value="json", help="Print one JSON object with rows, totals and epsilons."
+)
+@click.option("--csv", "form", flag_value="csv", help="Print the rows as CSV.")
 @click.option(
     "--xlsx",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write a workbook with live formulas, this plan first and the shipped ones of the other products behind it.",
+    help="Also write an Excel workbook with live formulas: this plan, then the 2020 plans of the other products.",
 )
 @click.option(
     "--paper",
     "form",
     flag_value="paper",
-    help="The product paper's own budget table as CSV (PHSafe: Table 10, SafeTab-H: Table 9, both recomputed from the stored targets; TopDown: shares as in the certificates of 2020).",
+    help="Print the budget table of the product's paper as CSV (PHSafe: Table 10, SafeTab-H: Table 9, both recomputed from the stored targets; TopDown: shares as in the 2020 certificates).",
 )
 def command(
     product: str,
@@ -117,9 +119,9 @@ def command(
     xlsx: Path | None,
     **wanted: Any,
 ) -> None:
-    """Cost, variance and margin of error of every table of CONFIG; opens no data.
+    """Show the cost, variance and margin of error of every table of CONFIG; reads no data.
 
-    CONFIG is the Bureau's config.json (or its folder), our TOML file, or a name from 'censafe configs'.
+    CONFIG is the Bureau's config.json (or its folder), a TOML file, or a name from 'censafe configs'.
 
     \b
     Examples:

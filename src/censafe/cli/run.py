@@ -45,59 +45,68 @@ __all__ = ["command"]
 @click.option(
     "--dataset",
     metavar="NAME",
-    help="Account that all files ever charged under NAME share, also edited copies of them.",
+    help="Ledger account NAME, shared by all files ever charged to it, such as edited copies.",
 )
 @click.option(
     "--cap",
     type=EXACT,
     metavar="FRACTION",
-    help="Most that the record files, and all that were read with them, may spend in all, now and later.",
+    help="Maximum total budget that these record files, and all files read with them, may ever spend.",
 )
-@click.option("--raise-cap", is_flag=True, help="Let --cap replace the caps that were named before.")
+@click.option("--raise-cap", is_flag=True, help="Let --cap replace earlier caps.")
 @click.option(
-    "--spend-more", is_flag=True, help="Continue although some of the record files were charged before."
+    "--spend-more",
+    is_flag=True,
+    help="Proceed although budget was already spent on some of these record files.",
 )
-@click.option("--strict", is_flag=True, help="Stop also where records disagree with each other.")
-@click.option("--strict-ledger", is_flag=True, help="Count reservations of killed runs as spent.")
+@click.option("--strict", is_flag=True, help="Also stop when records are inconsistent with each other.")
+@click.option("--strict-ledger", is_flag=True, help="Count the reservations of killed runs as spent.")
 @click.option(
     "--key-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the noise key here until the run is complete. Keep it as secret as the records.",
+    help="Store the noise key here until the run is complete, so that a killed run can resume. Protect this folder like the records.",
 )
 @click.option(
-    "--test-key", type=int, metavar="SEED", help="Seeded noise: NOT PRIVATE, spends nothing, stamped."
+    "--test-key",
+    type=int,
+    metavar="SEED",
+    help="Draw reproducible noise from SEED, for tests: NOT PRIVATE, spends no budget, every file is stamped.",
 )
 @published_data_option
 @click.option(
-    "--confidence", type=EXACT, help="Level of the margins of error [default: as in the product's papers]."
+    "--confidence",
+    type=EXACT,
+    help="Confidence level of the margins of error [default: as in the product's papers].",
 )
 @t1_option
 @published_option
 @click.option(
     "--water-blocks",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="safetab with coterminous on: public list of blocks without land (header block, 15 digits a line).",
+    help="safetab with coterminous on: public list of blocks without land (header block, then one 15-digit code per line).",
 )
 @names_option
 @click.option(
     "--workers",
     type=click.IntRange(1),
     metavar="N",
-    help="Threads of the estimation [default: cores, at most 2].",
+    help="Number of threads for estimation [default: cores, at most 2].",
 )
 @click.option(
     "--tables",
     metavar="LIST",
-    help="topdown: census tables to estimate from the noisy answers with standard deviations, such as P12,H4, or none [default: of a DHC "
-    "that stores no answers, the tables of the card].",
+    help="topdown: census tables to estimate, with standard deviations, from the noisy measurements, such as P12,H4, or none [default: for a "
+    "DHC that stores no measurements, the tables of 'censafe card'].",
 )
 @click.option(
     "--areas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="topdown: list of blocks with a column for each kind of areas, for which these are estimated beside states, counties, tracts and "
-    "places.",
+    help="topdown: with --tables, a list of blocks with a column for each further kind of area; estimates are made for these areas as well as "
+    "for states, counties, tracts and places.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the summary as one JSON object on standard output."
+)
 @engine_options
 def command(
     product: str,
@@ -111,9 +120,9 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Measure DATA with exact noise, pay from the ledger, and publish the tables in OUT.
+    """Measure the records in DATA with noise, charge the ledger, and publish the tables in OUT.
 
-    The same command again continues a run that was stopped; nothing is ever measured twice.
+    A run that was stopped resumes when the same command is given again; nothing is measured twice.
 
     \b
     Examples:

@@ -23,30 +23,36 @@ _LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef",
     metavar="CODES",
     help="Two-digit state codes, separated by commas [default: 50 states and D.C.]; 72 for Puerto Rico.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same records.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed; the same seed gives the same records.",
+)
 @click.option(
     "--format",
     "file_format",
     type=click.Choice(["parquet", "csv"]),
     default="parquet",
     show_default=True,
-    help="Layout of the files.",
+    help="File format.",
 )
 @click.option(
     "--layout",
     type=click.Choice(_LAYOUTS),
     default="phsafe",
     show_default=True,
-    help="Whose input files to write: records (phsafe, safetab, all, cef, ipums-1940: of the same people; dhc, dhc-cef: persons and "
-    "households drawn together) or block histograms (pl94, e2e-1940).",
+    help="Input layout: records (phsafe, safetab, all, cef and ipums-1940 describe the same people; dhc and dhc-cef draw persons and "
+    "households together) or block histograms (pl94, e2e-1940).",
 )
 @click.option(
     "--areas-of",
     type=click.IntRange(1),
     metavar="PERSONS",
-    help="Tracts and places of a population of this size [default: that of --persons].",
+    help="Draw tracts and places as for a population of this size [default: that of --persons].",
 )
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def command(out: Path, persons: int, states: str | None, quiet: bool, **options: Any) -> None:
     """Write synthetic records: households, group quarters and a geography down to blocks.
 

@@ -28,19 +28,21 @@ __all__ = ["command"]
 @data_argument
 @out_argument
 @set_option
-@click.option("--confidential", is_flag=True, help="Required: says that you know the output is confidential.")
+@click.option(
+    "--confidential", is_flag=True, help="Required: confirms that you know the output is confidential."
+)
 @click.option(
     "--private-path",
     is_flag=True,
-    help="What run adds noise to. phsafe: basis cells after truncation over the full key domain. safetab: what infinite "
-    "budgets give.",
+    help="Write the counts to which 'run' adds noise. phsafe: basis cells after truncation, over all cells. safetab: the tables under infinite "
+    "budgets.",
 )
 @click.option(
     "--checks",
     type=click.Choice(["full", "strict", "off"]),
     default="full",
     show_default=True,
-    help="Checks of the input; off for reference cases that are inconsistent on purpose.",
+    help="Checks of the input; off for test data that are inconsistent on purpose.",
 )
 @t1_option
 @engine_options
@@ -55,7 +57,7 @@ def command(
     quiet: bool,
     **reading: Any,
 ) -> None:
-    """Write the true tables of DATA to OUT. They are CONFIDENTIAL and every file says so.
+    """Write the true tables of DATA to OUT. They are CONFIDENTIAL, and every file is stamped so.
 
     \b
     Examples:

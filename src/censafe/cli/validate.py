@@ -31,9 +31,9 @@ __all__ = ["command"]
 @config_argument
 @data_argument
 @set_option
-@click.option("--strict", is_flag=True, help="Fail also where records disagree with each other.")
+@click.option("--strict", is_flag=True, help="Also fail when records are inconsistent with each other.")
 @t1_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 @engine_options
 def command(
     product: str,
@@ -46,7 +46,7 @@ def command(
     quiet: bool,
     **reading: Any,
 ) -> None:
-    """Check CONFIG as for a run, then every rule on DATA, and report all failures together.
+    """Check CONFIG as a run does, then every rule on DATA, and report all failures at once.
 
     \b
     Examples:

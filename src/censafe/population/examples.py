@@ -52,7 +52,7 @@ def examples_error(path: Path, error: OSError) -> StorageError:
     """Why the private file of examples could not be written, and what to do."""
     if isinstance(error, FileExistsError):
         return StorageError(
-            f"{path}: the file of examples is there already, and no file is written over; name a new one, or remove this one"
+            f"{path}: the file of examples already exists and will not be overwritten; name a new file, or remove this one"
         )
     return StorageError(
         f"{path}: the file of examples cannot be written; name a file in a folder that you can write to"

@@ -29,6 +29,7 @@ __all__ = [
     "Planner",
     "Recipe",
     "fields_of",
+    "outline_of",
     "planner_of",
     "recipe_of",
     "shipped_sheets",
@@ -163,6 +164,27 @@ def planner_of(product: str) -> Planner:
     module, _, name = PLANNERS[product].partition(":")
     found = import_module(module)
     return cast(Planner, getattr(found, name) if name else found)
+
+
+_OUTLINES: Final[Mapping[str, str]] = {
+    "phsafe": "censafe.products.phsafe.outline",
+    "safetab-p": "censafe.products.detailed.outline",
+    "safetab-h": "censafe.products.detailed.outline",
+    "topdown": "censafe.products.topdown.configuration.outline",
+}
+"""Name on the command line -> module with ``outline(name)``: what a shipped configuration takes from other files of censafe."""
+
+
+def outline_of(shipped: ShippedConfig) -> tuple[str, ...]:
+    """Tables, schemas, queries, passes and constraints of a shipped configuration in lines of text.
+
+    Example:
+        >>> from censafe.products.configuration.source import get_shipped
+        >>> outline_of(get_shipped("ddhcb"))[0]
+        'Tables t3: Household type. Universe: Households of detailed groups'
+    """
+    found: tuple[str, ...] = import_module(_OUTLINES[shipped.product]).outline(shipped)
+    return found
 
 
 _FIELDS: Final[Mapping[str, str]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -105,17 +106,44 @@ def test_configs_are_listed_shown_and_read_back(tmp_path: Path) -> None:
     runner = CliRunner()
     listed = runner.invoke(configs, []).stdout
     assert listed == runner.invoke(configs, ["list"]).stdout
-    assert [line.split()[0] for line in listed.splitlines()] == NAMES
+    header, *rows, hint = listed.splitlines()
+    assert header.split()[:2] == ["name", "product"]
+    assert "configs show NAME" in hint
+    assert [row.split()[0] for row in rows] == NAMES
+    standing = {row.split()[0]: row.split()[2] for row in rows}
+    assert {"blocks-16", "e2e-1940", "pl94-tracts"} == {name for name in NAMES if standing[name] == "no"}
+    assert {"yes", "no"} == set(standing.values())
     assert set(NAMES) == {
         item["name"] for item in json.loads(runner.invoke(configs, ["list", "--json"]).stdout)
     }
     shown = runner.invoke(configs, ["show", "sdhc-us"]).stdout
-    assert get_shipped("sdhc-us").text == shown
+    assert shown.startswith("# 2020 production: Budgets, thresholds and levels of the 2020 production run.\n")
+    assert get_shipped("sdhc-us").text.rstrip() in shown
+    assert "# Table PH5_num: " in shown
     (tmp_path / "mine.toml").write_text(shown, encoding="utf-8")
     assert (
         json.loads(run("sdhc-us", "--json").stdout)["plan"]
         == json.loads(run(str(tmp_path / "mine.toml"), "--json").stdout)["plan"]
     )
+
+
+def test_a_shown_topdown_configuration_says_what_its_schema_queries_passes_and_constraints_are() -> None:
+    runner = CliRunner()
+    redistricting = runner.invoke(configs, ["show", "pl94-us"]).stdout
+    assert tomllib.loads(redistricting) == tomllib.loads(get_shipped("pl94-us").text)
+    for line in (
+        "# Histogram persons: schema pl94-persons, 2,016 cells, of which 1,890 can hold records; a record is a person.",
+        "#   attribute cenrace: 63 levels",
+        "#   recode hhinstlevels of hhgq: 3 groups",
+        "#     State, County, Tract, Block_Group, Block: total (1), cenrace (63)",
+        "#     State, County, Tract, Block_Group: 1. total then cenrace + hispanic",
+        "#   exact: totals of State and all levels above it",
+    ):
+        assert line in redistricting
+    dhc = runner.invoke(configs, ["show", "dhc-us"]).stdout
+    assert "of persons in the published redistricting" in dhc
+    assert "#   constraint owned: hhtenshort_3lev = tenure_3lev of units, estimated together" in dhc
+    assert runner.invoke(configs, ["show", "blocks-16"]).stdout.startswith("# Not the 2020 production: ")
 
 
 def test_safetab_plans_name_groups_suppression_and_shares() -> None:
@@ -171,7 +199,7 @@ def test_a_configuration_of_another_product_is_not_found() -> None:
 
 
 def test_topdown_plans_show_shares_and_what_the_loss_means() -> None:
-    result = run("pl94-us", product="topdown")
+    result = run("pl94-us", "--set", "spine=standard", product="topdown")
     for part in (
         "persons.hispanic * cenrace",
         "2,016",
@@ -183,6 +211,11 @@ def test_topdown_plans_show_shares_and_what_the_loss_means() -> None:
         assert part in result.stdout
     assert "unbounded" not in result.stdout
     assert "…" not in result.stdout
+    left_to_the_data = run("pl94-us", product="topdown").stdout
+    assert (
+        "optimised, that of the 2020 production, where the input gives block attributes" in left_to_the_data
+    )
+    assert "Block_Group 16.89" in left_to_the_data  # what may be known of the block on that spine
     half = json.loads(run("e2e-1940", "--set", "epsilon=1/2", "--json", product="topdown").stdout)
     assert half["totals"] == {"replace": {"epsilon": "0.5"}}
     assert half["rows"][0]["parameter_exact"] == "160"

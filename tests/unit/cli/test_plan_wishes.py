@@ -86,7 +86,16 @@ def test_expected_errors_of_queries_measured_or_not() -> None:
 
 
 def test_the_slides_table_of_attacks_is_found_in_the_plan() -> None:
-    budgets = ("--set", "rho.persons=2.56", "--set", "rho.units=0.07", "--set", "measure=persons,units")
+    budgets = (
+        "--set",
+        "rho.persons=2.56",
+        "--set",
+        "rho.units=0.07",
+        "--set",
+        "measure=persons,units",
+        "--set",
+        "spine=standard",
+    )
     found = document("topdown", "pl94-us", *budgets, "--meaning", "--delta", "1e-10")
     questions = {one["question"]: one for one in found["meaning"]}
     block = questions["Block within Block_Group, as printed"]

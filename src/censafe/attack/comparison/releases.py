@@ -95,7 +95,8 @@ def run_topdown(
         rules = level_rules(load_config(config, settings))
         with observer.stage("count redistricting data"):
             write_redistricting_input(read_dhc(dhc_files(data), rules), place)
-        recipe_of("topdown").run(config, place, folder, settings, reading, options)
+        on_standard = {"spine": "standard", **settings}  # the counts are written without areas of the blocks
+        recipe_of("topdown").run(config, place, folder, on_standard, reading, options)
 
 
 def write_redistricting_input(data: DhcData, folder: Path) -> None:

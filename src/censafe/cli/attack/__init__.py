@@ -11,22 +11,22 @@ __all__ = ["command"]
 _MODULES = {
     "compare": (
         "censafe.cli.attack.compare",
-        "Defenses beside each other: their errors, and what an attacker still finds.",
+        "Compare disclosure avoidance methods: their errors, and what an attacker still finds.",
     ),
     "rank": (
         "censafe.cli.attack.rank",
-        "Candidate records ranked without a solver.",
+        "Rank candidate records without an integer program.",
     ),
     "reconstruct": (
         "censafe.cli.attack.reconstruct",
-        "Records from tables of blocks, and who is found in them.",
+        "Reconstruct records from tables and re-identify persons.",
     ),
 }
 
 
 @click.command(cls=LazyGroup, modules=_MODULES, name="attack")
 def command() -> None:
-    """Attack tables of your own records, as the Bureau attacked those of the 2010 Census. Everything written is CONFIDENTIAL.
+    """Attack tables of your own records, as the Bureau attacked those of the 2010 Census. All output is CONFIDENTIAL.
 
     \b
     Examples:

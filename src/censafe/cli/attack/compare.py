@@ -23,27 +23,27 @@ __all__ = ["command"]
     multiple=True,
     required=True,
     metavar="NAME",
-    help="As often as wanted; see below.",
+    help="Disclosure avoidance method from the list above; repeatable.",
 )
 @attack_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def command(data: Path, out: Path, defenses: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
-    """Apply each defense to DATA, attack what it publishes, and put its error beside what an attacker still finds beyond guessing.
+    """Apply each defense (disclosure avoidance method) to DATA, attack its published tables, and compare its error with its attack success.
 
-    DATA as for ``attack reconstruct``; swaps need households, topdown a folder of DHC records.
+    DATA as for 'censafe attack reconstruct'; swapping needs households, topdown needs a folder of DHC records.
 
     \b
     Defenses:
       swap:LO, swap:HI            the published household swapping experiments [:rate=R][:sizes=A,B,C][:areas=A,B,C]
-      swap:targeted               households at risk first, as in 2010 [:rate=R][:candidates=N]
+      swap:targeted               targeted at households at risk, as in 2010 [:rate=R][:candidates=N]
       swap:permutation:p=P        with an exact privacy loss [:within=LEVEL]
       round:BASE[:zero=apart], random-round:BASE, ranges[:0,A,B], cellkey[:bound=B][:variance=V]
       suppress:1980, suppress:threshold=COUNT, threshold:PERSONS[:tract=N][:county=N][:by=table]
       topcode:AGE, ages:YEARS, races:GROUPS, merge:PERSONS
-      topdown:pl94-us, topdown:dhc-us   with the production budget, by a test key
-      published:FOLDER            a run of TopDown, persons, or tables that this command wrote
+      topdown:pl94-us, topdown:dhc-us   with the production budget, under a test key
+      published:FOLDER            a TopDown run, person records, or tables that this command wrote
 
-    The same command continues a comparison that was stopped; further defenses are added to it.
+    The same command resumes a comparison that was stopped; further defenses are added to it.
 
     \b
     Example:

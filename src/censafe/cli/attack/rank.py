@@ -23,40 +23,52 @@ _COUNT = click.IntRange(1)
     type=click.Choice(["block", "tract"]),
     default="block",
     show_default=True,
-    help="Areas that are attacked.",
+    help="Level of the areas to attack.",
 )
 @click.option(
     "--areas",
     type=_COUNT,
     default=10,
     show_default=True,
-    help="How many, from the smallest of ten persons to the largest.",
+    help="Number of areas, from the smallest with ten persons to the largest.",
 )
-@click.option(
-    "--without", metavar="TABLES", help="Tables that are left out, separated by commas, such as P8,P10."
-)
+@click.option("--without", metavar="TABLES", help="Tables to leave out, separated by commas, such as P8,P10.")
 @click.option(
     "--tables",
     type=click.Path(exists=True, path_type=Path),
     metavar="FILE",
-    help="TOML file with tables in place of those of the 2010 Summary File.",
+    help="TOML file with tables to use instead of those of the 2010 Summary File.",
 )
 @click.option(
-    "--generators", type=_COUNT, default=10, show_default=True, help="Relaxed data sets; 100 as published."
+    "--generators",
+    type=_COUNT,
+    default=10,
+    show_default=True,
+    help="Number of relaxed data sets; the paper used 100.",
 )
-@click.option("--rows", type=_COUNT, default=100, show_default=True, help="Rows of each; 1000 as published.")
 @click.option(
-    "--steps", type=_COUNT, default=300, show_default=True, help="Steps of the gradient; 1000 as published."
+    "--rows",
+    type=_COUNT,
+    default=100,
+    show_default=True,
+    help="Rows of each relaxed data set; the paper used 1000.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of halves, first rows and ties."
+    "--steps", type=_COUNT, default=300, show_default=True, help="Gradient steps; the paper used 1000."
 )
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of the split into halves, the starting rows and ties.",
+)
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def command(data: Path, out: Path, **options: Any) -> None:
-    """Rank candidate records of some areas without a solver, from tables of half of their records.
+    """Rank candidate records of some areas from tables of half of their records, without an integer program.
 
-    Relaxed data sets are fitted to the tables by gradients; types of persons that they hold most often come first. Beside this stand rankings by the other half of
-    the area, and by tract, county, state and all records.
+    Relaxed data sets are fitted to the tables by gradient descent; the person types that occur in most of them rank first. For
+    comparison, candidates are also ranked by the other half of the area, and by tract, county, state and all records.
 
     \b
     Examples:

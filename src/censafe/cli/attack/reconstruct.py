@@ -19,49 +19,49 @@ _OPTIONS = (
     click.option(
         "--without",
         metavar="TABLES",
-        help="Tables that are left out, separated by commas, such as P8,P10.",
+        help="Tables to leave out, separated by commas, such as P8,P10.",
     ),
     click.option(
         "--tables",
         type=_PATH,
         metavar="FILE",
-        help="TOML file with tables in place of those of the 2010 Summary File.",
+        help="TOML file with tables to use instead of those of the 2010 Summary File.",
     ),
     click.option(
         "--agreement",
         type=click.FloatRange(0, 1, min_open=True),
         default=0.371,
         show_default=True,
-        help="Share of the noisy attacker's records that agree with the truth.",
+        help="Share of correct records in the attacker's lower-quality data.",
     ),
     click.option(
         "--attacker",
         type=_PATH,
         metavar="FILE",
-        help="CSV or Parquet of an attacker: person_id, block, sex, age.",
+        help="CSV or Parquet file with the attacker's own data: person_id, block, sex, age.",
     ),
     click.option(
         "--seconds",
         type=click.FloatRange(0, min_open=True),
         default=60.0,
         show_default=True,
-        help="Limit of one integer program.",
+        help="Time limit of one integer program, in seconds.",
     ),
     click.option(
         "--workers",
         type=click.IntRange(1),
         default=2,
         show_default=True,
-        help="Processes; results do not depend on them.",
+        help="Number of processes; results do not depend on it.",
     ),
     click.option(
         "--seed",
         type=click.IntRange(0),
         default=0,
         show_default=True,
-        help="Of orders, ages within classes and the noisy attacker.",
+        help="Seed of record order, ages within age groups, and the attacker's lower-quality data.",
     ),
-    click.option("--quiet", is_flag=True, help="No progress."),
+    click.option("--quiet", is_flag=True, help="Show no progress."),
 )
 
 
@@ -88,7 +88,7 @@ def keywords_of(options: dict[str, Any]) -> dict[str, Any]:
     type=click.Choice(["b", "bt"]),
     default="b",
     show_default=True,
-    help="Tables of blocks, or of blocks and tracts.",
+    help="Use tables of blocks (b), or of blocks and tracts (bt).",
 )
 @attack_options
 @click.option(
@@ -96,22 +96,24 @@ def keywords_of(options: dict[str, Any]) -> dict[str, Any]:
     "variability",
     flag_value=False,
     default=True,
-    help="Do not compute how many records another solution can change.",
+    help="Do not compute solution variability, the number of records that other solutions can change.",
 )
 @click.option(
-    "--claims", is_flag=True, help="Prove which records every consistent data set has; takes longer."
+    "--claims",
+    is_flag=True,
+    help="Prove which records are in every data set consistent with the tables; takes longer.",
 )
 @click.option(
     "--nearest",
     is_flag=True,
-    help="Where no records have the tables, as of noisy ones, take those whose tables differ least.",
+    help="If no data set is consistent with the tables, as with noisy tables, take the one whose tables are closest.",
 )
 def command(data: Path, out: Path, **options: Any) -> None:
-    """Tabulate DATA, reconstruct its records from the tables alone, and match the reconstruction with what attackers know.
+    """Tabulate DATA, reconstruct its records from the tables alone, and match the reconstruction with an attacker's data.
 
     DATA is a CSV or Parquet file with the columns block (15 digits), sex (1 male, 2 female), age, race (1 to 63, or white, black, aian, asian,
-    nhpi, sor) and hispanic, and if known person_id and household_id; or a folder of DHC records, of a DHC run or of its microdata. Or DATA is tables
-    without any records, in the columns geounit (block or tract), table, line and value: these are reconstructed, and nothing is matched.
+    nhpi, sor) and hispanic, optionally also person_id and household_id; or a folder of DHC records, a DHC run or its microdata. DATA may
+    also be tables, with the columns geounit (block or tract), table, line and value: records are reconstructed, and nothing is matched.
 
     \b
     Examples:

@@ -9,38 +9,50 @@ from censafe.cli.lazy import LazyGroup
 __all__ = ["command"]
 
 _MODULES = {
-    "phsafe": ("censafe.cli.evaluate.tables:phsafe", "Noise draws of PHSafe against the truth."),
-    "safetab-p": ("censafe.cli.evaluate.tables:safetab_p", "The same of SafeTab-P."),
-    "safetab-h": ("censafe.cli.evaluate.tables:safetab_h", "The same of SafeTab-H."),
+    "phsafe": (
+        "censafe.cli.evaluate.tables:phsafe",
+        "Error of PHSafe over noise draws, against the true tables.",
+    ),
+    "safetab-p": (
+        "censafe.cli.evaluate.tables:safetab_p",
+        "Error of SafeTab-P over noise draws, against the true tables.",
+    ),
+    "safetab-h": (
+        "censafe.cli.evaluate.tables:safetab_h",
+        "Error of SafeTab-H over noise draws, against the true tables.",
+    ),
     "topdown": (
         "censafe.cli.evaluate.topdown",
-        "TopDown against block-by-block noise and raw noisy counts, level by level.",
+        "Error of TopDown by level, beside block-by-block noise and raw noisy counts.",
     ),
-    "sweep": ("censafe.cli.evaluate.sweep", "TopDown at several budgets: errors, bias, empirical loss."),
+    "sweep": (
+        "censafe.cli.evaluate.sweep",
+        "TopDown at several budgets: error, bias, empirical privacy loss.",
+    ),
     "uncertainty": (
         "censafe.cli.evaluate.uncertainty",
-        "Error of what is already published, from the published file alone.",
+        "Estimate the error of published counts from the published file alone.",
     ),
-    "pair": ("censafe.cli.evaluate.pair", "Every measure on two files, the true and the published one."),
+    "pair": ("censafe.cli.evaluate.pair", "Compare a true file with a published file by every measure."),
     "epl": ("censafe.cli.evaluate.pair:epl", "Empirical privacy loss of a published file."),
     "reliability": (
         "censafe.cli.evaluate.pair:reliability",
-        "From which size on shares of groups can be trusted.",
+        "Find the population size above which shares of groups are reliable.",
     ),
     "semantics": (
         "censafe.cli.evaluate.semantics",
-        "What a budget means to an attacker: power of the best attack; opens no data.",
+        "Show the power of the best attack under a budget; reads no data.",
     ),
-    "report": ("censafe.cli.evaluate.report", "Rewrite the page of an evaluation from its files."),
+    "report": ("censafe.cli.evaluate.report", "Rewrite the report of an evaluation from its files."),
 }
 
 
 @click.command(cls=LazyGroup, modules=_MODULES, name="evaluate")
 def command() -> None:
-    """Say how wrong protected numbers are, for whom, and what the noise really hid.
+    """Measure the error of protected counts, for which areas and groups it is largest, and privacy protection in practice.
 
-    Draws use test keys, so nothing is spent or published. What compares with the truth is CONFIDENTIAL, and every file
-    says so.
+    Noise is drawn from test keys, so no budget is spent and nothing is published. Comparisons with true counts are CONFIDENTIAL, and
+    every file is stamped so.
 
     \b
     Examples:

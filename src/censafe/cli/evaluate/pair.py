@@ -38,19 +38,23 @@ class _Also(click.ParamType[tuple[str, Path]]):
 
 
 _SHARED = (
-    click.option("--quiet", is_flag=True, help="No progress."),
+    click.option("--quiet", is_flag=True, help="Show no progress."),
     click.option(
         "--mode",
         type=click.Choice(["corrected", "as_published"]),
         default="corrected",
         show_default=True,
-        help="The right formulas, or the arithmetic of Petti & Flaxman.",
+        help="Corrected formulas, or the arithmetic as published by Petti and Flaxman.",
     ),
-    click.option("--groups", metavar="QUERY", help="Exclusive groups, for schemas without race and origin."),
+    click.option(
+        "--groups",
+        metavar="QUERY",
+        help="Query of mutually exclusive groups, for schemas without race and origin.",
+    ),
     click.option(
         "--by",
         metavar="COLUMNS",
-        help="Tables: columns whose values make the levels; file for the names of files of folders.",
+        help="Tables: columns whose values define the levels; 'file' for the names of the files in folders.",
     ),
     click.option("--count", metavar="COLUMN", help="Tables: column of the counts [default: COUNT]."),
     click.option("--domain", type=_PATH, help="Histograms: file with a column geocode of every block."),
@@ -59,16 +63,20 @@ _SHARED = (
         type=_Also(),
         multiple=True,
         metavar="[NAME=]PATH",
-        help="Histograms: a further published run; with a name a vintage, measured by itself, with bars of its own in the figures.",
+        help="Histograms: a further published run. With a name it is a vintage, measured separately, with its own bars in the figures.",
     ),
     click.option(
         "--areas",
         type=_PATH,
         multiple=True,
-        help="Histograms: CSV or Parquet with a column geocode, GEOID20, GEOID or GISJOIN and one of area codes for each kind of area, such as place; or "
-        "the block file GRF-C. Areas that the data folder knows are there without it.",
+        help="Histograms: CSV or Parquet with a block column (geocode, GEOID20, GEOID or GISJOIN) and one column of codes for each kind of area, such "
+        "as place; or GRF-C. Areas in the data folder are used without it.",
     ),
-    click.option("--area-kinds", metavar="KINDS", help="Only these kinds of areas, such as place,cousub."),
+    click.option(
+        "--area-kinds",
+        metavar="KINDS",
+        help="Kinds of areas to include, such as place,cousub [default: all].",
+    ),
     click.option(
         "--true-units", type=_PATH, help="Histograms: true housing units [default: those in TRUTH]."
     ),
@@ -76,7 +84,7 @@ _SHARED = (
         "--published-units",
         type=_PATH,
         multiple=True,
-        help="Histograms: published housing units, one for each run in the order given, PUBLISHED first "
+        help="Histograms: published housing units, one file for each run in the given order, PUBLISHED first "
         "[default: those in PUBLISHED].",
     ),
     click.option(
@@ -92,14 +100,14 @@ _SHARED = (
     click.option(
         "--bins",
         type=click.IntRange(min=1),
-        help="Population bins of so many persons, in place of classes of size.",
+        help="Width of population bins, in persons, to use instead of size classes.",
     ),
     click.option(
         "--side-by-side",
         metavar="KINDS",
-        help="Levels and lists whose counts are written side by side, or none [default: those of at most 10,000 areas].",
+        help="Levels and kinds of areas whose true and published counts are written side by side, or none [default: those with at most 10,000 areas].",
     ),
-    click.option("--residuals", is_flag=True, help="Write every residual to residuals.parquet as well."),
+    click.option("--residuals", is_flag=True, help="Also write every residual to residuals.parquet."),
     click.option("--histogram", metavar="NAME", help="Histogram of the configuration [default: the first]."),
     set_option,
     click.option("--config", metavar="CONFIG", help="Both sides are block histograms of this configuration."),
@@ -122,9 +130,9 @@ def _shared(function: Callable[..., None]) -> Callable[..., None]:
 def command(**options: Any) -> None:
     """Compare a true file with a published one: errors, empirical privacy loss, bias, reliability, impossible areas.
 
-    With --config both are block histograms: a file of geocode, cell and count, microdata of the redistricting data or of
-    1940 (persons.txt), or the folder of a run; TRUTH may be a data folder that the configuration's reader reads.
-    Without it they are tables with the same columns, of any product. Everything written is CONFIDENTIAL, except with
+    With --config, both are block histograms: a file of geocode, cell and count, microdata of the redistricting data or of
+    1940 (persons.txt), or the folder of a run; TRUTH may also be an input folder for the configuration.
+    Without --config, both are tables with the same columns, of any product. All output is CONFIDENTIAL, except with
     --published-data.
 
     \b

@@ -16,12 +16,12 @@ __all__ = ["command"]
     "public",
     type=click.Path(path_type=Path),
     metavar="OUT",
-    help="Instead, write to the new folder OUT what the noise laws alone imply for the same configuration and budgets.",
+    help="Instead, write to the new folder OUT what follows from the noise distributions alone, for the same configuration and budgets.",
 )
 def command(folder: Path, public: Path | None) -> None:
     """Redraw the figures and rewrite report.html of a finished evaluation from the files in its folder.
 
-    With --public nothing of the comparison is read: OUT holds no number that depends on a record, and may be shown to anyone.
+    With --public, no comparison is read: no number in OUT depends on a record, and OUT may be shown to anyone.
 
     \b
     Examples:

@@ -23,12 +23,12 @@ __all__ = ["command"]
 @config_argument
 @out_argument
 @set_option
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def command(product: str, config: str, out: Path, settings: tuple[str, ...], quiet: bool) -> None:
-    """Draw how often the best possible attack finds a fact about one record, against its false alarms.
+    """Plot the power of the best possible attack on one record against its false positive rate.
 
-    Exact for the discrete Gaussian, over all answers that the record moves; beside it the Gaussian and the bound that holds
-    for every mechanism of that loss. Opens no data: what it writes is public.
+    Exact for the discrete Gaussian, over all noisy measurements that the record affects, beside the continuous Gaussian and the bound for
+    every mechanism with that privacy loss. Reads no data: the output is public.
 
     \b
     Example:

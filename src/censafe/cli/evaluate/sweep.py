@@ -74,7 +74,7 @@ class _Published(click.ParamType[tuple[Fraction, Path]]):
     type=_Exacts(),
     default=(),
     metavar="LIST",
-    help="Budgets of the whole run, for example 0.25,0.5,1,2,4,8; under zCDP by the tight conversion at delta 1e-10.",
+    help="Total budgets of the runs, for example 0.25,0.5,1,2,4,8; under zCDP, by the tight conversion at delta 1e-10.",
 )
 @click.option(
     "--rho",
@@ -82,31 +82,35 @@ class _Published(click.ParamType[tuple[Fraction, Path]]):
     type=_Exacts(),
     default=(),
     metavar="LIST",
-    help="Budgets of the whole run as rho, for configurations under zCDP.",
+    help="Total budgets of the runs as rho, for configurations under zCDP.",
 )
 @click.option(
     "--published",
     type=_Published(),
     multiple=True,
     metavar="EPS=FOLDER",
-    help="Instead of runs: a file or folder that was published at this epsilon, as evaluate pair reads them; once for each run.",
+    help="Instead of running: a file or folder published at this epsilon, in a form that 'evaluate pair' reads; repeatable.",
 )
 @click.option(
-    "--runs", type=click.IntRange(1), default=4, show_default=True, help="Independent runs of every budget."
+    "--runs",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Number of independent runs at each budget.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of test keys and samples."
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the test keys and samples."
 )
 @click.option(
-    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Runs at the same time."
+    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Number of runs in parallel."
 )
 @click.option(
     "--public",
     is_flag=True,
-    help="Write only what the noise laws of every budget imply; run nothing, compare with no true count.",
+    help="Write only what follows from the noise distributions at each budget; run nothing, use no true counts.",
 )
 @published_data_option
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def command(
     product: str,
     config: str,
@@ -118,12 +122,11 @@ def command(
     quiet: bool,
     **options: Any,
 ) -> None:
-    """Run TopDown at several budgets beside simple random samples: errors, bias, empirical privacy loss.
+    """Run TopDown at several budgets and compare with simple random samples: error, bias, empirical privacy loss.
 
-    Makes the tables and figures of Petti & Flaxman's study of the 1940 census for any population, and says which of its
-    findings hold. With --published the runs are files that were published, one or more at each budget. Everything it writes is CONFIDENTIAL, except with --public or
-    --published-data. The same command again resumes where it stopped; more budgets or
-    runs are added to what is there.
+    Makes the tables and figures of Petti and Flaxman's study of the 1940 census for any population, and reports which of its
+    findings hold. With --published, the runs are published files, one or more at each budget. All output is CONFIDENTIAL, except
+    with --public or --published-data. If stopped, the same command resumes; further budgets and runs are added.
 
     \b
     Examples:

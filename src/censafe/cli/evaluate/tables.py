@@ -27,7 +27,7 @@ _SHARED = (
     click.option(
         "--confidence",
         type=EXACT,
-        help="Level of the margins of error [default: as in the product's papers].",
+        help="Confidence level of the margins of error [default: as in the product's papers].",
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Seed of the test keys."),
     set_option,
@@ -57,9 +57,9 @@ def _shared(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]
 @click.command(name="phsafe")
 @_shared(50)
 def phsafe(**options: Any) -> None:
-    """Experimental against expected margins of error, and the bias of truncation apart from noise.
+    """Compare observed with expected margins of error, and separate the bias of truncation from noise.
 
-    Everything it writes is CONFIDENTIAL. The draws use test keys: nothing is spent or published.
+    All output is CONFIDENTIAL. The noise comes from test keys: no budget is spent.
 
     \b
     Example:
@@ -71,9 +71,9 @@ def phsafe(**options: Any) -> None:
 @click.command(name="safetab-p")
 @_shared(10)
 def safetab_p(**options: Any) -> None:
-    """Experimental against expected margins, the tables that groups get, and the empty groups that are published.
+    """Compare observed with expected margins of error, and show which tables groups receive and which empty groups are published.
 
-    Everything it writes is CONFIDENTIAL. The draws use test keys: nothing is spent or published.
+    All output is CONFIDENTIAL. The noise comes from test keys: no budget is spent.
 
     \b
     Example:
@@ -86,9 +86,9 @@ def safetab_p(**options: Any) -> None:
 @_shared(10)
 @t1_option
 def safetab_h(**options: Any) -> None:
-    """Experimental against expected margins, and the tables that groups get.
+    """Compare observed with expected margins of error, and show which tables groups receive.
 
-    Everything it writes is CONFIDENTIAL. The draws use test keys: nothing is spent or published.
+    All output is CONFIDENTIAL. The noise comes from test keys: no budget is spent.
 
     \b
     Example:

@@ -27,31 +27,31 @@ __all__ = ["command"]
 @out_argument
 @set_option
 @click.option(
-    "--runs", type=click.IntRange(1), default=4, show_default=True, help="Independent runs with new noise."
+    "--runs", type=click.IntRange(1), default=4, show_default=True, help="Number of independent runs."
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the test keys.")
 @click.option(
-    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Runs at the same time."
+    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Number of runs in parallel."
 )
 @click.option(
-    "--public", is_flag=True, help="Write only what the noise laws imply; compare with no true count."
+    "--public", is_flag=True, help="Write only what follows from the noise distributions; use no true counts."
 )
 @click.option(
     "--areas",
     type=click.Path(exists=True, path_type=Path),
     multiple=True,
-    help="CSV or Parquet with a column geocode, GEOID20, GEOID or GISJOIN and one of area codes for each kind of area, such as place; or GRF-C.",
+    help="CSV or Parquet with a block column (geocode, GEOID20, GEOID or GISJOIN) and one column of codes for each kind of area, such as place; or GRF-C.",
 )
 @names_option
 @published_data_option
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def command(
     config: str, data: Path, out: Path, settings: tuple[str, ...], *, quiet: bool, **options: Any
 ) -> None:
-    """Compare TopDown, blocks protected one by one, and raw noisy counts with the truth, level by level.
+    """Compare TopDown, noise added block by block, and raw noisy counts with the true counts, at every level.
 
-    Everything it writes is CONFIDENTIAL, except with --public or --published-data. The noise comes from test keys: nothing is spent or
-    published. The same command again resumes where it stopped.
+    All output is CONFIDENTIAL, except with --public or --published-data. The noise comes from test keys: no budget is spent. An
+    evaluation that was stopped resumes when the same command is given again.
 
     \b
     Examples:

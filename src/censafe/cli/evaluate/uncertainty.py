@@ -21,25 +21,27 @@ __all__ = ["command"]
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="Further runs on the published file.",
+    help="Number of simulated runs on the published counts.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of their noise.")
 @click.option(
-    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Runs at the same time."
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the simulated noise."
+)
+@click.option(
+    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Number of runs in parallel."
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 0.999),
     default=0.9,
     show_default=True,
-    help="Level of the intervals.",
+    help="Confidence level of the intervals.",
 )
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def command(run: Path, out: Path, *, quiet: bool, **options: Any) -> None:
-    """Say how far the published counts of the finished topdown run in RUN may be from the truth.
+    """Estimate the error of the published counts of RUN, a finished topdown run.
 
-    Repeats the same configuration on what was published (approximate Monte Carlo): root mean square error, bias and an
-    interval for every count. Opens no record and costs nothing: what it writes is as public as RUN itself.
+    Reruns the same configuration on the published counts (approximate Monte Carlo) and writes a root mean square error, a bias and an
+    interval for every count. Reads no records and spends no budget: the output is as public as RUN itself.
 
     \b
     Example:

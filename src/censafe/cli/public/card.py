@@ -19,26 +19,26 @@ __all__ = ["command"]
     "geoids",
     multiple=True,
     metavar="GEOID",
-    help="Of a state, county, place, county subdivision, tract, block group or block; may be repeated for areas of one kind.",
+    help="GEOID of a state, county, place, county subdivision, tract, block group or block; repeatable for areas of one kind.",
 )
 @click.option(
     "--areas",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Areas of your own, as for censafe tables.",
+    help="User-defined areas, as for 'censafe tables'.",
 )
 @click.option(
     "--points",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where --areas are polygons (GeoJSON): CSV with GEOID, INTPTLAT and INTPTLON of every block.",
+    help="If --areas are polygons (GeoJSON): CSV with GEOID, INTPTLAT and INTPTLON of every block.",
 )
 @click.option(
     "--name",
     "names",
     multiple=True,
     metavar="NAME",
-    help="An area of that list; may be repeated [default: all of it].",
+    help="Name of an area in --areas; repeatable [default: all].",
 )
 @click.option(
     "--shapes",
@@ -50,22 +50,22 @@ __all__ = ["command"]
     "--replicates",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Folder with a folder for each replicate, for intervals of these [default: linear estimates of the run where it has them, else RUN-replicates].",
+    help="Folder of replicates, to take the intervals from [default: the linear estimates of the run if it has them, else RUN-replicates].",
 )
-@click.option("--confidence", type=EXACT, help="Level of the intervals [default: 0.9].")
+@click.option("--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9].")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="File that ends in .html; a folder for several areas [default: card-CODE.html, or the folder cards].",
+    help="An .html file, or a folder for several areas [default: card-CODE.html, or the folder cards].",
 )
 def command(
     run: Path, geoids: tuple[str, ...], names: tuple[str, ...], out: Path | None, **given: Any
 ) -> None:
-    """Write one page for an area from the published counts of RUN, and its linear estimates or its replicates.
+    """Write a one-page profile of an area from the published counts of RUN and its linear estimates or replicates.
 
-    It has the main tables with intervals, what is exact, what is too uncertain to be used, and how the area compares with those beside it. All of it
-    is public.
+    The page shows the main tables with intervals, which numbers are exact, which are too uncertain to use, and how the area compares with its
+    neighbors. All of it is public.
 
     \b
     Examples:

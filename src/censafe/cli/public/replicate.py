@@ -16,12 +16,19 @@ __all__ = ["command"]
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("out", type=click.Path(path_type=Path), required=False)
 @click.option(
-    "--count", type=click.IntRange(2), default=25, show_default=True, metavar="N", help="Replicates."
+    "--count",
+    type=click.IntRange(2),
+    default=25,
+    show_default=True,
+    metavar="N",
+    help="Number of replicates.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of their noise.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of their noise.")
 @published_option
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="Threads [default: cores, at most 2].")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Number of threads [default: cores, at most 2]."
+)
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def command(
     run: Path,
     out: Path | None,
@@ -33,10 +40,10 @@ def command(
     *,
     quiet: bool,
 ) -> None:
-    """Run the configuration of RUN, a finished run of topdown, on its published counts, N times, in OUT [default: RUN-replicates].
+    """Rerun the configuration of RUN, a finished topdown run, N times on its published counts, in OUT [default: RUN-replicates].
 
-    Replicates lie from the published counts about as these lie from the true ones. They are made of public counts and spend nothing. The same
-    command again continues where it was stopped.
+    The error of replicates around the published counts approximates the error of the published counts around the true ones. Replicates use
+    public counts only and spend no budget. If stopped, the same command resumes.
 
     \b
     Examples:

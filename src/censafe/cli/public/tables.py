@@ -20,63 +20,63 @@ __all__ = ["command"]
     "names",
     multiple=True,
     metavar="TABLE",
-    help="Such as P12; may be repeated [default: all that can be made].",
+    help="Table, such as P12; repeatable [default: all that RUN allows].",
 )
 @click.option(
     "--geography",
     type=click.Choice(
         ["us", "state", "county", "tract", "block_group", "block", "place", "cousub", "aiannh"]
     ),
-    help="Level of the areas; places, county subdivisions and American Indian, Alaska Native and Hawaiian areas of runs.",
+    help="Geography level. place, cousub and aiannh (American Indian, Alaska Native and Hawaiian areas) need a run folder.",
 )
 @click.option(
     "--areas",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Areas of your own: CSV, or parted by |, with a column of blocks (GEOID, GEOID20, GISJOIN, BLOCKID or geocode) and one with the code of the area.",
+    help="User-defined areas: comma- or pipe-delimited, with a block column (GEOID, GEOID20, GISJOIN, BLOCKID or geocode) and a column with the area code.",
 )
 @click.option(
     "--points",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where --areas are polygons (GeoJSON): CSV with GEOID, INTPTLAT and INTPTLON of every block.",
+    help="If --areas are polygons (GeoJSON): CSV with GEOID, INTPTLAT and INTPTLON of every block.",
 )
-@click.option("--state", metavar="CODE", help="Two-digit code of the only state wanted.")
+@click.option("--state", metavar="CODE", help="Two-digit FIPS code, to restrict the output to one state.")
 @click.option(
     "--wide",
     is_flag=True,
-    help="One row an area with a column for each cell [default: a row for each area and cell].",
+    help="One row per area, one column per cell [default: one row per area and cell].",
 )
 @click.option(
     "--shapes",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="GeoJSON with polygons of the areas: a column of wide Parquet files (GeoParquet).",
+    help="GeoJSON with polygons of the areas, added as a column of wide Parquet files (GeoParquet).",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="File that ends in .csv, .parquet or .xlsx; or a folder, for one wide Parquet file a table [default: CSV on standard output].",
+    help="A .csv, .parquet or .xlsx file, or a folder with one wide Parquet file per table [default: CSV on standard output].",
 )
 @click.option(
     "--intervals",
     type=click.Choice(["linear", "replicates"]),
-    help="An interval beside every number: from the linear estimates that the run made (censafe run ... --tables), or by the Bureau's rule from "
-    "replicates (censafe replicate RUN).",
+    help="Add an interval to every number: from the linear estimates of the run (censafe run ... --tables), or from replicates by the "
+    "Bureau's method (censafe replicate RUN).",
 )
 @click.option(
     "--replicates",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Folder with a folder for each replicate [default: RUN-replicates].",
+    help="Folder of replicates [default: RUN-replicates].",
 )
-@click.option("--confidence", type=EXACT, help="Level of the intervals [default: 0.9].")
+@click.option("--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9].")
 @click.option(
     "--segments",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="A new folder for all tables of the DHC in the Bureau's files: 44 pipe-delimited segments and a geographic header a state.",
+    help="New folder for all DHC tables in the Bureau's files: 44 pipe-delimited segments and a geographic header per state.",
 )
 @click.option(
     "--list",
@@ -84,7 +84,7 @@ __all__ = ["command"]
     type=click.Choice(["dhc", "pl94"]),
     is_flag=False,
     flag_value="dhc",
-    help="Print the tables of a product (dhc without a word): name, lowest areas, cells and title.",
+    help="List the tables of a product [default: dhc]: name, lowest geography, cells and title.",
 )
 def command(
     run: Path | None,

@@ -23,6 +23,7 @@ from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS
 from censafe.products.topdown.intake.intake import Loaded, PublishedIntake, open_intake
+from censafe.products.topdown.intake.production_spine import load_for_data
 from censafe.products.topdown.plan import plan_release
 from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
 
@@ -161,9 +162,7 @@ def open_evaluated(
         ConfigError: the configuration breaks a rule.
         DataError: everything that is wrong with the files.
     """
-    chosen = load_config(config, settings)
-    for warning in chosen.warnings:
-        reading.observer.remark(f"Warning: {warning}")
+    chosen = load_for_data(config, settings, data, reading)
     with open_intake(data, chosen, reading) as intake:
         hashes = hash_files(intake.files, data)
         loaded = intake.load()

@@ -33,6 +33,8 @@ class Choices:
         joint: whether persons and units are kept possible together.
         joint_first: of which the first are estimated as ever, and bound the others: ``units`` or ``persons``.
         joint_max_household_size: most persons of a household where they are; the default is the cap of the redistricting data.
+        production_spine: whether the configuration leaves the spine to the data: ``optimised``, as in 2020, wherever they give block
+            attributes. ``spine`` is ``standard`` until the data are known.
     """
 
     spine: str
@@ -49,3 +51,9 @@ class Choices:
     joint: bool = False
     joint_first: str = "units"
     joint_max_household_size: int = MOST_PERSONS
+    production_spine: bool = False
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Every choice as text; what the data decided of the spine stands under ``spine``."""
+        return {name: str(value).lower() for name, value in vars(self).items() if name != "production_spine"}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
 from censafe.errors import DataError
+from censafe.population.blocks.areas import AREA_COLUMNS
 from censafe.population.blocks.cef import find_cef, read_cef
 from censafe.population.blocks.columns import ColumnFiles, read_columns
 from censafe.population.blocks.ipums import find_ipums, read_ipums
@@ -15,7 +17,7 @@ from censafe.population.blocks.layout import BlockData, HistogramLayout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
 from censafe.population.files.relation import require_folder
 
-__all__ = ["BlockFiles", "Reader", "block_files", "read_block_files", "read_blocks"]
+__all__ = ["BlockFiles", "Reader", "attribute_source", "block_files", "read_block_files", "read_blocks"]
 
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef"]
 
@@ -105,6 +107,39 @@ def block_files(
         raise DataError(f"{folder}: {what}; allowed: {allowed}")
     public = tuple(sorted(folder.glob("GRF-C*.txt")))
     return BlockFiles(chosen, records, public, tuple(sorted(folder.glob(_CROSSWALKS))))
+
+
+def attribute_source(files: BlockFiles) -> str:
+    """Where the files say in which American Indian area, place and county subdivision every block is; empty where they do not.
+
+    Only names of columns are read. Columns of the units are taken before GRF-C, as :func:`read_block_files` takes them; some of the
+    three without the others do not make a spine.
+
+    Args:
+        files: as :func:`block_files` gives them.
+    """
+    if files.reader == "pl94":
+        return "the geographic header of the P.L. 94-171 files"
+    if files.reader == "histogram":
+        found = set(AREA_COLUMNS).intersection(*map(_column_names, files.records["units"]))
+        if found:
+            names = ", ".join(AREA_COLUMNS)
+            return f"the columns {names} of the units" if len(found) == len(AREA_COLUMNS) else ""
+    return ", ".join(path.name for path in files.public) if files.reader != "ipums-1940" else ""
+
+
+def _column_names(path: Path) -> list[str]:
+    """Names of columns of a file of histograms; none where it cannot be read, which its reader reports."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if path.suffix != ".csv":
+            return list(pq.read_schema(path).names)
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+            return next(csv.reader(stream), [])
+    except (OSError, pa.ArrowInvalid, csv.Error):
+        return []
 
 
 def read_block_files(files: BlockFiles, layout: HistogramLayout, *, hispanic9: bool = False) -> BlockData:

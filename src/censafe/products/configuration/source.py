@@ -53,12 +53,23 @@ PRODUCTS = {
 
 @dataclass(frozen=True)
 class ShippedConfig:
-    """One shipped configuration: ``name`` is what the user types, ``title`` says what it is."""
+    """One shipped configuration.
+
+    Args:
+        name: what the user types.
+        product: name on the command line.
+        title: what it is for.
+        path: of the file.
+        production: whether its settings are those of the 2020 production.
+        meaning: what is as in production, and what is not.
+    """
 
     name: str
     product: str
     title: str
     path: Path
+    production: bool
+    meaning: str
 
     @property
     def text(self) -> str:
@@ -75,8 +86,9 @@ def shipped_configs(product: str | None = None) -> tuple[ShippedConfig, ...]:
         ['sdhc-pr', 'sdhc-us']
     """
     home = Path(__file__).parents[1]
+    facts = tomllib.loads(Path(__file__).with_name("shipped.toml").read_text(encoding="utf-8"))
     return tuple(
-        ShippedConfig(path.stem, name, _title(path), path)
+        ShippedConfig(path.stem, name, _title(path), path, **facts[path.stem])
         for name, folder in PRODUCTS.items()
         if product in (None, name)
         for path in sorted((home / folder / "configs").glob("*.toml"))

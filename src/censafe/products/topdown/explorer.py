@@ -18,9 +18,10 @@ from censafe.planning.explorer.sheets import (
     SheetRelation,
 )
 from censafe.products.configuration.source import ShippedConfig
-from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.keys import read_document
+from censafe.products.topdown.intake.production_spine import load_for_plan
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.planner import CONFIDENCE
 from censafe.products.topdown.readings import record_changes
@@ -42,7 +43,7 @@ def sheet(shipped: ShippedConfig) -> ExplorerSheet:
         >>> found.law, found.rows[0].name, str(found.rows[0].budget)
         ('geometric', 'persons, National, detailed', '1/160')
     """
-    config = load_config(shipped.name)
+    config = load_for_plan(shipped.name, {})
     plan, loads = plan_release(config), workloads(config)
     facets = (
         Facet("Histograms", tuple(histogram.name for histogram in config.histograms)),

@@ -33,6 +33,8 @@ from censafe.privacy.loss.conversions import epsilons
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.effort import TALLIES, effort
+from censafe.products.topdown.intake.production_spine import load_for_plan
+from censafe.products.topdown.intake.spines import spine_refusal
 from censafe.products.topdown.plan import (
     level_costs,
     plan_release,
@@ -242,7 +244,7 @@ def load(
             "`margins`: a query of topdown has a share of one total; change the total (--set rho.persons=...) or the "
             "shares (--set query_shares.persons.County.total=...) and look at the margins"
         )
-    return load_config(source, overrides)
+    return load_for_plan(source, overrides)
 
 
 def report(config: TopdownConfig, *, confidence: Fraction, delta: Fraction) -> PlanReport:
@@ -323,6 +325,8 @@ def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
     notes += [_level_sums(config, stack) for stack in config.stacks]
     notes += exact_figures(config)
     notes += _earlier(config, delta)
+    if config.choices.production_spine:
+        notes.append(_spine_note(config))
     if config.choices.bypass:
         notes.append(
             f"Spine {config.choices.spine}: the budget of an only child is spent at its parent. Costs and margins are those of "
@@ -333,6 +337,16 @@ def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
         names = ", ".join(level.name for level in skipped)
         notes.append(f"The run starts at {config.root}; the shares of {names} are not spent.")
     return tuple(notes)
+
+
+def _spine_note(config: TopdownConfig) -> str:
+    """Which spine a run will use, where the data decide it."""
+    if config.choices.spine == "standard":
+        return f"Spine standard: {spine_refusal(config)}"
+    return (
+        "Spine: optimised, that of the 2020 production, where the input gives block attributes (GRF-C, or columns of the units). Without them "
+        "a run uses the standard spine, at the same total; --set spine=standard shows its losses by place."
+    )
 
 
 def _level_sums(config: TopdownConfig, stack: Stack) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
 
 from censafe.errors import OverspendError, UsageError
 from censafe.model.ahead import compile_ahead
@@ -19,6 +18,7 @@ from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.intake import is_run_folder, open_intake
+from censafe.products.topdown.intake.production_spine import load_for_data
 from censafe.products.topdown.intake.results import (
     MicrodataResult,
     PublishedResult,
@@ -55,7 +55,7 @@ def validate(
         ConfigError: the configuration breaks a rule.
         DataError: everything that is wrong with the files, or published counts that contradict each other.
     """
-    chosen = _load(config, settings, reading)
+    chosen = load_for_data(config, settings, data, reading)
     plan_release(chosen)
     with open_intake(data, chosen, reading) as intake:
         return intake.load().findings
@@ -86,7 +86,7 @@ def run(
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
     require_confidence(options.confidence)
-    chosen = _load(config, settings, reading)
+    chosen = load_for_data(config, settings, data, reading)
     _compile_soon(chosen, reading)
     if chosen.reader == "pl94" or is_run_folder(data):
         _require_demonstration(data, options)
@@ -199,19 +199,3 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
         StorageError: there is no finished run.
     """
     return re_estimate(out, options) if options.tables is None else estimate_named_tables(out, options)
-
-
-_OPTIMISED_IN_2020: Final = ("pl94-us", "pl94-pr")
-"""Shipped configurations whose production walked a spine that not all data allow."""
-
-
-def _load(config: str, settings: Mapping[str, str], reading: ReadOptions) -> TopdownConfig:
-    chosen = load_config(config, settings)
-    for warning in chosen.warnings:
-        reading.observer.remark(f"Warning: {warning}")
-    if chosen.choices.spine == "standard" and chosen.origin.split()[-1] in _OPTIMISED_IN_2020:
-        reading.observer.remark(
-            'Note: the spine is "standard"; the production of 2020 walked "optimised", which needs block attributes (GRF-C beside the data, or '
-            "aiannhce, placefp and cousubfp of the units). Set spine=optimised where they are given."
-        )
-    return chosen

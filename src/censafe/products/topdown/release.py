@@ -281,7 +281,12 @@ def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstim
         records=records,
         exact=exact_figures(config),
         exact_records=tuple(kind for one in config.histograms for kind in outputs_of(one).exact),
-        remarks=(*published, *fitted, *spine_remarks(config, estimates.public.run), *imputed),
+        remarks=(
+            *published,
+            *fitted,
+            *spine_remarks(config, estimates.public.run, estimates.public.areas),
+            *imputed,
+        ),
         solves=estimates.reports,
         readings=_readings(config, estimates.public),
     )

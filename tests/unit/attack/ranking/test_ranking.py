@@ -1,4 +1,4 @@
-"""Candidate records ranked without a solver."""
+"""Rank candidate records without an integer program."""
 
 from __future__ import annotations
 

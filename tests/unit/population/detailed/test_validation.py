@@ -260,7 +260,7 @@ def test_examples_are_written_only_when_asked_and_only_for_their_owner(tmp_path:
     found(tmp_path, *changes)
     assert not private.exists()
     private.write_text("old")
-    with pytest.raises(StorageError, match="no file is written over"):
+    with pytest.raises(StorageError, match="already exists and will not be overwritten"):
         found(tmp_path, *changes, examples=private)
     assert private.read_text() == "old"
     private.unlink()

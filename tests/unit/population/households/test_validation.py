@@ -221,7 +221,7 @@ def test_examples_are_never_written_over_a_file(tmp_path: Path) -> None:
     for target in (folder / "persons.csv", tmp_path / "link"):
         if target.name == "link":
             target.symlink_to(folder / "persons.csv")
-        with pytest.raises(StorageError, match="no file is written over"):
+        with pytest.raises(StorageError, match="already exists and will not be overwritten"):
             check(folder, examples=target)
     assert before == (folder / "persons.csv").read_bytes()
 

@@ -1,15 +1,19 @@
-"""A run of the shipped redistricting configuration says when it does not walk the spine of the production."""
+"""The redistricting configurations leave the spine to the data: optimised where blocks have attributes, and the reason elsewhere."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from censafe.errors import CensafeError
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
-from censafe.products.topdown import recipe
+from censafe.products.topdown.intake.production_spine import load_for_data, load_for_plan
+from censafe.products.topdown.intake.spines import spine_refusal
+
+AREAS = ("aiannhce", "placefp", "cousubfp")
 
 
 class Listening(SilentObserver):
@@ -22,18 +26,72 @@ class Listening(SilentObserver):
         self.heard.append(text)
 
 
+def folder(path: Path, *columns: str, kind: str = "parquet", grfc: bool = False) -> Path:
+    """A data folder with the names of columns and no rows: no more is read before the spine is chosen."""
+    for name in ("histogram", "units"):
+        table = pa.table({column: pa.array([], pa.string()) for column in ("geocode", *columns)})
+        if kind == "parquet":
+            pq.write_table(table, path / f"{name}.parquet")
+        else:
+            (path / f"{name}.csv").write_text(",".join(table.schema.names) + "\n", encoding="utf-8")
+    if grfc:
+        (path / "GRF-C.txt").touch()
+    return path
+
+
+def chosen(data: Path, config: str = "pl94-us", **settings: str) -> tuple[str, bool, str, str]:
+    """Spine, whether budgets of only children move, what is recorded, and what an operator reads."""
+    listening = Listening()
+    found = load_for_data(config, settings, data, ReadOptions(observer=listening))
+    return (
+        found.choices.spine,
+        found.choices.bypass,
+        found.overrides.get("spine", ""),
+        " ".join(listening.heard),
+    )
+
+
 @pytest.mark.parametrize(
-    ("config", "settings", "said"),
+    ("columns", "kind", "grfc", "source"),
     [
-        ("pl94-us", {}, True),
-        ("pl94-us", {"spine": "optimised"}, False),
-        ("pl94-tracts", {}, False),
+        (AREAS, "parquet", False, "the columns aiannhce, placefp, cousubfp of the units"),
+        (AREAS, "csv", True, "the columns aiannhce, placefp, cousubfp of the units"),
+        ((), "parquet", True, "GRF-C.txt"),
     ],
 )
-def test_the_note_is_said_where_it_applies(
-    config: str, settings: dict[str, str], said: bool, tmp_path: Path
+@pytest.mark.parametrize("config", ["pl94-us", "pl94-pr"])
+def test_block_attributes_choose_the_spine_of_the_production(
+    tmp_path: Path, columns: tuple[str, ...], kind: str, grfc: bool, source: str, config: str
 ) -> None:
-    listening = Listening()
-    with pytest.raises(CensafeError):  # there are no data; the configuration is read before
-        recipe.validate(config, tmp_path, settings, ReadOptions(observer=listening))
-    assert any("Set spine=optimised" in text for text in listening.heard) == said
+    spine, bypass, recorded, said = chosen(folder(tmp_path, *columns, kind=kind, grfc=grfc), config)
+    assert (spine, bypass, recorded) == ("optimised", True, "optimised")
+    assert f"Spine: optimised, that of the 2020 production; block attributes from {source}." == said
+
+
+@pytest.mark.parametrize(("columns", "grfc"), [((), False), (AREAS[:2], True)])
+def test_without_them_the_run_says_why_it_is_on_the_standard_one(
+    tmp_path: Path, columns: tuple[str, ...], grfc: bool
+) -> None:
+    spine, bypass, recorded, said = chosen(folder(tmp_path, *columns, grfc=grfc))
+    assert (spine, bypass, recorded) == ("standard", False, "standard")
+    assert said.startswith("Spine: standard.")
+    assert "GRF-C*.txt beside the data, or the columns aiannhce, placefp, cousubfp of the units" in said
+
+
+def test_exact_totals_that_the_spine_would_part_keep_the_standard_one(tmp_path: Path) -> None:
+    settings = {"histograms.persons.exact_totals": "County"}
+    spine, _, _, said = chosen(folder(tmp_path, *AREAS), **settings)
+    assert spine == "standard"
+    assert "totals cannot be kept" in said
+    assert load_for_plan("pl94-us", settings).choices.spine == "standard"
+
+
+@pytest.mark.parametrize("name", ["standard", "aian", "optimised"])
+def test_a_setting_decides_before_the_data(tmp_path: Path, name: str) -> None:
+    spine, _, recorded, said = chosen(folder(tmp_path, *AREAS), spine=name)
+    assert (name, name, "") == (spine, recorded, said)
+
+
+def test_other_configurations_are_not_asked(tmp_path: Path) -> None:
+    assert chosen(folder(tmp_path, *AREAS), "pl94-tracts") == ("standard", False, "", "")
+    assert spine_refusal(load_for_plan("blocks-16", {})).startswith("spine: optimised needs the schemas")

@@ -38,7 +38,7 @@ from censafe.products.topdown.configuration.constraint_checks import (
     followed_stacks,
     with_record_totals,
 )
-from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, read_document
+from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, PRODUCTION_SPINE, read_document
 from censafe.products.topdown.configuration.outputs import check_outputs, check_own_tables
 from censafe.publication.microdata.layouts import MicrodataLayout
 
@@ -51,6 +51,7 @@ __all__ = [
 
 
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef", "records"]
+_ORDINARY_FITS: Final = 2
 _WITHDRAWN: Final = {
     ("information", "all"): (
         "all (blocks drawn towards the makeup of their block group) is no longer offered: it moved groups out of the blocks they live in, "
@@ -133,7 +134,7 @@ class TopdownConfig:
             "reader": self.reader,
             **({} if self.geocodes == "digits" else {"geocodes": self.geocodes}),
             "measure": ",".join(histogram.name for histogram in self.histograms),
-            **{name: str(value).lower() for name, value in vars(self.choices).items()},
+            **self.choices.settings,
             **{f"published.{name}": source for name, source in self.published.items()},
         }
         if any(len(own) > 1 for own in self.together):
@@ -295,11 +296,10 @@ def _check_choices(document: Document, problems: Problems) -> Choices:
     }
     numbers = ("fanout_cutoff", "bypass_cutoff", "joint", "joint_max_household_size")
     chosen |= {noun: document.read(noun, problems) for noun in numbers}
+    if production := chosen["spine"] == PRODUCTION_SPINE:
+        chosen["spine"] = "standard"
     bypass = document.read("bypass", problems, default=chosen["spine"] in ("optimised", "prim"))
-    return Choices(bypass=bypass, **chosen)
-
-
-_ORDINARY_FITS: Final = 2
+    return Choices(bypass=bypass, production_spine=production, **chosen)
 
 
 def check_pass_order(config: TopdownConfig) -> None:

@@ -12,13 +12,15 @@ from censafe.model.topdown.choices import MOST_PERSONS, Choices
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
 from censafe.products.configuration.source import listed, locate
 
-__all__ = ["CHOICES", "FIELDS", "LOSSES", "PRODUCT", "read_document"]
+__all__ = ["CHOICES", "FIELDS", "LOSSES", "PRODUCT", "PRODUCTION_SPINE", "read_document"]
 
 PRODUCT: Final = "topdown"
 LOSSES: Final = ("rho", "epsilon")
 _READERS: Final = ("histogram", "pl94", "ipums-1940", "cef", "records")
+PRODUCTION_SPINE: Final = "production"
+"""The word of a spine that the data decide; it is no spine itself."""
 CHOICES: Final = {
-    "spine": ("standard", "aian", "optimised", "prim"),
+    "spine": ("standard", "aian", "optimised", "prim", PRODUCTION_SPINE),
     "noisy_measurements": ("stored", "lazy"),
     "passes": ("production", "one", "outer"),
     "information": ("level", "lower"),

@@ -26,7 +26,7 @@ from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.population.blocks import BlockData, block_files, read_block_files
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
-from censafe.population.blocks.source import Reader
+from censafe.population.blocks.source import Reader, attribute_source
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -77,6 +77,11 @@ class Intake(Closing):
     @abstractmethod
     def public_files(self) -> tuple[Path, ...]:
         """Further files, which hold no record."""
+
+    @property
+    @abstractmethod
+    def attribute_source(self) -> str:
+        """Where the input says in which areas its blocks are; empty where it does not."""
 
     @abstractmethod
     def load(self) -> Loaded:
@@ -148,6 +153,11 @@ class BlockIntake(Intake):
     def public_files(self) -> tuple[Path, ...]:
         """Block files; elsewhere the geography stands in the files with records."""
         return (*self._files.public, *self._crosswalks)
+
+    @property
+    def attribute_source(self) -> str:
+        """Columns, a header, or block files; only where the blocks are census blocks."""
+        return attribute_source(self._files) if self._layout.census_blocks else ""
 
     @property
     def _crosswalks(self) -> tuple[Path, ...]:
@@ -224,6 +234,11 @@ class RecordIntake(Intake):
         crosswalk = self._files.crosswalk
         return (*self._files.grfc, *(() if crosswalk is None else (crosswalk,)))
 
+    @property
+    def attribute_source(self) -> str:
+        """The block files."""
+        return ", ".join(path.name for path in self._files.grfc)
+
     def load(self) -> Loaded:
         """Read and check everything, count it, and add it up.
 
@@ -298,6 +313,12 @@ class PublishedIntake(Intake):
     def public_files(self) -> tuple[Path, ...]:
         """The geography of the run."""
         return (self._data / GEOGRAPHY,)
+
+    @property
+    def attribute_source(self) -> str:
+        """The geography of the run, where its blocks have areas."""
+        given = read_geography(self._data / GEOGRAPHY).areas is not None
+        return f"the geography of {self._data}" if given else ""
 
     def load(self) -> Loaded:
         """Read the histograms of the blocks, and add them up.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.errors import ConfigError
 from censafe.geography.grfc import NO_PLACE, BlockAreas
 from censafe.geography.spines.bypass import BypassRule
 from censafe.geography.spines.choice import RunSpine, SpineChoice
@@ -15,10 +18,20 @@ from censafe.geography.spines.entity_distance import entity_distances
 from censafe.geography.spines.prim import MAJOR_KINDS, facility_patterns
 from censafe.model import Definition
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.plan import noise_law, workloads
+from censafe.population.blocks.areas import AREA_COLUMNS
+from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
+from censafe.products.topdown.configuration.keys import PRODUCTION_SPINE
+from censafe.products.topdown.plan import check_spine, noise_law, workloads
 
-__all__ = ["gq_patterns", "level_budgets", "spine_choice", "spine_document", "spine_remarks"]
+__all__ = [
+    "gq_patterns",
+    "level_budgets",
+    "spine_choice",
+    "spine_document",
+    "spine_refusal",
+    "spine_remarks",
+    "standard_reason",
+]
 
 
 def spine_choice(config: TopdownConfig) -> SpineChoice:
@@ -123,6 +136,8 @@ def spine_document(config: TopdownConfig, run: RunSpine, areas: BlockAreas | Non
         "paths_checked": True,
         "levels": levels,
     }
+    if run.name == "standard" and _left_to_data(config):
+        document["reason"] = standard_reason(config, attributes=areas is not None)
     if run.notes:
         document["notes"] = list(run.notes)
     if areas is not None:
@@ -130,14 +145,68 @@ def spine_document(config: TopdownConfig, run: RunSpine, areas: BlockAreas | Non
     return document
 
 
-def spine_remarks(config: TopdownConfig, run: RunSpine) -> tuple[str, ...]:
-    """The spine in sentences, for the certificate; nothing where it is the standard one with even budgets."""
+def spine_refusal(config: TopdownConfig) -> str:
+    """Why levels, schemas or exact totals of a configuration rule out the optimized spine; empty where they allow it.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> spine_refusal(load_config("pl94-us")), spine_refusal(load_config("blocks-16"))[:16]
+        ('', 'spine: optimised')
+    """
+    optimised = replace(config, choices=replace(config.choices, spine="optimised"))
+    try:
+        check_spine(optimised)
+        check_pass_order(optimised)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def standard_reason(config: TopdownConfig, *, attributes: bool) -> str:
+    """Why a run of a configuration that leaves the spine to the data is on the standard one, in sentences.
+
+    Args:
+        config: of the run.
+        attributes: whether the input says in which areas its blocks are.
+    """
+    production = "The production of 2020 used the optimised spine"
+    if not attributes:
+        return (
+            f"{production}, which needs block attributes: GRF-C*.txt beside the data, or the columns {', '.join(AREA_COLUMNS)} of the units. "
+            "This input does not give them."
+        )
+    refusal = spine_refusal(config)
+    return (
+        f"{production}. {refusal}"
+        if refusal
+        else f"{production}; the settings of this run ask for the standard one."
+    )
+
+
+def _left_to_data(config: TopdownConfig) -> bool:
+    """Whether the file of the configuration leaves the spine to the data, whatever overrides say."""
+    return bool(tomllib.loads(config.text).get("spine") == PRODUCTION_SPINE)
+
+
+def spine_remarks(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None = None) -> tuple[str, ...]:
+    """The spine in sentences, for the certificate; nothing where it is the standard one, as its configuration has it, with even budgets.
+
+    Args:
+        config: of the run.
+        run: the tree.
+        areas: of the blocks; None where the input has none.
+    """
+    found = []
+    if run.name == "standard" and _left_to_data(config):
+        found.append(
+            f"The run used the standard spine. {standard_reason(config, attributes=areas is not None)}"
+        )
     if run.name == "standard" and not config.choices.bypass:
-        return ()
+        return tuple(found)
     geounits = ", ".join(f"{level.name} {level.nodes:,}" for level in run.spine.levels)
-    found = [
-        f"The estimation walked the spine {run.name}: {geounits} geounits. Everything is published under the standard levels."
-    ]
+    found.append(
+        f"The run used the spine {run.name}: {geounits} geounits. Everything is published under the standard levels."
+    )
     if run.name != "standard":
         found.append(
             "What is stated of a block within an area holds for the standard areas. Their blocks can lie on different branches of this "

@@ -23,7 +23,8 @@ def own_file(tmp_path: Path, first: str) -> Path:
     shipped = find_shipped("topdown", "pl94-us")
     assert shipped is not None
     path = tmp_path / "own.toml"
-    path.write_text(f"{first}\n{shipped.path.read_text(encoding='utf-8')}", encoding="utf-8")
+    text = shipped.path.read_text(encoding="utf-8").replace('spine = "production"\n', "")
+    path.write_text(f"{first}\n{text}", encoding="utf-8")
     return path
 
 

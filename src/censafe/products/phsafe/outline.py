@@ -1,0 +1,31 @@
+"""The tables of PHSafe in lines of text, for whoever prints a configuration."""
+
+from __future__ import annotations
+
+from censafe.products.configuration.source import ShippedConfig
+from censafe.products.phsafe.config import load_phsafe_config
+from censafe.products.phsafe.definitions import phsafe_definitions
+
+__all__ = ["outline"]
+
+
+def outline(shipped: ShippedConfig) -> tuple[str, ...]:
+    """Every table with its levels and cells.
+
+    Args:
+        shipped: a configuration of PHSafe.
+
+    Example:
+        >>> from censafe.products.configuration.source import get_shipped
+        >>> outline(get_shipped("sdhc-us"))[:2]
+        ('Table PH1_num: number of people in households.', '  levels: usa_*, usa_A-G, usa_H,I, state_*, state_A-G, state_H,I')
+    """
+    config, definitions = load_phsafe_config(shipped.name), phsafe_definitions()
+    lines = []
+    for table in definitions.tables:
+        source = table.derived.source if table.derived else table.name
+        levels = [level for level in definitions.levels(table) if (source, level) in config.budgets]
+        origin = f"; derived from {source}, without noise of its own" if table.derived else ""
+        lines += [f"Table {table.name}: {table.label}{origin}.", f"  levels: {', '.join(levels)}"]
+        lines += [f"  cell {cell.id}: {cell.label}" for cell in table.basis]
+    return tuple(lines)

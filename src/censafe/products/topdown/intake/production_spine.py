@@ -1,0 +1,73 @@
+"""The spine of a configuration that asks for that of the 2020 production: optimised wherever the data give block attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.intake.intake import open_intake
+from censafe.products.topdown.intake.spines import spine_refusal, standard_reason
+
+__all__ = ["load_for_data", "load_for_plan"]
+
+
+def load_for_plan(source: str | Path, overrides: Mapping[str, str]) -> TopdownConfig:
+    """A configuration before any data are known: on the spine of the production where its levels and schemas allow that.
+
+    The total is the same on both spines. What is stated of the place of a record holds on the standard one as well, where two blocks of
+    an area share more.
+
+    Raises:
+        ConfigError: the configuration breaks a rule.
+
+    Example:
+        >>> load_for_plan("pl94-us", {}).choices.spine, load_for_plan("pl94-us", {"spine": "standard"}).choices.spine
+        ('optimised', 'standard')
+    """
+    config = load_config(source, overrides)
+    found = _optimised(source, config)
+    return config if found is None else replace(found, choices=replace(found.choices, production_spine=True))
+
+
+def load_for_data(
+    source: str | Path, overrides: Mapping[str, str], data: Path, reading: ReadOptions
+) -> TopdownConfig:
+    """A configuration on the spine that the data allow; the operator reads which one, and why.
+
+    The choice is recorded as an override of ``spine``, so that everything made from the run later takes the same.
+
+    Args:
+        source: a path or a shipped name.
+        overrides: ``--set`` values by dotted key.
+        data: folder with the records, or that of a finished run; only names of files and columns are read.
+        reading: takes the remarks.
+
+    Raises:
+        ConfigError: the configuration breaks a rule.
+        DataError: files are missing, or are not those of the reader.
+    """
+    config = load_config(source, overrides)
+    for warning in config.warnings:
+        reading.observer.remark(f"Warning: {warning}")
+    if not config.choices.production_spine:
+        return config
+    with open_intake(data, config, reading) as intake:
+        given = intake.attribute_source
+    chosen = _optimised(source, config) if given else None
+    if chosen is not None:
+        reading.observer.remark(
+            f"Spine: optimised, that of the 2020 production; block attributes from {given}."
+        )
+        return chosen
+    reading.observer.remark(f"Spine: standard. {standard_reason(config, attributes=bool(given))}")
+    return load_config(source, {**config.overrides, "spine": "standard"})
+
+
+def _optimised(source: str | Path, config: TopdownConfig) -> TopdownConfig | None:
+    """The configuration on the optimized spine, if it leaves the spine to the data and its levels and schemas allow that one."""
+    if not config.choices.production_spine or spine_refusal(config):
+        return None
+    return load_config(source, {**config.overrides, "spine": "optimised"})
