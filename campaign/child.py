@@ -36,7 +36,7 @@ class Ended:
         seconds: of processor time.
         memory: largest resident set, bytes.
         hung: whether it was ended because it took too long.
-        signalled: whether the signal of the trial was sent.
+        signalled: whether the signal of the trial was sent, or what else it does meanwhile was done.
         process: of the command, which led a group of its own.
     """
 
@@ -85,6 +85,10 @@ def call(*words: object) -> int:
     return 0
 
 
+Act = Callable[[int], None]
+"""Something done to a running command, given its process."""
+
+
 def run(
     words: Iterable[object],
     box: Path,
@@ -92,6 +96,7 @@ def run(
     before: Callable[[], None] = lambda: None,
     work: Callable[[], int] | None = None,
     kill: tuple[int, float] | None = None,
+    act: tuple[Act, float] | None = None,
     longest: float = LONGEST,
 ) -> Ended:
     """One command in a child whose temporary folder is ``box/tmp``.
@@ -102,15 +107,35 @@ def run(
         before: done in the child first.
         work: done in place of a command.
         kill: a signal, and the processor seconds after which it is sent.
+        act: something else that is done meanwhile, and the processor seconds after which it is.
         longest: wall seconds after which the command hangs.
     """
+    if kill is not None:
+        number = kill[0]
+        act = (lambda child: os.kill(child, number)), kill[1]
+    return ended(start(words, box, before=before, work=work), box, act=act, longest=longest)
+
+
+def start(
+    words: Iterable[object],
+    box: Path,
+    *,
+    before: Callable[[], None] = lambda: None,
+    work: Callable[[], int] | None = None,
+) -> int:
+    """Start a command as :func:`run` does, and return its process."""
     for name in ("tmp", "io"):
         (box / name).mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
         _child([str(word) for word in words], box, before, work)
-    signalled, hung, status, usage = _watch(child, kill, longest)
+    return child
+
+
+def ended(child: int, box: Path, *, act: tuple[Act, float] | None = None, longest: float = LONGEST) -> Ended:
+    """Wait for a command that was started."""
+    signalled, hung, status, usage = _watch(child, act, longest)
     texts = [(box / "io" / name).read_text(encoding="utf-8", errors="replace") for name in ("out", "err")]
     return Ended(
         os.waitstatus_to_exitcode(status),
@@ -165,21 +190,21 @@ def _outcome(work: Callable[[], int]) -> int:
 
 
 def _watch(
-    child: int, kill: tuple[int, float] | None, longest: float
+    child: int, act: tuple[Act, float] | None, longest: float
 ) -> tuple[bool, bool, int, resource.struct_rusage]:
     start, signalled, hung, pause = time.monotonic(), False, False, 0.002
     while True:
         found, status, usage = os.wait4(child, os.WNOHANG)
         if found:
             return signalled, hung, status, usage
-        if kill and not signalled and processor_seconds(child) >= kill[1]:
-            os.kill(child, kill[0])
+        if act and not signalled and processor_seconds(child) >= act[1]:
+            act[0](child)
             signalled = True
         if time.monotonic() - start > longest and not hung:
             hung = True
             os.killpg(child, signal.SIGKILL)
         time.sleep(pause)
-        pause = 0.002 if kill and not signalled else min(2 * pause, 0.05)
+        pause = 0.002 if act and not signalled else min(2 * pause, 0.05)
 
 
 def processor_seconds(process: int) -> float:
@@ -239,6 +264,10 @@ class Shim:
     def calls(self) -> dict[str, int]:
         """How many there were."""
         return {kind: self._library.campaign_calls(place) for place, kind in enumerate(self.KINDS)}
+
+    def clock(self, seconds: int) -> None:
+        """Add seconds to what the clock says from now on."""
+        self._library.campaign_clock(ctypes.c_long(seconds))
 
     def fired(self) -> bool:
         """Whether the call that was to fail came."""

@@ -26,10 +26,13 @@ _TIME = re.compile(rb"<time .*?</time>|\d{4}-\d\d-\d\dT[0-9:.+]*")
 class Baselines:
     """What every command gives when nothing disturbs it, found once for each process and within it, which warms it."""
 
-    def __init__(self, world: World, folder: Path, *, quick: bool) -> None:
+    def __init__(self, world: World, folder: Path, *, quick: bool, needed: str | None = "") -> None:
+        """Try every command whose name begins with some text; none, where it is None."""
         self.world = world
         self.scenarios = sorted(
-            name for name in world.scenarios if not (quick and world.scenarios[name].slow)
+            name
+            for name in world.scenarios
+            if needed is not None and name.startswith(needed) and not (quick and world.scenarios[name].slow)
         )
         self._expected: dict[str, dict[str, str]] = {}
         self._seconds: dict[str, float] = {}
@@ -146,6 +149,7 @@ def paid(scenario: Scenario, ledger: Path) -> Failures:
 HIDDEN = "hidden files in the output"
 ONCE, USAGE = ("synth", "truth", "evaluate phsafe", "evaluate topdown"), 2
 EXPECTED = {"out", "out-redistricting", "tmp", "io", "ledger.jsonl", "ledger.key"}
+"""What may lie in the folder of a trial."""
 
 
 def left(baselines: Baselines, box: Path) -> Failures:

@@ -8,15 +8,23 @@ from pathlib import Path
 
 from campaign import child
 from campaign.child import Shim
+from campaign.conditions import Conditions
 from campaign.corruptions import BadInput
 from campaign.faults import Faults
 from campaign.fuzz.part import Fuzz
 from campaign.kills import Kills
+from campaign.ledgers import Ledgers
 from campaign.mutants import Mutants
 from campaign.outcomes import Baselines
 from campaign.soak import Soak
 from campaign.trials import Part
 from campaign.worlds import World
+
+ALONE = {"mutants", "fuzz", "audits", "ledgers"}
+"""Parts that compare with no undisturbed command."""
+
+RUNS = {"conditions", "soak"}
+"""Parts that compare with releases only."""
 
 
 def parts_of(
@@ -31,11 +39,15 @@ def parts_of(
         quick: whether for the short form.
         minutes: of fuzzing, all readers together.
     """
-    baselines = Baselines(world, folder / "baseline", quick=quick)
+    needed = None if names and set(names) <= ALONE else "run " if names and set(names) <= ALONE | RUNS else ""
+    baselines = Baselines(world, folder / "baseline", quick=quick, needed=needed)
     child.settle()
     parts: list[Part] = [Kills(baselines)]
-    if library := os.environ.get("CAMPAIGN_SHIM"):
-        parts.append(Faults(baselines, Shim(Path(library)), folder))
+    library = os.environ.get("CAMPAIGN_SHIM")
+    shim = Shim(Path(library)) if library else None
+    if shim is not None:
+        parts.append(Faults(baselines, shim, folder))
+    parts += [Conditions(baselines, shim), Ledgers(baselines, folder, quick=quick)]
     parts += [
         BadInput(baselines, folder),
         Soak(baselines, releases=20 if quick else 200),

@@ -8,7 +8,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WRITE, FSYNC, RENAME, OPEN, KINDS };
@@ -73,6 +75,13 @@ int fdatasync(int f) { NEXT(fdatasync); if (below_open(f) && fails(FSYNC)) retur
 int rename(const char *a, const char *b) { NEXT(rename); if (below_at(AT_FDCWD, b) && fails(RENAME)) return -1; return next(a, b); }
 int renameat(int d, const char *a, int e, const char *b) { NEXT(renameat); if (below_at(e, b) && fails(RENAME)) return -1; return next(d, a, e, b); }
 int renameat2(int d, const char *a, int e, const char *b, unsigned f) { NEXT(renameat2); if (below_at(e, b) && fails(RENAME)) return -1; return next(d, a, e, b, f); }
+
+/* The clock of the day, set to another time; clocks that only measure intervals are left alone. */
+static atomic_long shift;
+void campaign_clock(long seconds) { atomic_store(&shift, seconds); }
+int clock_gettime(clockid_t c, struct timespec *t) { NEXT(clock_gettime); int r = next(c, t); if (!r && c == CLOCK_REALTIME) t->tv_sec += atomic_load(&shift); return r; }
+int gettimeofday(struct timeval *t, void *z) { NEXT(gettimeofday); int r = next(t, z); if (!r) t->tv_sec += atomic_load(&shift); return r; }
+time_t time(time_t *t) { struct timespec now; clock_gettime(CLOCK_REALTIME, &now); if (t) *t = now.tv_sec; return now.tv_sec; }
 
 #define MODE mode_t mode = 0; if (flags & (O_CREAT | O_TMPFILE)) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); }
 int open(const char *p, int flags, ...) { NEXT(open); MODE if (below_at(AT_FDCWD, p) && fails(OPEN)) return -1; return next(p, flags, mode); }

@@ -104,6 +104,7 @@ class _Trial:
         self._figures = {"readings": 0, "accepted": 0, "refused": 0, "wrong": 0}
         self._slowest = 0.0
         self._noted = 0.0
+        self.end = float("inf")
 
     def read_valid(self) -> None:
         """The valid input must be read; otherwise nothing else means anything."""
@@ -144,6 +145,11 @@ class _Trial:
         self._figures["readings"] += 1
         if time.monotonic() - self._noted > 1:
             self.note()
+        if (
+            time.monotonic() > self.end
+        ):  # a fuzzer that ends by itself runs destructors beside threads of DuckDB and Arrow
+            self.note()
+            os._exit(0)
 
     def note(self) -> None:
         """Write the figures down; the fuzzer never returns."""
@@ -205,6 +211,7 @@ def _blind(trial: _Trial, seed: int, seconds: int) -> None:
 
 def _guided(atheris: Any, trial: _Trial, chosen: argparse.Namespace) -> None:
     """Atheris, with changes of this campaign half of the time and those of libFuzzer otherwise; it ends the process."""
+    trial.end = time.monotonic() + chosen.seconds
     corpus = chosen.box / "corpus"
     corpus.mkdir()
     (corpus / "valid").write_bytes(trial.valid)
@@ -218,17 +225,12 @@ def _guided(atheris: Any, trial: _Trial, chosen: argparse.Namespace) -> None:
 
     most = max(4096, 2 * len(trial.valid) + 8192)
     words = [
-        sys.argv[0], str(corpus), f"-max_total_time={chosen.seconds}", f"-timeout={LONGEST}", f"-rss_limit_mb={MOST_MIB}", f"-seed={chosen.seed}",
+        sys.argv[0], str(corpus), f"-max_total_time={chosen.seconds + 2 * LONGEST}", f"-timeout={LONGEST}", f"-rss_limit_mb={MOST_MIB}", f"-seed={chosen.seed}",
         f"-max_len={most}", f"-artifact_prefix={chosen.box}/", "-verbosity=0", "-print_final_stats=1", "-len_control=0", "-use_value_profile=0",
     ]  # fmt: skip
     atheris.Setup(words, trial.read, custom_mutator=mutator)
     trial.note()
-    try:
-        atheris.Fuzz()
-    finally:
-        trial.note()
-        sys.stderr.flush()
-        os._exit(0)
+    atheris.Fuzz()
 
 
 if __name__ == "__main__":

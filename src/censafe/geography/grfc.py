@@ -102,7 +102,7 @@ def read_grfc(
         )
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check its permissions") from None
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, pa.ArrowKeyError):  # the second where a line ends otherwise than the header
         raise DataError(
             f"{path.name}: rows differ from the header in their number of values, or are not UTF-8; allowed: "
             f"{len(names)} pipe-separated values a row; fix: copy the file again"

@@ -24,6 +24,7 @@ from censafe.model import (
 )
 from censafe.model.safe_text import stays_inside
 from censafe.publication.atomic import WORK, atomic_text, is_moving, sha256_file, sha256_path
+from censafe.publication.measurements.sealed import DAMAGE
 from censafe.publication.stamps import STAMP_NOTES, stamp_of
 
 __all__ = [
@@ -43,6 +44,8 @@ __all__ = [
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _FORMAT = "censafe manifest 1"
+_TEXTS = ("run", "dataset", "input_commitment", "checks", "created", "finished")
+_OF_TEXTS = ("identity", "outputs", "versions")
 _NOTICE = (
     "What the input checks found is told to the operator only, since numbers of records that break a rule are exact "
     "facts about confidential records. The seconds in stages come from handling such records; the privacy promise does "
@@ -187,14 +190,39 @@ def read_manifest(path: Path) -> Manifest:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != _FORMAT:
             raise CheckError(f"{path}: format {document['format']!r}, this version reads {_FORMAT!r}")
+        _require_kinds(document)
         manifest = _parse(document)
         _check_names(path, manifest)
-        digest = document["plan_digest"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckError(f"{path} is not a manifest of censafe, or it was changed by hand") from error
-    if manifest.plan.digest() != digest:
-        raise CheckError(f"{path}: the plan does not match its digest; the file was changed by hand")
+        same = manifest.plan.digest() == document["plan_digest"]
+    except DAMAGE as error:
+        raise CheckError(
+            f"{path} is not a manifest of censafe, or it was changed by hand; restore it from a copy"
+        ) from error
+    if not same:
+        raise CheckError(
+            f"{path}: the plan does not match its digest; the file was changed by hand; restore it from a copy"
+        )
     return manifest
+
+
+def _require_kinds(document: Mapping[str, Any]) -> None:
+    """TypeError where a value is of another type than the one that was written."""
+    parts, config, ledger = document["parts"], document["config"], document["ledger"] or {}
+    texts = [document[name] for name in _TEXTS]
+    for name in _OF_TEXTS:
+        texts += [*document[name].keys(), *document[name].values()]
+    texts += [*document["file_commitments"], *ledger.values(), config["origin"]]
+    texts += [value for part in parts for value in part.values()]
+    mappings = [
+        document["stages"],
+        document.get("post_processing", {}),
+        config["overrides"],
+        config["settings"],
+    ]
+    flags = [document["test_key"], document.get("published_data", False)]
+    for kind, values in ((str, texts), (dict, mappings), (bool, flags)):
+        if not all(isinstance(value, kind) for value in values):
+            raise TypeError(f"a value that is no {kind.__name__}")
 
 
 def _check_names(path: Path, manifest: Manifest) -> None:

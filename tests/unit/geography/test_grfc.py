@@ -38,6 +38,7 @@ def test_missing_columns_are_named(tmp_path: Path) -> None:
         (b"", "the file is empty"),
         (b"TABBLKST|TABBLK|TABBLKST\n44|0001|45\n", "columns repeated: TABBLKST"),
         (b"TABBLKST|TABBLK\n", "no blocks"),
+        (b"TABBLKST|TABBLK \n44|0001\n", "rows differ from the header"),
         (b"TABBLKST|TABBLK\n44|0001|9\n", "differ from the header"),
         (b"TABBLKST|TABBLK\n44|\xff\n", "differ from the header"),
         (b"\xff\xfe|TABBLK\n44|1\n", "not UTF-8"),

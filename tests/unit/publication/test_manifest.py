@@ -84,10 +84,34 @@ def test_a_changed_or_foreign_manifest_is_refused(tmp_path: Path) -> None:
     path.write_text(text.replace("censafe manifest 1", "censafe manifest 9"))
     with pytest.raises(CheckError, match="format"):
         read_manifest(path)
-    for other in ("{}", "[]", "not json"):
+    for other in ("{}", "[]", "not json", "[" * 100_000):
         path.write_text(other)
         with pytest.raises(CheckError, match="not a manifest"):
             read_manifest(path)
+
+
+@pytest.mark.parametrize(
+    ("way", "value"),
+    [
+        (("plan", "settings"), "x"), (("plan", "settings"), True), (("plan", "parts", 0, "queries", 0, "cost"), "1/0"), (("plan", "other_losses"), []),
+        (("plan", "parts", 0), []), (("identity",), 3), (("identity",), ["x"]), (("outputs",), [["a", "b"]]), (("outputs", "x"), 1),
+        (("stages",), "x"), (("parts", 0), "x"), (("parts", 0, "file"), None), (("config", "settings"), []), (("file_commitments",), [1]), (("ledger",), "x"),
+        (("test_key",), "no"), (("created",), None),
+    ],
+)  # fmt: skip
+def test_a_manifest_with_a_value_of_another_type_is_refused(
+    tmp_path: Path, way: tuple[str | int, ...], value: object
+) -> None:
+    path = tmp_path / "manifest.json"
+    write_manifest(path, _manifest())
+    document = json.loads(path.read_text())
+    holder = document
+    for key in way[:-1]:
+        holder = holder[key]
+    holder[way[-1]] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(CheckError, match="not a manifest of censafe, or it was changed by hand"):
+        read_manifest(path)
 
 
 def test_outputs_are_verified_by_their_hashes(tmp_path: Path) -> None:

@@ -204,12 +204,13 @@ def _texts(column: Any, name: str, found: list[Finding]) -> NDArray[np.uint8]:
     """Identifiers without blanks around them as bytes, shape (rows, characters of OIDTB), zeros behind."""
     import pyarrow.compute as pc
 
-    texts = np.array(pc.utf8_trim_whitespace(column).fill_null("").to_pylist(), np.bytes_)
+    trimmed = pc.utf8_trim_whitespace(column).fill_null("")
+    texts = np.array(pc.if_else(pc.string_is_ascii(trimmed), trimmed, "").to_pylist(), np.bytes_)
     width = texts.dtype.itemsize
     lengths = np.char.str_len(texts)
     wrong = int(np.count_nonzero((lengths == 0) | (lengths > _BLOCK_TEXT)))
-    found += finding(name, "OIDTABBLK", "form", wrong, "identifiers that are empty or too long",
-                     f"1 to {_BLOCK_TEXT} characters", "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
+    found += finding(name, "OIDTABBLK", "form", wrong, "identifiers that are empty, too long or no ASCII",
+                     f"1 to {_BLOCK_TEXT} characters of ASCII", "use the GRF-C file of the 2020 tabulation geography")  # fmt: skip
     out = np.zeros((len(texts), _BLOCK_TEXT), np.uint8)
     used = min(width, _BLOCK_TEXT)
     out[:, :used] = texts.view(np.uint8).reshape(len(texts), width)[:, :used]

@@ -257,7 +257,7 @@ def _read(path: Path, fields: int, types: dict[int, str]) -> Any:
     try:
         if not path.stat().st_size:
             raise DataError(f"{path.name}: the file is empty; fix: copy it again")
-        return arrow_csv.read_csv(
+        table = arrow_csv.read_csv(
             path,
             read_options=arrow_csv.ReadOptions(column_names=names, encoding="latin1"),
             parse_options=arrow_csv.ParseOptions(delimiter="|", quote_char=False),
@@ -275,6 +275,9 @@ def _read(path: Path, fields: int, types: dict[int, str]) -> Any:
             f"{path.name}: lines without exactly {fields} fields, or items that are not whole numbers; allowed: {fields} "
             "pipe-separated fields a line, no header line; fix: copy the file again"
         ) from None
+    if not table.num_rows:
+        raise DataError(f"{path.name}: the file has blank lines only; fix: copy it again")
+    return table
 
 
 def _sum_findings(tables: _Tables, files: tuple[Path, ...]) -> list[Finding]:

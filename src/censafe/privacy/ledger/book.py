@@ -25,6 +25,7 @@ from censafe.privacy.keys.commitments import (
     key_path_of,
     load_key,
     new_key,
+    require_no_key,
     settle_key,
 )
 from censafe.privacy.ledger.entries import (
@@ -108,7 +109,9 @@ class Ledger(Closing):
                 another one; or it is missing or empty and its key is there.
         """
         path = Path(path)
-        key_path_of(path)
+        key = key_path_of(path)
+        if not path.exists():
+            require_no_key(key)  # before a file is made in the place of the one that is missing
         file = LedgerFile.open(path)
         try:
             return cls(file, label, strict=strict)

@@ -38,8 +38,18 @@ __all__ = [
     "write_part",
 ]
 
-DAMAGE = (KeyError, TypeError, ValueError, IndexError, OSError, pa.ArrowException)
-"""What reading a file raises that is not as it was written."""
+DAMAGE = (
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    OSError,
+    pa.ArrowException,
+)
+"""What reading a file raises that is not as it was written: other values, other types, fractions of 0, brackets without end."""
 
 Part = TypeVar("Part")
 

@@ -42,7 +42,8 @@ def write(
 ) -> Path:
     write_lines(folder / "CEF20_UNIT.txt", UNITS if units is None else units)
     write_lines(folder / "CEF20_PER.txt", PERSONS if persons is None else persons)
-    write_lines(folder / "GRF-C.txt", [GRFC_HEADER, *(GRFC if blocks is None else blocks)])
+    lines = [GRFC_HEADER, *(GRFC if blocks is None else blocks)]
+    (folder / "GRF-C.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return folder
 
 
@@ -172,7 +173,11 @@ def test_persons_that_are_missing_at_the_end_stop(tmp_path: Path) -> None:
         ),
         (
             [*GRFC, "|44|007|000300|3|3002|9999|99999|05140"],
-            "identifiers that are empty or too long (1 row) [form]",
+            "identifiers that are empty, too long or no ASCII (1 row) [form]",
+        ),
+        (
+            [*GRFC, "B\u00e9|44|007|000300|3|3002|9999|99999|05140"],
+            "identifiers that are empty, too long or no ASCII (1 row) [form]",
         ),
         ([*GRFC, "B7|44|07|000300|3|3002|9999|99999|05140"], "codes of another form (1 row) [form]"),
     ],

@@ -201,3 +201,6 @@ def test_an_empty_file_is_called_empty(tmp_path):
         (tmp_path / name).touch()
     with pytest.raises(DataError, match=f"{HEADER}: the file is empty"):
         read_blocks(tmp_path, LAYOUT)
+    (tmp_path / HEADER).write_bytes(b"\n\n\n")
+    with pytest.raises(DataError, match=f"{HEADER}: the file has blank lines only"):
+        read_blocks(tmp_path, LAYOUT)

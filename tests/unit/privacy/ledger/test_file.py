@@ -424,6 +424,7 @@ def test_a_missing_or_empty_ledger_beside_its_key_stops(path, remains):
     for _ in range(2):
         with pytest.raises(LedgerError, match="missing or empty: what was spent would be forgotten"):
             spend(path, make_plan())
+        assert path.exists() == (remains != "nothing")
     if remains != "nothing":
         with pytest.raises(LedgerError, match="missing or empty: what was spent would be forgotten"):
             verify(path)
