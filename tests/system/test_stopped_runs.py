@@ -161,7 +161,7 @@ def test_an_input_that_changes_while_it_is_read_is_not_measured(
         patch.setattr(CountAccumulator, "finish", change)
         refused = censafe(*command)
     assert refused.code == 1
-    assert f"{persons.name} changed while the run read it" in refused.err
+    assert f"{persons.name} changed while the run was reading" in refused.err
     assert verify(tmp_path / "l.jsonl").rows == ()
     assert not (tmp_path / "out").exists()
     persons.write_bytes(before)

@@ -162,7 +162,7 @@ def test_manifest_and_certificate_say_how_every_level_was_solved(
     ]  # all of one county; optimized block groups part standard ones
     page = (out / "certificate.html").read_text()
     assert "29,225 persons" in page
-    assert "made up by a rule" in page
+    assert "Imputed in the input by a rule" in page
     assert "this run is a demonstration" in page
 
 

@@ -47,9 +47,8 @@ _FORMAT = "censafe manifest 1"
 _TEXTS = ("run", "dataset", "input_commitment", "checks", "created", "finished")
 _OF_TEXTS = ("identity", "outputs", "versions")
 _NOTICE = (
-    "What the input checks found is told to the operator only, since numbers of records that break a rule are exact "
-    "facts about confidential records. The seconds in stages come from handling such records; the privacy promise does "
-    "not cover them."
+    "The findings of the input checks are reported to the operator only, since numbers of records that violate a rule are exact "
+    "facts about confidential records. Stage times depend on confidential records; the privacy guarantee does not cover them."
 )
 
 
@@ -181,8 +180,7 @@ def read_manifest(path: Path) -> Manifest:
     """
     if not path.is_file() and is_moving(path.parent):
         raise StorageError(
-            f"{path.parent}: somebody is putting new files in place, or was stopped doing so. Wait, or start the stopped "
-            "command again."
+            f"{path.parent}: another process is replacing files, or was stopped while doing so. Wait, or give the stopped command again."
         )
     if not path.is_file():
         raise StorageError(f"{path} is missing; {path.parent} is not a run folder")

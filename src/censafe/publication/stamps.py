@@ -27,7 +27,7 @@ DEMONSTRATION: Stamp = "DEMONSTRATION ON PUBLISHED DATA"
 LAW_STAMP = " (TEST KEY, NOT PRIVATE)"
 STAMP_REASONS: Mapping[Stamp, str] = {
     STAMP: "the measurements were made with a test key",
-    DEMONSTRATION: "the counts that were measured were published before",
+    DEMONSTRATION: "the input counts were published before",
 }
 """Why something is stamped, as a clause."""
 
@@ -35,14 +35,14 @@ STAMP_NOTES: Mapping[Stamp, tuple[str, str]] = {
     STAMP: (
         "NOT_PRIVATE.txt",
         "NOT PRIVATE\n\n"
-        "The noise in the files of this folder was drawn with a test key that anybody can repeat.\n"
-        "Whoever has the key can subtract the noise. Do not publish these files.\n",
+        "The noise in these files was drawn with a test key, which anyone can use to draw it again.\n"
+        "Anyone who has the key can subtract the noise. Do not publish these files.\n",
     ),
     DEMONSTRATION: (
         "DEMONSTRATION.txt",
         "DEMONSTRATION ON PUBLISHED DATA\n\n"
-        "The files of this folder were made from counts that had been published before, with real noise.\n"
-        "They show what the program does. They protect nobody, because the counts behind them are public.\n",
+        "These files were made from counts that had already been published, with real noise.\n"
+        "They demonstrate the software. They protect no one, because the underlying counts are public.\n",
     ),
 }
 """Name and text of the file that stands in a folder whose other files have no room for the stamp."""
@@ -93,12 +93,12 @@ def require_publishable(queries: Iterable[Stamped], stamp: Stamp | None) -> None
     sources = {result.source for result in results}
     if "unaccounted" in sources:
         raise ReleaseError(
-            "results were drawn outside a plan and ledger, so nobody has accounted for what they cost; publish what a run measured"
+            "results were drawn outside a plan and ledger, so that their privacy loss is not accounted for; publish the measurements of a run"
         )
     strange = sorted({type(result).__name__ for result in results if not is_run_result(result)})
     if strange:
         raise ReleaseError(
-            f"{', '.join(strange)}: no type of results that a run makes; publish what a run measured"
+            f"{', '.join(strange)}: not a type of result that a run makes; publish the measurements of a run"
         )
     if stamp != STAMP and sources - {"system"}:
         raise ReleaseError(

@@ -187,7 +187,7 @@ def _statement(
         created=manifest.created,
         checks=(
             CheckGroup("Files, columns, types and codes", 3, stops=True),
-            CheckGroup("Blocks, codes and totals that belong together", 5, stops=True),
+            CheckGroup("Consistency of blocks, codes and totals", 5, stops=True),
         ),
         rows_checked=rows,
         overrides=manifest.config.overrides,

@@ -208,8 +208,8 @@ def _check(
 def _checks(*, strict: bool) -> tuple[CheckGroup, ...]:
     return (
         CheckGroup("Files, columns, types and codes", 3, stops=True),
-        CheckGroup("Keys that join persons, units and geography", 5, stops=True),
-        CheckGroup("Agreement between the records of a household (C1 to C12)", 12, stops=strict),
+        CheckGroup("Keys that link persons, units and geography", 5, stops=True),
+        CheckGroup("Consistency of the records of a household (C1 to C12)", 12, stops=strict),
     )
 
 

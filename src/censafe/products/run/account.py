@@ -170,7 +170,7 @@ def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> 
             test.key.close()
         return
     if options.raise_cap and options.cap is None:
-        raise UsageError("`raise_cap` needs `cap`: the cap that takes the place of those named before.")
+        raise UsageError("`raise_cap` needs `cap`: the cap that replaces the earlier ones.")
     with Ledger.open(spending.ledger, label=spending.label, strict=options.strict_ledger) as ledger:
         release = _LedgerAccount(spending, folder, options, ledger)
         try:
@@ -351,8 +351,8 @@ def _require_own(folder: Path) -> None:
     found = folder.stat()
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid not in (os.getuid(), 0):
         raise StorageError(
-            f"{folder}: others may write in this key folder, and whoever replaces a key undoes the noise. Allow its owner "
-            "only (chmod 700), or name another folder with `key_dir`."
+            f"{folder}: others may write in this key folder, and a replaced key would remove the protection. Allow its owner only "
+            "(chmod 700), or name another folder with `key_dir`."
         )
 
 

@@ -211,7 +211,7 @@ class RunFolder:
         if differing:
             raise UsageError(
                 f"{self.out} holds another run (different {', '.join(differing).replace('_', ' ')}). "
-                "Name a new folder; the run in this one is untouched."
+                "Name a new folder; the run in this one was not changed."
             )
 
 

@@ -212,8 +212,8 @@ class _Inputs:
         )
         if changed:
             raise DataError(
-                f"{self.data}: {', '.join(changed)} changed while the run read it. Nothing was measured of what was read; "
-                "let the files be still, then start the same command again."
+                f"{self.data}: {', '.join(changed)} changed while the run was reading. Nothing was measured. Make sure that no one "
+                "writes to the files, then give the same command again."
             )
 
 
@@ -292,8 +292,8 @@ def _finished(job: Job[_Source, _Measured], out: Path) -> str:
     if not differing:
         return text
     return (
-        f"{text} Its tables were made with other settings ({', '.join(differing)}): 'censafe estimate' makes them again "
-        "from the measurements."
+        f"{text} Its tables were made with different settings ({', '.join(differing)}): 'censafe estimate' remakes them from the "
+        "measurements."
     )
 
 

@@ -80,7 +80,7 @@ def _require_safe(root: Path) -> None:
     mode = root.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         raise StorageError(
-            f"{root}: everybody may write in this folder, so scratch with records is not safe there. Allow its owner only "
+            f"{root}: all users may write in this folder, so temporary files with records are not safe there. Allow its owner only "
             "(chmod o-w), or name a private folder with `scratch`."
         )
 

@@ -49,13 +49,13 @@ _POST_PROCESSING: Final = (
     "joint_max_household_size",
 )
 _PUBLISHED: Final = (
-    "The input was published before: this run is a demonstration and protects nobody. Where records were made up from published "
-    "tables, one person's change can change many of them, so that what is said of one record is not said of one person."
+    "The input was published before: this run is a demonstration and protects no one. If records were imputed from published "
+    "tables, a change of one person can change many of them, so that statements about one record do not apply to one person."
 )
 _FITTED_AT_ONCE: Final = (
-    "All queries of a level were fitted at once; the passes of the configuration are not used."
+    "All queries of a level were fitted at once; the passes of the configuration were not used."
 )
-_FROM_BELOW: Final = "Every geounit was fitted to its own answers and those of all geounits below it, by their exact covariances."
+_FROM_BELOW: Final = "Every geounit was fitted to its own noisy measurements and those of all geounits below it, with their exact covariances."
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,9 +268,7 @@ def _readings(config: TopdownConfig, public: PublicFacts) -> list[dict[str, Any]
 def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstimates:
     """What the certificate says of the queries, the estimates and the exact figures."""
     config, estimates = release.config, release.estimates
-    imputed = [
-        f"In the input this was made up by a rule, not read: {words}" for words in estimates.public.imputed
-    ]
+    imputed = [f"Imputed in the input by a rule: {words}" for words in estimates.public.imputed]
     published = (_PUBLISHED,) if release.manifest.published_data else ()
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
@@ -308,8 +306,8 @@ def _statement(release: TopdownRelease, records: Mapping[str, int]) -> Certifica
         created=manifest.created,
         checks=(
             CheckGroup("Files, columns, geocodes and counts", 9, stops=True),
-            CheckGroup("Records that fit the published units", 4, stops=True),
-            CheckGroup("Published totals that fit the published units", 1, stops=True),
+            CheckGroup("Consistency of records with the published units", 4, stops=True),
+            CheckGroup("Consistency of published totals with the published units", 1, stops=True),
         ),
         overrides=manifest.config.overrides,
         versions=manifest.versions,

@@ -48,7 +48,7 @@ def levels_sections(document: _Document, symbol: str) -> str:
             if document["estimated"]["exact"]
             else "",
             _readings(document["estimated"]["readings"], symbol),
-            section("shares", "What each level and query used", *_noise(document, symbol, percent)),
+            section("shares", "Budget and noise by level and query", *_noise(document, symbol, percent)),
             section("estimates", "How the counts were estimated", *_solves(document["estimated"])),
         )
     )
@@ -66,12 +66,13 @@ def _readings(readings: Sequence[_Document], symbol: str) -> str:
         groups.append((f"{whose}, {kind}{f': {change}' if change else ''}", rows))
     return section(
         "readings",
-        "What the loss means for one question",
+        "What the loss means for a single question",
         paragraphs(
-            "Somebody who knows everything about a record but one attribute, or who knows the area in which it lies but not where "
-            "inside it, learns less than the total loss allows: only the queries that tell the answers apart count. Where budget "
-            "moves along the spine, this is the largest value of any block. Where the totals of the blocks are published exactly, "
-            "no record can be in another block alone; two records then change places, and both are counted. Areas are the standard ones."
+            "An attacker who knows everything about a record except one attribute, or who knows the area of a record but not its "
+            "block, learns less than the total loss allows: only queries that distinguish the possible answers count. Where the "
+            "budget of a block depends on the spine, the largest value of any block is shown. Where block totals are published "
+            "exactly, a record cannot be in another block by itself; two records then exchange places, and both are counted. "
+            "Areas are standard census areas."
         ),
         grouped_table(
             "Loss by question", ("Question", symbol, "\N{GREEK SMALL LETTER EPSILON}"), groups, numbers=2
@@ -98,12 +99,14 @@ def _noise(document: _Document, symbol: str, percent: str) -> list[str]:
     headers = ("Query", "Answers", symbol, "Standard deviation", "Exact margin")
     return [
         paragraphs(
-            "Every query was measured in every geounit of its level, also where nobody lives. The noise is that of one "
-            f"measured answer: in {percent} of 100 cases it is no larger than the margin, up or down. Published counts "
-            "are estimates from all these answers together. Because none may be negative, small counts tend to come out too "
-            "high, and large ones too low. Noise is not the only error: the census itself has errors."
+            "Every query was measured in every geounit of its level, including those without population. The table shows the "
+            f"noise of one noisy measurement: in {percent} of 100 cases it is within the margin of error. Published counts are "
+            "estimates from all noisy measurements together. Because no count may be negative, small counts tend to be biased "
+            "upward and large counts downward. Noise is not the only source of error: the census itself has errors."
         ),
-        grouped_table(f"Noise of a measured answer. Law: {', '.join(laws)}.", headers, groups, numbers=4),
+        grouped_table(
+            f"Noise of a noisy measurement. Distribution: {', '.join(laws)}.", headers, groups, numbers=4
+        ),
     ]
 
 
@@ -121,14 +124,14 @@ def _solves(estimated: _Document) -> list[str]:
     rows = [
         _solve_row(histogram, level) for histogram, levels in estimated["solves"].items() for level in levels
     ]
-    headers = ("Level", "Geounits", "Problems solved", "With certificate", "Without", "Largest gap")
+    headers = ("Level", "Geounits", "Problems solved", "Certified", "Not certified", "Largest gap")
     return [
         paragraphs(
-            "From the widest level down, the counts of the children of every geounit were found together: none negative, "
-            "adding up to the geounit in every cell, meeting everything that is published exactly, and otherwise as close "
-            "to the measurements as possible by weighted squares. Then they were rounded to whole numbers that keep all of "
-            "this, and checked. The gap bounds how far a solution is from the best one, in half chi-square units; one with a "
-            "certificate has at most 1e-4, or at the US and state levels at most a millionth of its objective.",
+            "From the top level down, the counts of all children of a geounit were estimated together by weighted least squares: "
+            "nonnegative, adding up to the parent in every cell, consistent with everything that is published exactly, and "
+            "otherwise as close to the noisy measurements as possible. They were then rounded to whole numbers that satisfy the "
+            "same constraints, and checked. The gap bounds the distance of a solution from the optimum, in half chi-square units; "
+            "a certified solution has at most 1e-4, or at the US and state levels at most one millionth of its objective.",
             *estimated["remarks"],
         ),
         table("Solutions by level", headers, rows, numbers=5),

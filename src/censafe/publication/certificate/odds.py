@@ -39,8 +39,8 @@ def odds_part(rows: Sequence[Document], *, pure: bool) -> str:
     """
     if pure:
         return "<h3>An attacker's odds</h3>" + paragraphs(
-            "Whatever somebody believed about one record before, the release moves their odds between two values of it by a factor "
-            f"of at most {_factor(rows[0]['epsilon'])}, always."
+            "Whatever an attacker believed about one record before, the release changes their odds between two values of it by a "
+            f"factor of at most {_factor(rows[0]['epsilon'])}, always."
         )
     cells = [
         (f"{float(Fraction(row['delta'])):.3g}", fixed(row["epsilon"], 3), _factor(row["epsilon"]))
@@ -49,14 +49,15 @@ def odds_part(rows: Sequence[Document], *, pure: bool) -> str:
     return (
         "<h3>An attacker's odds</h3>"
         + paragraphs(
-            "Suppose somebody has any belief about one record, and odds between two values of it. With probability at least 1 minus delta "
-            "over the noise, all published files together move these odds by a factor of at most e^epsilon, up or down. This holds for every "
-            "belief about the record, and also where the other records are not known, if the belief about them does not depend on this "
-            "one. It is a statement about the release, and another than (epsilon, delta)-differential privacy."
+            "Suppose an attacker has some prior belief about one record, and therefore odds between two values of it. With "
+            "probability at least 1 minus delta over the noise, all published files together change these odds by a factor of at "
+            "most e^epsilon, up or down. This holds for every prior belief about the record, and also if the other records are "
+            "not known, provided the beliefs about them do not depend on this record. It is a statement about the posterior odds, "
+            "and differs from (epsilon, delta)-differential privacy."
         )
         + _curve(rows)
         + table(
-            "How far odds about one record move",
+            "Largest change of the odds about one record",
             ("delta", "epsilon", HtmlCell("factor e<sup>epsilon</sup>")),
             cells,
             numbers=3,

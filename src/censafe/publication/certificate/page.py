@@ -46,14 +46,14 @@ _USELESS = 99.0  # percent of power from which the bound says nothing
 _BANNERS: Final[Mapping[str, tuple[str, str]]] = {
     STAMP: (
         "NOT PRIVATE — made with a test key",
-        "Anybody who has the test key can subtract the noise and read the true counts. What this page says "
-        "about privacy holds for a run without a test key. Do not publish these files.",
+        "Anyone who has the test key can subtract the noise and obtain the true counts. The privacy guarantee on this page "
+        "applies to a run without a test key. Do not publish these files.",
     ),
     DEMONSTRATION: (
         "DEMONSTRATION ON PUBLISHED DATA",
-        "The counts that were measured had been published before, so nobody is protected by this release: it shows what the "
-        "program does. What this page says about privacy is about the records as they were read. Where these were made up "
-        "from published tables, one person can stand behind several of them, and nothing is promised to that person.",
+        "The input counts had already been published, so this release protects no one: it demonstrates the software. The privacy "
+        "guarantee on this page applies to the records as they were read. If these were imputed from published tables, one person "
+        "may correspond to several of them, and the guarantee does not cover that person.",
     ),
 }
 _RELATIONS = {"add_remove": "added or removed", "replace": "replaced"}
@@ -90,7 +90,7 @@ def certificate_page(document: Document, contents: CertificateContents) -> str:
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n"
-        "<footer>The same statements for machines stand in certificate.json beside this page.</footer>\n"
+        "<footer>A machine-readable version of this certificate is in certificate.json.</footer>\n"
         "</main>\n</body>\n</html>\n"
     )
 
@@ -144,14 +144,14 @@ def _words(document: Document) -> str:
         else ""
     )
     meaning = (
-        f"Suppose somebody knows everything about everybody else and looks at all published tables together, to "
-        f"find out which of two inputs that differ in this way was used. A test that is wrong about the first input "
-        f"in {number(alarm)} of 100 cases recognises the second one in at most {_percent_up(power)} of 100 cases. "
-        f"Without the tables it would be {number(alarm)} of 100. "
+        "Suppose an attacker knows all other records and uses all published tables together to decide which of two inputs that "
+        f"differ in this way was used. A test that wrongly rejects the first input in {number(alarm)} of 100 cases detects the "
+        f"second one in at most {_percent_up(power)} of 100 cases. "
+        f"Without the tables, it would detect it in {number(alarm)} of 100. "
         + (
-            "So large a loss puts no useful limit on what such a test can find out; smaller budgets would."
+            "A privacy loss this large puts no useful limit on such a test; a smaller budget would."
             if power >= _USELESS
-            else "This is a limit for every possible test; one table alone tells less."
+            else "This limit holds for every possible test; a single table reveals less."
         )
     )
     return section(
@@ -161,12 +161,12 @@ def _words(document: Document) -> str:
             [
                 ("What was protected", f"{_capital(promise['unit_words'])} in the input."),
                 (
-                    "What that means",
-                    "There is a proven limit to how differently the published files can turn out for two inputs that "
-                    f"differ in this way: {promise['neighbours_words']}. {exact}",
+                    "What the guarantee means",
+                    "There is a proven limit on how much the distribution of the published files can differ between two inputs "
+                    f"that differ in this way: {promise['neighbours_words']}. {exact}",
                 ),
                 ("How", " ".join(document["noise_words"])),
-                ("What is left to learn", meaning),
+                ("What can still be learned", meaning),
                 ("Several people", promise["group_words"]),
             ]
         ),
@@ -195,9 +195,9 @@ def _loss(document: Document) -> str:
     )
     parts = [
         paragraphs(
-            "The smaller the loss, the less the published files can tell about one record. It adds up over all tables, and "
-            "it depends on what counts as one protected change. "
-            f"Here it is for {'two kinds of change' if len(relations) > 1 else 'one kind of change'}.",
+            "The smaller the privacy loss, the less the published files can reveal about one record. Losses add up over all "
+            "tables and depend on the definition of a protected change. They are stated for "
+            f"{'two kinds of change' if len(relations) > 1 else 'one kind of change'}.",
             _reading(loss),
         ),
         table("Privacy loss of the whole release", headers, rows, numbers=len(headers) - 1),
@@ -218,8 +218,8 @@ def _reading(loss: Document) -> str:
     if "epsilon" not in loss:
         return ""
     return (
-        f"ε is another reading of {SYMBOLS[loss['kind']]}. It comes with delta, a small chance that the limit by ε is not "
-        f"met; here delta is {_delta(loss)}."
+        f"ε is a conversion of {SYMBOLS[loss['kind']]}. It comes with delta, a small probability that the limit by ε does not "
+        f"hold; here delta is {_delta(loss)}."
     )
 
 
@@ -238,7 +238,7 @@ def _conversions(loss: Document) -> str:
 def _limits(document: Document) -> str:
     return section(
         "limits",
-        "What is not promised",
+        "What the guarantee does not cover",
         listing([(entry["what"], entry["words"]) for entry in document["not_promised"]]),
     )
 
@@ -247,13 +247,15 @@ def _checks(document: Document) -> str:
     rows = [
         (
             group["name"],
-            "stops the run, so this release met them" if group["stops"] else "is told to the operator",
+            "stops the run; this release passed all of them"
+            if group["stops"]
+            else "is reported to the operator",
             integer(group["rules"]),
         )
         for group in document["checks"]
     ]
     checked = (
-        table("Rules applied to the input", ("Rules", "A breach …", "Number"), rows, numbers=1)
+        table("Rules applied to the input", ("Rules", "A violation …", "Number"), rows, numbers=1)
         if rows
         else ""
     )
@@ -269,8 +271,8 @@ def _checks(document: Document) -> str:
         checked,
         paragraphs(output),
         paragraphs(
-            "How many records broke a rule is an exact fact about confidential records. It stays with the operator and "
-            "is not stated here.",
+            "The number of records that violate a rule is an exact fact about confidential records. It is reported to the "
+            "operator only and is not stated here.",
             kind="note",
         )
         if rows
@@ -283,13 +285,13 @@ def _evidence(document: Document) -> str:
     overrides = [f"{name} = {value}" for name, value in configuration["overrides"].items()]
     parts = [
         paragraphs(
-            "A file commitment is a keyed fingerprint of one record file, and the input commitment stands for all of them. "
-            "Whoever holds the ledger's key can show that these files were used; without it nobody can try out guesses."
+            "A file commitment is a keyed fingerprint of one record file; the input commitment covers all of them. The holder of "
+            "the ledger key can prove that these files were used; without the key, no one can test guesses about their contents."
             if ledger
             else "The commitments are fingerprints of the record files, keyed with the test key.",
             HtmlCell(
-                "The ledger head fixes everything the ledger said when this page was made: "
-                "<code>censafe ledger verify LEDGER --head HASH</code> must find it there."
+                "The ledger head is a fingerprint of the whole ledger at the time of this certificate: <code>censafe ledger "
+                "verify LEDGER --head HASH</code> must find it."
             )
             if ledger
             else "",

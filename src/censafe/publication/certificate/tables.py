@@ -145,7 +145,7 @@ def shares_section(document: Document) -> str:
     )
     return section(
         "shares",
-        "What each table used",
+        "Budget of each table",
         table(
             "Share of the privacy loss, by table",
             ("Table", "Share", "Counts", symbol, "Percent"),
@@ -154,7 +154,7 @@ def shares_section(document: Document) -> str:
             total=True,
         ),
         paragraphs(
-            "Tables marked as derived are computed from the noisy counts of other tables. They use nothing.",
+            "Tables marked as derived are computed from the noisy counts of other tables. They use no budget.",
             kind="note",
         )
         if any(entry["derived"] for entry in document["tables"])
@@ -191,13 +191,16 @@ def accuracy_section(document: Document) -> str:
         "accuracy",
         "How accurate the counts are",
         paragraphs(
-            f"In {percent} of 100 cases the noise moved a count by no more than the margin of error, up or down. The "
+            f"In {percent} of 100 cases the noise changed a count by no more than the margin of error. The "
             "first margin is computed as in the Census Bureau's papers; the exact margin is the smallest whole number "
             f"that the noise stays within in at least {percent} of 100 cases. Noise is not the only error: households "
             "with more persons than the limit of a table are counted up to the limit, and the census itself has errors."
         ),
         grouped_table(
-            f"Noise of one count, by table and level. Law: {', '.join(laws)}.", headers, groups, numbers=5
+            f"Noise of one count, by table and level. Distribution: {', '.join(laws)}.",
+            headers,
+            groups,
+            numbers=5,
         ),
     )
 

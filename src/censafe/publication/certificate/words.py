@@ -29,41 +29,39 @@ NEIGHBOURS: Mapping[Neighbours, str] = {
 
 NOISE: Mapping[str, str] = {
     "gaussian": (
-        "To every count a random whole number was added before anybody saw the result. It was drawn from the "
-        "discrete Gaussian law, the bell curve on the whole numbers, so small changes are likely and large "
-        "ones are rare. The number may be negative, and so may a published count."
+        "A random whole number was added to every count before it was used any further. It was drawn from the discrete Gaussian "
+        "distribution, a bell curve on the whole numbers, so that small changes are likely and large ones are rare. The number "
+        "may be negative, and so may the noisy count."
     ),
     "laplace": (
-        "To every count a random whole number was added before anybody saw the result. It was drawn from the "
-        "two-sided geometric law, in which every further step away from zero is less likely by a fixed "
-        "factor. The number may be negative, and so may a published count."
+        "A random whole number was added to every count before it was used any further. It was drawn from the two-sided geometric "
+        "distribution, in which each further step away from zero is less likely by a fixed factor. The number may be negative, "
+        "and so may the noisy count."
     ),
 }
 
 ESTIMATED = (
-    "Noisy counts were made in this way for every geounit of every level. Apart from what is published exactly, all "
-    "published counts are whole numbers, none negative, that fit the noisy counts of all levels best and add up."
+    "Noisy counts were drawn in this way for every geounit of every level. Apart from what is published exactly, all published "
+    "counts are nonnegative whole numbers that are estimated from the noisy counts of all levels and add up."
 )
 
 CONVERSIONS: Mapping[str, tuple[str, str]] = {
     "tight": (
         "Tight bound",
-        "Canonne, Kamath and Steinke (2020), Corollary 13. Valid for every mechanism; the one to quote.",
+        "Canonne, Kamath and Steinke (2020), Corollary 13. Valid for every mechanism; the recommended value to quote.",
     ),
     "slide": (
         "Simple bound",
-        "rho + 2 sqrt(rho ln(1/delta)), Bun and Steinke (2016). Valid, wider; the form in which the "
-        "Census Bureau published its 2020 values.",
+        "rho + 2 sqrt(rho ln(1/delta)), Bun and Steinke (2016). Valid but looser; the form in which the Census Bureau published "
+        "its 2020 values.",
     ),
     "prefactor": (
         "Simple bound with prefactor",
-        "rho + 2 sqrt(rho ln(sqrt(pi rho)/delta)), Bun and Steinke (2016). Valid, narrower than the "
-        "simple bound only for small rho.",
+        "rho + 2 sqrt(rho ln(sqrt(pi rho)/delta)), Bun and Steinke (2016). Valid; tighter than the simple bound only for small rho.",
     ),
     "gaussian": (
-        "One Gaussian answer",
-        "What a single continuous Gaussian answer with this rho would have. For information; it is not a "
-        "bound for this release.",
+        "Single Gaussian query",
+        "The value for a single query with continuous Gaussian noise and this rho. For information only; it is not a bound for this release.",
     ),
 }
 
@@ -90,33 +88,33 @@ CALIBRATIONS: Mapping[str, str] = {
 NOT_PROMISED: tuple[tuple[str, str], ...] = (
     (
         "Facts about groups",
-        "The tables are meant to teach something about the population. What they teach about everybody of a kind "
-        "may be guessed of each of them, whether or not that person's record was used.",
+        "The tables are meant to teach something about the population. What they show about all people of a kind may be inferred "
+        "about each of them, whether or not that person's record was used.",
     ),
     (
         "The curator",
-        "Whoever runs the program holds the records. The promise is about what is published, not about the "
-        "people and computers that handle the input.",
+        "The agency that runs the software holds the records. The guarantee covers what is published, not the people and "
+        "computers that handle the input.",
     ),
     (
-        "Time and traces",
-        "How long the program ran, how much memory it used, and what another program on the same processor "
-        "could observe while it ran, are not covered. Publish results as a batch, not as they appear.",
+        "Running time and side channels",
+        "The running time, the memory use, and what another program on the same processor could observe during the run are not "
+        "covered. Publish results together after the run.",
     ),
     (
         "Unlimited computing power",
-        "The noise is made with AES-256 from a key of the operating system. No method is known that tells it from true "
+        "The noise is made with AES-256 from a key of the operating system. No method is known that distinguishes it from true "
         "randomness; it is not secure against an adversary who breaks AES-256 or the operating system's generator.",
     ),
     (
-        "What is public beforehand",
-        "The list of regions, the tables, the population groups, the budgets and the noise laws are treated as "
-        "public. That the run passed its input checks at all is visible in this certificate.",
+        "What is treated as public",
+        "The list of regions, the tables, the population groups, the budgets and the noise distributions are treated as public. "
+        "This certificate also reveals that the run passed its input checks.",
     ),
     (
         "Other releases",
-        "Releases from the same records add up. The ledger adds the losses of all runs that were entered in it; "
-        "it does not know about releases made elsewhere.",
+        "Losses of releases from the same records add up. The ledger adds the losses of all runs recorded in it; it does not know "
+        "of releases made elsewhere.",
     ),
 )
 

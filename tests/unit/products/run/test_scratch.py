@@ -60,7 +60,7 @@ def test_a_folder_that_strangers_may_change_is_refused(tmp_path: Path) -> None:
     data, shared = _data(tmp_path), tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    with pytest.raises(StorageError, match="everybody may write"), private_scratch(data, shared):
+    with pytest.raises(StorageError, match="all users may write"), private_scratch(data, shared):
         pass
     shared.chmod(0o1777)
     with private_scratch(data, shared) as scratch:

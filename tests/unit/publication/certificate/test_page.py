@@ -70,7 +70,7 @@ def test_the_page_says_when_the_loss_limits_nothing(tmp_path: Path) -> None:
     assert "puts no useful limit" in _page(tmp_path).text
     write_certificate(tmp_path, make_certificate_input(plan))
     text = _page(tmp_path).text
-    assert "a limit for every possible test" in text
+    assert "limit holds for every possible test" in text
     assert "2 January 2026, 03:04 UTC" in text
 
 
@@ -78,7 +78,7 @@ def test_a_promise_for_one_kind_of_change_states_no_other(tmp_path: Path) -> Non
     write_certificate(tmp_path, make_certificate_input(make_plan()))
     assert "two kinds of change" in _page(tmp_path).text
     write_certificate(tmp_path, make_certificate_input(replace(make_plan(), other_losses={})))
-    assert "Here it is for one kind of change." in _page(tmp_path).text
+    assert "They are stated for one kind of change." in _page(tmp_path).text
     assert json.loads((tmp_path / "certificate.json").read_text())["other_losses"] == []
 
 
@@ -188,7 +188,7 @@ def test_the_certificate_says_which_rules_ran_and_never_what_they_found(tmp_path
     write_certificate(tmp_path, source)
     document = json.loads((tmp_path / "certificate.json").read_text())
     assert document["checks"] == [{"name": "Keys", "rules": 5, "stops": True}]
-    assert "stays with the operator" in _page(tmp_path).text
+    assert "reported to the operator only" in _page(tmp_path).text
 
 
 def test_folders_of_the_operator_are_not_stated(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ class BlockIntake(Intake):
         for finding in blocks.findings:
             self._observer.remark(f"Warning: {finding.text()}")
         for words in blocks.imputed:
-            self._observer.remark(f"Made up, not read: {words}")
+            self._observer.remark(f"Imputed: {words}")
         given = _Blocks(blocks.spine, self._areas(blocks), blocks.facilities, blocks.imputed, blocks.findings)
         exact = {one.name: self._exact(one, blocks) for one in self._config.histograms}
         return _added_up(self._config, given, exact, self._observer)

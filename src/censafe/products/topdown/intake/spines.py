@@ -209,15 +209,16 @@ def spine_remarks(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None
     )
     if run.name != "standard":
         found.append(
-            "What is stated of a block within an area holds for the standard areas. Their blocks can lie on different branches of this "
-            "spine, in parts of states inside and outside American Indian, Alaska Native and Hawaiian areas; this is counted."
+            "Losses for the block of a record within an area are stated for standard areas. Their blocks can be on different "
+            "branches of this spine, inside and outside American Indian, Alaska Native and Hawaiian areas; the losses take this "
+            "into account."
         )
     found += run.notes
     if config.choices.bypass:
         found.append(
-            "Where a geounit has one child, its budget and that of the child are spent together, at the upper level. Costs by "
-            "level are those of a geounit with the level's own share; the shares along every path from the root to a block "
-            "add up to the total exactly, which was checked for every block."
+            "Where a geounit has only one child, its budget and that of the child are spent together, at the upper level. Costs "
+            "by level are those of a geounit with the level's own share; the shares along every path from the root to a block add "
+            "up to the total exactly, which was checked for every block."
         )
     return tuple(found)
 
