@@ -28,6 +28,7 @@ from censafe.products.detailed.release import Published, files_of, publish
 from censafe.products.run.account import one_file
 from censafe.products.run.door import Door, MeasurementFiles
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
+from censafe.products.run.outlook import Outlook
 from censafe.products.run.runner import MeasuredRun, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
@@ -157,6 +158,33 @@ class SafetabRecipe:
         return chosen
 
 
+_OUTLOOKS: Final[Mapping[str, Outlook]] = {
+    "safetab-p": Outlook(
+        tables=("stage2",),
+        levels=("state_2", "state_1", "pr_state_2"),
+        words="one count of a population group at level {level}",
+        caveat="Which tables a group receives depends on its noisy total.",
+        commands=(
+            (
+                "censafe run safetab-h ddhcb DATA OUT --t1 {out}",
+                "the Detailed DHC-B, whose tables follow from these totals",
+            ),
+            (
+                "censafe estimate {out} --set t1=pooled",
+                "totals from all noisy measurements of a group; spends no budget",
+            ),
+        ),
+    ),
+    "safetab-h": Outlook(
+        tables=("t3", "t4"),
+        levels=("state_2", "state_1", "pr_state_2"),
+        words="one count of table {table} at level {level}",
+        caveat="The tables are noisy counts and may be negative.",
+        commands=(),
+    ),
+}
+
+
 class SafetabJob:
     """SafeTab's part of a run.
 
@@ -187,6 +215,7 @@ class SafetabJob:
         self.config = ConfigRecord(config.origin, config.overrides, config.record)
         self.config_digest = config.digest
         self.files: tuple[str, ...] = files_of(config)
+        self.outlook = _OUTLOOKS[config.product]
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> DetailedIntake:
         """Open the records; a release takes no totals that are marked as not private or confidential."""

@@ -20,6 +20,7 @@ from censafe.products.run.account import one_file
 from censafe.products.run.door import VECTOR_FILES, Door, measure_vectors
 from censafe.products.run.folder import FILES, finished_run
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
+from censafe.products.run.outlook import Outlook
 from censafe.products.run.runner import MeasuredRun, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
@@ -133,10 +134,22 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     )
 
 
+_OUTLOOK = Outlook(
+    tables=("PH1_num", "PH1_denom", "PH2", "PH3"),
+    levels=("state_*", "usa_*"),
+    words="one count of table {table} at level {level}",
+    caveat="The tables are noisy counts and may be negative.",
+    commands=(
+        ("censafe estimate {out}", "nonnegative estimates, averages and intervals from the noisy tables"),
+    ),
+)
+
+
 class _Job:
     """PHSafe's part of a run."""
 
     files = FILES
+    outlook = _OUTLOOK
 
     def __init__(self, config: PhsafeConfig) -> None:
         self._config = config

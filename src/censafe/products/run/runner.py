@@ -20,6 +20,7 @@ from censafe.products.run.account import Account, Spending, Statement, ledger_pl
 from censafe.products.run.door import Door
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import ReadOptions, RunOptions
+from censafe.products.run.outlook import Outlook, accuracy_text, next_steps
 from censafe.products.run.scratch import private_scratch, scratch_place
 from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import (
@@ -51,6 +52,8 @@ class RunResult:
         stages: seconds by stage.
         measured: False where the measurements are those of others and the run spent nothing.
         statement: what the ledger says of the records; None where it was not asked.
+        accuracy: a typical margin of error, as a sentence; empty where none was asked for.
+        steps: what to do next, each a command and its purpose.
     """
 
     out: Path
@@ -61,6 +64,8 @@ class RunResult:
     stages: Mapping[str, float]
     measured: bool = True
     statement: Statement | None = None
+    accuracy: str = ""
+    steps: tuple[str, ...] = ()
 
     def summary(self) -> str:
         """A few lines for people."""
@@ -76,6 +81,8 @@ class RunResult:
             f"({self.plan.neighbours.value.replace('_', '/')} one {self.plan.unit.value})",
             *(self.statement.lines() if self.statement else ()),
             *shown,
+            *([f"How sure: {self.accuracy}"] if self.accuracy else ()),
+            *(["Next:", *(f"  {step}" for step in self.steps)] if self.steps else ()),
         ]
         return "\n".join(lines)
 
@@ -92,6 +99,8 @@ class RunResult:
                 "ledger": self.statement.document() if self.statement else None,
                 "files": list(self.files),
                 "stages": dict(self.stages),
+                "accuracy": self.accuracy,
+                "next": list(self.steps),
             },
             sort_keys=True,
         )
@@ -154,6 +163,10 @@ class Job(Protocol[_Source, _Measured]):
     @property
     def files(self) -> tuple[str, ...]:
         """What a finished run folder holds, beside the measurements."""
+
+    @property
+    def outlook(self) -> Outlook:
+        """What an operator reads at the end: a main number, and what comes next."""
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> AbstractContextManager[_Source]:
         """Open the records; headers are checked, rows not read."""
@@ -265,7 +278,17 @@ def run_job(
                 job.publish(MeasuredRun(measured, manifest, paid, confidence, out, folder.staging, data))
         resumed, statement = account.state != "new", account.statement
     private = options.test_key is None
-    return RunResult(out, job.plan, private, resumed, job.files, observer.stages, statement=statement)
+    return RunResult(
+        out,
+        job.plan,
+        private,
+        resumed,
+        job.files,
+        observer.stages,
+        statement=statement,
+        accuracy=accuracy_text(job.plan, job.outlook, options.confidence, out),
+        steps=next_steps(job.outlook, out, private=private),
+    )
 
 
 def _door(

@@ -16,6 +16,7 @@ from censafe.model.observer import Observer
 from censafe.products.run.account import one_file
 from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
+from censafe.products.run.outlook import Outlook
 from censafe.products.run.runner import MeasuredRun
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents
@@ -53,6 +54,30 @@ class _Measuring:
     tables: TableEstimates | None
 
 
+def _outlook(config: TopdownConfig) -> Outlook:
+    """The total of the first histogram, or its query with the fewest answers, at counties where these are measured."""
+    first = config.histograms[0]
+    names = dict.fromkeys(query for shares in first.query_shares.values() for query in shares)
+    queries = sorted(names, key=lambda name: first.schema.query(name).answers)
+    commands = [
+        (
+            "censafe estimate {out} --intervals",
+            "unbiased estimates with intervals for any areas; spends no budget",
+        )
+    ]
+    if config.choices.noisy_measurements == "lazy":
+        commands = [("censafe card {out} --geoid CODE", "a one-page profile of an area with intervals")]
+    if {one.schema.name for one in config.histograms} & {"pl94-persons", "dhc-persons"}:
+        commands.append(("censafe tables {out} --list", "the tables that can be made for any areas"))
+    return Outlook(
+        tables=[f"{first.name}.{name}" for name in queries],
+        levels=("County", "Tract", config.run_levels[-1].name),
+        words="noisy measurement {table} of one {level}",
+        caveat="Published counts combine all noisy measurements, so their own error differs from this.",
+        commands=commands,
+    )
+
+
 class TopdownJob:
     """TopDown's part of a run.
 
@@ -83,6 +108,7 @@ class TopdownJob:
         words = () if tables is None else (tables.digest,)
         self.config_digest = " ".join((config.digest, *(result.digest for result in results), *words))
         self.files: tuple[str, ...] = output_files(config, tables=tables is not None)
+        self.outlook = _outlook(config)
         self._places = place_of(config)
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
