@@ -201,7 +201,7 @@ def fields_of(product: str) -> ConfigFields:
 
     Example:
         >>> fields_of("topdown").by_noun["spine"].allowed
-        ('standard', 'aian', 'optimised', 'prim')
+        ('standard', 'aian', 'optimised', 'prim', 'production')
     """
     module, _, name = _FIELDS[product].partition(":")
     found = getattr(import_module(module), name)

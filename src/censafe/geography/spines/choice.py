@@ -193,6 +193,8 @@ def standard_levels(run: RunSpine, levels: Sequence[_Histograms], cells: int) ->
         back = np.empty_like(run.order)
         back[run.order] = np.arange(len(back))
         blocks = reordered(blocks, back, run.standard.leaf.geounits)
+    else:  # the same order, under codes of another spine
+        blocks = type(blocks)(run.standard.leaf.geounits, blocks.node_ptr, blocks.cell, blocks.count)
     return sum_histograms(run.standard, blocks, cells)
 
 

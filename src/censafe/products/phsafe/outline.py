@@ -18,7 +18,7 @@ def outline(shipped: ShippedConfig) -> tuple[str, ...]:
     Example:
         >>> from censafe.products.configuration.source import get_shipped
         >>> outline(get_shipped("sdhc-us"))[:2]
-        ('Table PH1_num: number of people in households.', '  levels: usa_*, usa_A-G, usa_H,I, state_*, state_A-G, state_H,I')
+        ('Table PH1_num: Persons in occupied housing units by age.', '  levels: usa_A-G, usa_H,I, usa_*, state_A-G, state_H,I, state_*')
     """
     config, definitions = load_phsafe_config(shipped.name), phsafe_definitions()
     lines = []
