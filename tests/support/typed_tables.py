@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -42,6 +42,8 @@ class Tables:
     persons: Any
     units: Any
     geo: Any
+    unique: bool = False
+    sizes: Any = None
 
 
 def typed(records: Records, backend: Any) -> Tables:
@@ -52,6 +54,14 @@ def typed(records: Records, backend: Any) -> Tables:
         strict=True,
     )
     return Tables(*(_store(_table(rows, columns), backend) for rows, columns in pairs))
+
+
+def with_facts(tables: Tables, records: Records) -> Tables:
+    """The same tables with what a population of PHSafe knows of them: whether keys repeat, and the sizes of households."""
+    keys = [[row[1] for row in rows if row[1] is not None] for rows in (records.units, records.geo)]
+    unique = all(len(found) == len(set(found)) for found in keys)
+    persons = tables.persons.filter(tables.persons.MAFID.notnull())
+    return replace(tables, unique=unique, sizes=persons.group_by("MAFID").aggregate(PERSONS=persons.count()))
 
 
 def _store(table: pa.Table, backend: Any) -> Any:

@@ -115,6 +115,9 @@ class Engine(Protocol):
     def total(self, column: ir.NumericColumn) -> ir.NumericScalar:
         """The sum of a column as an expression that cannot wrap around: exact, or an error."""
 
+    def total_or_missing(self, column: ir.NumericColumn) -> ir.IntegerScalar:
+        """The sum of a column as an integer of 64 bits, exact, or missing where it does not fit."""
+
     def coded(self, column: ir.StringColumn, codes: Sequence[str]) -> ir.IntegerColumn:
         """The integer that one of ``codes`` writes, such as 7 of ``"07"``; missing where a column holds another text."""
 

@@ -15,6 +15,13 @@ from censafe.model.fetching import fetch
 from censafe.population.files.layout import TableName
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity
+from censafe.population.households.summaries import (
+    OWN_CHILD_UNDER_18,
+    PARTNER_OPPOSITE,
+    PARTNER_SAME,
+    SPOUSE_OPPOSITE,
+    SPOUSE_SAME,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -24,10 +31,11 @@ if TYPE_CHECKING:
 __all__ = [
     "RULES",
     "Check",
+    "Links",
     "Rule",
     "cross_file_checks",
+    "find_links",
     "households",
-    "summarise_persons",
 ]
 
 
@@ -40,7 +48,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class _Links:
+class Links:
     """Numbers of rows with a valid MAFID, and how units and geo match."""
 
     units: int
@@ -74,28 +82,35 @@ def cross_file_checks(population: Population, *, attached: int, severity: Severi
     units = population.units.filter(population.units.MAFID.notnull())
     geo = population.geo.filter(population.geo.MAFID.notnull())
     persons = population.persons.filter(population.persons.MAFID.notnull())
-    links = _links(population, units, geo)
+    links = population.links
     checks = _kind_check(population, units, geo, links.kinds_differ, severity)
     if not links.unique:
         checks.append(_duplicates(population, "units", units))
         checks.append(_duplicates(population, "geo", geo))
     checks.append(_unmatched(population, "units", "geo", units.anti_join(geo, "MAFID"), links.units_only))
     checks.append(_unmatched(population, "geo", "units", geo.anti_join(units, "MAFID"), links.geo_only))
-    if links.unique and _count(population, persons) == attached:
+    if links.unique and _count(persons) == attached:
         return checks
     others: tuple[tuple[TableName, ir.Table], ...] = (("units", units), ("geo", geo))
     for other, rows in others:
         orphans = persons.anti_join(rows, "MAFID")
-        checks.append(_unmatched(population, "persons", other, orphans, _count(population, orphans)))
+        checks.append(_unmatched(population, "persons", other, orphans, _count(orphans)))
     return checks
 
 
-def _count(population: Population, table: ir.Table) -> int:
+def _count(table: ir.Table) -> int:
     with engine_errors("cross-file checks"):
         return int(fetch(table.count())[0][0].as_py())
 
 
-def _links(population: Population, units: ir.Table, geo: ir.Table) -> _Links:
+def find_links(units: ir.Table, geo: ir.Table) -> Links:
+    """How the rows of units and geo match.
+
+    Args:
+        units: typed units.
+        geo: typed geo.
+    """
+    units, geo = units.filter(units.MAFID.notnull()), geo.filter(geo.MAFID.notnull())
     left = units.select("MAFID", "RTYPE")
     right = geo.select(GEO_MAFID=geo.MAFID, GEO_RTYPE=geo.GEO_RTYPE)
     joined = left.outer_join(right, left.MAFID == right.GEO_MAFID)
@@ -107,7 +122,7 @@ def _links(population: Population, units: ir.Table, geo: ir.Table) -> _Links:
             kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE),
         )
         found = fetch(counts).to_pylist()[0]
-    return _Links(units=_count(population, units), geo=_count(population, geo), **found)
+    return Links(units=_count(units), geo=_count(geo), **found)
 
 
 def _kind_check(
@@ -161,9 +176,6 @@ def _unmatched(
     return Check(finding, offenders)
 
 
-_SPOUSE_OPPOSITE, _PARTNER_OPPOSITE, _SPOUSE_SAME, _PARTNER_SAME, _OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
-
-
 @dataclass(frozen=True)
 class Rule:
     """One consistency rule.
@@ -186,48 +198,12 @@ class Rule:
     broken: Callable[[Any], Any]
 
 
-def summarise_persons(persons: ir.Table) -> ir.Table:
-    """One row a household: what its persons say, for all rules at once.
-
-    Args:
-        persons: typed persons.
-
-    Returns:
-        MAFID; PERSONS rows; NOT_HOUSEHOLD and NOT_GQ rows that cannot stand in a housing unit, in group
-        quarters; HOUSEHOLDERS; PARTNERS; FAMILY rows; FLAGS of partner kinds and own child under 18;
-        HEAD, race and origin of a householder packed as 4 race + origin.
-    """
-    import ibis
-
-    rows = persons.filter(persons.MAFID.notnull())
-    relation, age = rows.RELSHIP, rows.QAGE
-    in_household = relation <= 36
-    flags = ibis.cases(
-        (relation == 21, _SPOUSE_OPPOSITE),
-        (relation == 22, _PARTNER_OPPOSITE),
-        (relation == 23, _SPOUSE_SAME),
-        (relation == 24, _PARTNER_SAME),
-        (relation.between(25, 27) & (age < 18), _OWN_CHILD_UNDER_18),
-        else_=0,
-    )
-    return rows.group_by("MAFID").aggregate(
-        PERSONS=rows.count(),
-        NOT_HOUSEHOLD=rows.count(where=(rows.P_RTYPE != 3) | ~in_household),
-        NOT_GQ=rows.count(where=(rows.P_RTYPE != 5) | in_household),
-        HOUSEHOLDERS=rows.count(where=relation == 20),
-        PARTNERS=rows.count(where=relation.between(21, 24)),
-        FAMILY=rows.count(where=relation.isin([20, 21, 23]) | relation.between(25, 33)),
-        FLAGS=flags.bit_or(),
-        HEAD=(rows.CENRACE.cast("int16") * 4 + rows.CENHISP).max(where=relation == 20),
-    )
-
-
 def households(units: ir.Table, summary: ir.Table) -> ir.Table:
     """Every unit row with the summary of its persons; zeros where it has none.
 
     Args:
         units: typed units.
-        summary: result of :func:`summarise_persons`.
+        summary: result of :func:`censafe.population.households.summaries.summarise_persons`.
     """
     known = units.filter(units.MAFID.notnull())
     joined = known.left_join(summary, known.MAFID == summary.MAFID, rname="{name}_P")
@@ -286,15 +262,15 @@ def _c7(h: Any) -> Any:
 def _c8(h: Any) -> Any:
     return _one(
         (h.PARTNERS > 1)
-        | (_flag(h, _SPOUSE_OPPOSITE) != (h.CPLT == 1))
-        | (_flag(h, _SPOUSE_SAME) != (h.CPLT == 2))
-        | (_flag(h, _PARTNER_OPPOSITE) != (h.CPLT == 3))
-        | (_flag(h, _PARTNER_SAME) != (h.CPLT == 4))
+        | (_flag(h, SPOUSE_OPPOSITE) != (h.CPLT == 1))
+        | (_flag(h, SPOUSE_SAME) != (h.CPLT == 2))
+        | (_flag(h, PARTNER_OPPOSITE) != (h.CPLT == 3))
+        | (_flag(h, PARTNER_SAME) != (h.CPLT == 4))
     )
 
 
 def _c9(h: Any) -> Any:
-    return _one(_flag(h, _OWN_CHILD_UNDER_18) != h.HHT2.isin([1, 3, 6, 10]))
+    return _one(_flag(h, OWN_CHILD_UNDER_18) != h.HHT2.isin([1, 3, 6, 10]))
 
 
 def _c10(h: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -27,7 +28,9 @@ from censafe.population.files.relation import (
     quote_text,
 )
 from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.households.consistency import Links, find_links
 from censafe.population.households.load import MafidRange, PartTables, Scanned, load_part, typed_mafid
+from censafe.population.households.summaries import packed_summary
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Population", "PopulationSource", "open_population"]
 
 Stage = Callable[["duckdb.DuckDBPyConnection", Path], tuple[Mapping[TableName, Relation], list[Finding]]]
-EXTRA_TABLES = ("households",)
+EXTRA_TABLES = ("households", "summary")
 _SMALL_PART, _TEXT_PART, _LARGE_PART = 8_000_000, 20_000_000, 40_000_000  # persons
 _BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
 _KEYS = 1 << 62
@@ -72,6 +75,22 @@ class Population:
     loaded: PartTables = field(repr=False)
     engine: Engine = field(repr=False)
     structure: tuple[Finding, ...] = ()
+
+    @cached_property
+    def links(self) -> Links:
+        """How units and geo match."""
+        return find_links(self.units, self.geo)
+
+    @property
+    def unique(self) -> bool:
+        """Whether every key of units and of geo occurs once in each of them."""
+        return self.links.unique
+
+    @cached_property
+    def sizes(self) -> ir.Table:
+        """Households with their number of persons, as :func:`packed_summary` gives them, made once."""
+        with engine_errors("numbers of persons"):
+            return self.store("summary", packed_summary(self.persons))
 
     @property
     def regions(self) -> tuple[str, ...]:

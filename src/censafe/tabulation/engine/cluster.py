@@ -198,6 +198,10 @@ class ClusterEngine(Backend):
         """The sum as a decimal of 38 digits: sums of integers wrap around on Sail, silently."""
         return column.cast("decimal(38, 0)").sum().cast("decimal(38, 0)")
 
+    def total_or_missing(self, column: ir.NumericColumn) -> ir.IntegerScalar:
+        """The sum by way of a decimal."""
+        return self.total(column).try_cast("int64")
+
     def coded(self, column: ir.StringColumn, codes: Sequence[str]) -> ir.IntegerColumn:
         """The integer of a code, cast where the text is in the list."""
         return column.isin(codes).ifelse(column.try_cast("int32"), None)

@@ -84,6 +84,10 @@ class EmbeddedEngine(Backend):
         """The sum, which DuckDB makes with 128 bits."""
         return column.sum().cast("decimal(38, 0)")
 
+    def total_or_missing(self, column: ir.NumericColumn) -> ir.IntegerScalar:
+        """The sum, which DuckDB makes with 128 bits; by way of a decimal it would take twice as long."""
+        return _wide_sum(column).try_cast("int64")
+
     def coded(self, column: ir.StringColumn, codes: Sequence[str]) -> ir.IntegerColumn:
         """The integer of a code, looked up once for every entry of a file's dictionary; a long list of `IN` is hashed for every row."""
         return _looked_up({code: int(code) for code in codes}, column)
@@ -91,6 +95,11 @@ class EmbeddedEngine(Backend):
     def digits(self, column: ir.StringColumn, width: int) -> ir.BooleanColumn:
         """Whether a text is so many digits, asked once for every entry of a file's dictionary."""
         return _matched(column, f"[0-9]{{{width}}}")
+
+
+@ibis.udf.agg.builtin(name="sum")
+def _wide_sum(column: dt.Int64) -> dt.Decimal(38, 0):  # type: ignore[valid-type]
+    """DuckDB's own sum under the type that it has; Ibis takes it for 64 bits."""
 
 
 @ibis.udf.scalar.builtin(name="regexp_full_match")

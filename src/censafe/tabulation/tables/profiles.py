@@ -103,6 +103,14 @@ class RecordTables(Protocol):
     def geo(self) -> ir.Table:
         """One row a unit, with its region."""
 
+    @property
+    def unique(self) -> bool:
+        """Whether it is known that no household key occurs twice in units, or twice in geo."""
+
+    @property
+    def sizes(self) -> ir.Table | None:
+        """Every household key of persons with its number of rows there as PERSONS, where these were counted."""
+
 
 @dataclass(frozen=True, eq=False)
 class Profile:
@@ -151,7 +159,7 @@ class Scan(Closing):
     their join, so the rows of repeated keys are found in the join by one grouped count.
     """
 
-    @proven("profiles.proof.md", digest="c7934716ea33bb56")
+    @proven("profiles.proof.md", digest="c468c26658e2da9c")
     def __init__(
         self,
         definitions: DefinitionSet,
@@ -165,6 +173,7 @@ class Scan(Closing):
         self._person_coding = coding_for(part["person"] for part in split)
         self._both = Coding({**self._unit_coding.atoms, **self._person_coding.atoms})
         self._persons = tables.persons
+        self._sizes = tables.sizes
         self._measures = tuple(measures)
         inside = where(tables.geo, definitions.places) & tables.geo[definitions.region].notnull()
         place = tables.geo.filter(inside).select(definitions.household, definitions.region)
@@ -172,9 +181,13 @@ class Scan(Closing):
             numbers = stack.enter_context(stored(_numbered(place, definitions.region)))
             self.regions = tuple(fetch(numbers.order_by("_region"))[definitions.region].to_pylist())
             self._placed = stack.enter_context(stored(self._place(tables.units, place, numbers)))
-            self._repeated = stack.enter_context(stored(repeated_keys(self._placed, definitions.household)))
-            places = place.semi_join(self._repeated, definitions.household)
-            self._misplaced = stack.enter_context(stored(repeated_keys(places, definitions.household)))
+            self._unique = tables.unique
+            if not self._unique:
+                self._repeated = stack.enter_context(
+                    stored(repeated_keys(self._placed, definitions.household))
+                )
+                places = place.semi_join(self._repeated, definitions.household)
+                self._misplaced = stack.enter_context(stored(repeated_keys(places, definitions.household)))
             self._stored = stack.pop_all()
 
     def close(self) -> None:
@@ -183,7 +196,9 @@ class Scan(Closing):
 
     def units(self) -> Profile:
         """Profile of the placed units."""
-        placed = self._placed.anti_join(self._misplaced, self._definitions.household)
+        placed = self._placed
+        if not self._unique:
+            placed = placed.anti_join(self._misplaced, self._definitions.household)
         counted = count_by(placed, ["_unit"], self._measures)
         return self._profile(counted, "_unit", self._unit_coding)
 
@@ -191,7 +206,7 @@ class Scan(Closing):
         """Profile of all persons of placed units, without truncation."""
         return self._profile(count_by(self._keyed(self._persons), ["_key"]), "_key", self._both)
 
-    @proven("profiles.proof.md", digest="91ac19b6ae8ed3d3")
+    @proven("profiles.proof.md", digest="67a18eef9806b125")
     def dropped(self, universes: Mapping[str, tuple[Where, int]]) -> dict[str, Profile]:
         """Profiles of the persons that truncation takes away.
 
@@ -204,9 +219,13 @@ class Scan(Closing):
         anyone = self._persons.filter(
             ibis.or_(*(where(self._persons, universe) for universe, _ in universes.values()))
         )
-        over = over_threshold(anyone, household, min(tau for _, tau in universes.values()))
+        least = min(tau for _, tau in universes.values())
+        if self._sizes is None:
+            over = over_threshold(anyone, household, least)
+        else:
+            over = self._sizes.filter(self._sizes["PERSONS"] > least).select(household)
         # Stored before the join with the units, so that the engine knows how few they are.
-        with stored(self._persons.semi_join(over, household)) as few, stored(self._keyed(few)) as candidates:
+        with stored(anyone.semi_join(over, household)) as few, stored(self._keyed(few)) as candidates:
             return {
                 name: self._dropped(candidates.filter(where(candidates, universe)), tau)
                 for name, (universe, tau) in universes.items()
@@ -228,7 +247,8 @@ class Scan(Closing):
     def _keyed(self, persons: ir.Table) -> ir.Table:
         """Persons of placed units that occur once, with the code of region and atoms."""
         household = self._definitions.household
-        unique = drop_non_unique(self._placed, household, self._repeated).select(household, "_unit")
+        unique = self._placed if self._unique else drop_non_unique(self._placed, household, self._repeated)
+        unique = unique.select(household, "_unit")
         joined = persons.mutate(_person=self._person_coding.encode(persons)).join(unique, household)
         key = joined["_unit"] * self._person_coding.size + joined["_person"]
         return joined.mutate(_key=key).drop("_unit", "_person")

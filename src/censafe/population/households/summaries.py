@@ -1,0 +1,150 @@
+"""What the persons of every household say, for all consistency rules at once: one row a household, made once for a part of the input.
+
+The numbers of persons of five kinds are digits of one integer, which the engine adds up once: a household needs no digit above
+4,095 unless it has more persons than that. The few that do are counted apart.
+
+Source: specification of the PHSafe input, section 8.2.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from censafe.model.fetching import engine_of, fetch
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+__all__ = [
+    "OWN_CHILD_UNDER_18",
+    "PARTNER_OPPOSITE",
+    "PARTNER_SAME",
+    "SPOUSE_OPPOSITE",
+    "SPOUSE_SAME",
+    "packed_summary",
+    "summarise_persons",
+]
+
+SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
+_KINDS: Final = ("NOT_HOUSEHOLD", "NOT_GQ", "HOUSEHOLDERS", "PARTNERS", "FAMILY")
+_DIGIT: Final = 12  # bits
+_LARGE: Final = 1 << _DIGIT
+_HEAD: Final = 5  # bits below it are flags
+_NO_HEAD: Final = 255  # no race and origin have this number
+
+
+def packed_summary(persons: ir.Table) -> ir.Table:
+    """One row a household.
+
+    Args:
+        persons: typed persons.
+
+    Returns:
+        MAFID; PERSONS rows; COUNTS with the digits of five kinds of persons, meaningless in a household of 4,096 persons or more;
+        MARKS with flags and the householder's race and origin.
+    """
+    rows = persons.filter(persons.MAFID.notnull())
+    digits = sum((_digit(kind, rows) for kind in _KINDS[:2]), start=_relation_digits(rows.RELSHIP))
+    head = (rows.CENRACE.cast("int32") * 4 + rows.CENHISP).fill_null(_NO_HEAD)
+    marks = _flags(rows) + (rows.RELSHIP == 20).ifelse(head * (1 << _HEAD), 0)
+    rows = rows.select("MAFID", COUNTS=digits, MARKS=marks.cast("int32"))
+    return rows.group_by("MAFID").aggregate(
+        PERSONS=rows.count(),
+        COUNTS=engine_of(persons).total_or_missing(rows.COUNTS),
+        MARKS=rows.MARKS.bit_or(),
+    )
+
+
+def summarise_persons(persons: ir.Table, packed: ir.Table) -> ir.Table:
+    """One row a household: what its persons say.
+
+    Args:
+        persons: typed persons.
+        packed: their :func:`packed_summary`, stored.
+
+    Returns:
+        MAFID; PERSONS rows; NOT_HOUSEHOLD and NOT_GQ rows that cannot stand in a housing unit, in group
+        quarters; HOUSEHOLDERS; PARTNERS; FAMILY rows; FLAGS of partner kinds and own child under 18;
+        HEAD, race and origin of a householder packed as 4 race + origin.
+    """
+    import ibis
+
+    large = packed.filter(packed.PERSONS >= _LARGE).select("MAFID")
+    if not fetch(large.count())[0][0].as_py():
+        return _unpacked(packed)
+    return ibis.union(
+        _unpacked(packed.filter(packed.PERSONS < _LARGE)), _counted(persons.semi_join(large, "MAFID"))
+    )
+
+
+def _conditions(rows: Any) -> dict[str, Any]:
+    relation = rows.RELSHIP
+    in_household = relation <= 36
+    return {
+        "NOT_HOUSEHOLD": (rows.P_RTYPE != 3) | ~in_household,
+        "NOT_GQ": (rows.P_RTYPE != 5) | in_household,
+        "HOUSEHOLDERS": relation == 20,
+        "PARTNERS": relation.between(21, 24),
+        "FAMILY": relation.isin([20, 21, 23]) | relation.between(25, 33),
+    }
+
+
+def _weight(kind: str) -> int:
+    return 1 << (_DIGIT * _KINDS.index(kind))
+
+
+def _digit(kind: str, rows: Any) -> Any:
+    import ibis
+
+    return _conditions(rows)[kind].ifelse(ibis.literal(_weight(kind), "int64"), 0)
+
+
+def _relation_digits(relation: Any) -> Any:
+    import ibis
+
+    householder, partner, family = map(_weight, _KINDS[2:])
+    return ibis.cases(
+        (relation == 20, ibis.literal(householder + family, "int64")),
+        ((relation == 21) | (relation == 23), partner + family),
+        (relation <= 24, partner),
+        (relation <= 33, family),
+        else_=0,
+    )
+
+
+def _flags(rows: Any) -> Any:
+    import ibis
+
+    relation, age = rows.RELSHIP, rows.QAGE
+    return ibis.cases(
+        (relation == 21, SPOUSE_OPPOSITE),
+        (relation == 22, PARTNER_OPPOSITE),
+        (relation == 23, SPOUSE_SAME),
+        (relation == 24, PARTNER_SAME),
+        (relation.between(25, 27) & (age < 18), OWN_CHILD_UNDER_18),
+        else_=0,
+    ).cast("int32")
+
+
+def _unpacked(packed: ir.Table) -> ir.Table:
+    head = (packed.MARKS >> _HEAD).nullif(_NO_HEAD)
+    counts = {kind: (packed.COUNTS >> (_DIGIT * place)) & (_LARGE - 1) for place, kind in enumerate(_KINDS)}
+    return packed.select(
+        "MAFID",
+        "PERSONS",
+        **counts,
+        FLAGS=packed.MARKS & ((1 << _HEAD) - 1),
+        HEAD=head.cast("int32"),
+    )
+
+
+def _counted(rows: ir.Table) -> ir.Table:
+    """The same for households of any size, each kind counted by itself."""
+    head = (rows.CENRACE.cast("int32") * 4 + rows.CENHISP).max(where=rows.RELSHIP == 20)
+    summary = rows.group_by("MAFID").aggregate(
+        PERSONS=rows.count(),
+        **{kind: rows.count(where=condition) for kind, condition in _conditions(rows).items()},
+        FLAGS=_flags(rows).bit_or(),
+        HEAD=head,
+    )
+    return summary.cast({"FLAGS": "int32", "HEAD": "int32"})

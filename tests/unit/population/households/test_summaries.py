@@ -1,0 +1,53 @@
+"""Summaries of households: packed digits say what counting every kind by itself says, in households of any size."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from censafe.model.fetching import fetch
+from censafe.population.households import summaries
+from censafe.tabulation.engine import connect
+from support.typed_tables import Records, typed
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    opened = connect(tmp_path_factory.mktemp("summaries"), threads=1)
+    yield opened
+    opened.disconnect()
+
+
+def people(seed: int, rows: int, households: int) -> list[tuple[int | None, ...]]:
+    """Persons of every kind, some with values that could not be read."""
+    drawn = random.Random(seed)
+
+    def one(*values: int) -> int | None:
+        return None if drawn.random() < 0.05 else drawn.choice(values)
+
+    keys = range(100000001, 100000001 + households)
+    return [
+        (one(3, 3, 5), one(*keys), one(2, 17, 18, 40), one(1, 2), one(1, 40, 63), one(*range(20, 39)))
+        for _ in range(rows)
+    ]
+
+
+def rows_of(table: Any) -> list[tuple[Any, ...]]:
+    """Rows in order; the householder's race counts only where there is one householder."""
+    found = fetch(table.order_by("MAFID")).to_pylist()
+    return [
+        tuple(row[name] if name != "HEAD" or row["HOUSEHOLDERS"] == 1 else None for name in sorted(row))
+        for row in found
+    ]
+
+
+def test_packed_digits_are_what_counting_every_kind_gives(backend: Any) -> None:
+    crowd = [(3, 100000999, 40, 1, 1, 28)] * 5_000
+    persons = typed(Records([*people(1, 800, 60), *crowd], [], []), backend).persons
+    packed = backend.store("packed", summaries.packed_summary(persons))
+    plain = summaries._counted(persons.filter(persons.MAFID.notnull()))
+    assert rows_of(plain) == rows_of(summaries.summarise_persons(persons, packed))
+    assert len(rows_of(plain)) == 61
