@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from censafe.model import CellQuery, ExactHistograms, PartPlan
 from censafe.model.named_arrays import SparseArrays, read_only
 from censafe.model.plan import NoiseSource
+from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["LazyAnswers"]
 
 _CHUNK_BLOCKS = 1 << 16
+_FITS = 2.0**62  # a sum of magnitudes below it fits 64 bits, also where rounding is added
+_SUMMED_BLOCKS = 1 << 14  # counters and words of so many stay in the second-level cache
 _Ints = NDArray[np.int64]
 
 
@@ -124,7 +127,7 @@ class LazyAnswers:
         )
         return self.gather(wanted).reshape(last - first, len(chosen))
 
-    @proven("lazy.proof.md", digest="0fe5110868a32d72")
+    @proven("lazy.proof.md", digest="6d8d224717b1a54f")
     def gather(self, wanted: Wanted) -> _Ints:
         """Noisy answers, parent by parent, child by child, in the order of `wanted`.
 
@@ -161,7 +164,7 @@ class LazyAnswers:
         )
         alias = kernels.AliasEntries(*read_only(self._kinds, self._where, self._entries))
         exact = self._exact()
-        for first, last in _ranges(ends):
+        for first, last in _ranges(ends, _CHUNK_BLOCKS):
             parent = int(np.searchsorted(wanted.child_ptr, first, side="right")) - 1
             count = int(ends[last] - ends[first])
             counters = np.empty((count, 2), np.uint64)
@@ -174,6 +177,79 @@ class LazyAnswers:
             if kernels.add_counts(asked, exact, parent, first, last, slot, out):
                 raise OverflowError(f"an answer plus noise of part {self._key.part} does not fit 64 bits")
         return found
+
+    @proven("lazy.proof.md", digest="045c414a4380e9f0")
+    def sums(self, asked: AnswerSums, geounits: _Ints) -> _Ints:
+        """Sums of noisy answers; the same as those of :meth:`gather` added up, without any answer being stored.
+
+        Args:
+            asked: which answers are added up, which must follow from public figures alone.
+            geounits: positions in the level, shape (n,).
+
+        Returns:
+            int64, shape (n, sums); what is not measured counts as 0.
+
+        Raises:
+            ValueError: a geounit, query, answer or sum that there is not, or an answer that is added twice.
+            OverflowError: a sum does not fit 64 bits.
+            ReleaseError: the key has served 2^40 blocks.
+        """
+        from censafe.privacy.noise import sum_kernels as kernels
+
+        pieces = kernels.SummedWords(
+            *read_only(asked.query, asked.first, asked.length, asked.start, asked.slot, self._heads)
+        )
+        slot = np.full(int(self._sizes.sum()), -1, np.int32)
+        sizes, offsets = read_only(self._sizes, self._offsets)
+        known = geounits.min(initial=0) >= 0 and geounits.max(initial=-1) < self._histograms.nodes
+        if not (known and kernels.place_sums(pieces, asked.sums, sizes, offsets, slot)):
+            raise ValueError(
+                f"part {self._key.part} has no such geounit, query, answer or sum, or one answer is added twice"
+            )
+        first = asked.first.astype(np.int64)
+        ends = np.append(0, np.cumsum((first + asked.length + 1 >> 1) - (first >> 1)))
+        words = AddressedWords(self._key)
+        words.reserve(int(ends[-1]) * len(geounits))
+        found = np.zeros((len(geounits), asked.sums), np.int64)
+        tables = [kernels.LawTables(*read_only(where, self._entries)) for where in self._where]
+        residual = np.zeros(len(geounits), np.int64)
+        for begin, end in _ranges(ends, _SUMMED_BLOCKS):
+            counters = np.empty((int(ends[end] - ends[begin]), 2), np.uint64)
+            buffer, draws = np.empty(counters.size + 2, np.uint64), np.empty(counters.size, np.int64)
+            for row, node in enumerate(geounits.tolist()):
+                kernels.fill_summed(pieces, begin, end, node, counters)
+                words.encrypt(counters, buffer)
+                law = tables[self._kinds[node]]
+                residual[row] |= kernels.add_draws(pieces, law, begin, end, buffer, draws, found[row])
+        self._complete(asked, geounits, residual, slot, found)
+        return found
+
+    @proven("lazy.proof.md", digest="40f3d9b2e5fd7c4e")
+    def _complete(
+        self, asked: AnswerSums, geounits: _Ints, residual: _Ints, slot: NDArray[np.int32], sums: _Ints
+    ) -> None:
+        """Add the true answers to the sums of their noise; one by one where a word alone did not decide all of that."""
+        from censafe.privacy.noise import sum_kernels as kernels
+
+        exact, (slots,) = self._exact(), read_only(slot)
+        for row, node in enumerate(geounits.tolist()):
+            if residual[row]:
+                fits = self._add_one_by_one(asked, node, sums[row])
+            else:
+                fits = not kernels.add_summed_counts(exact, node, slots, sums[row])
+            if not fits:
+                raise OverflowError(f"a sum of answers of part {self._key.part} does not fit 64 bits")
+
+    @proven("lazy.proof.md", digest="56869d14f8780ddf")
+    def _add_one_by_one(self, asked: AnswerSums, node: int, sums: _Ints) -> bool:
+        """Write the sums of one geounit from its answers; whether they fit."""
+        query, answer, slot = asked.listed()
+        one, child = np.array([0, len(query)], np.int64), np.array([node], np.int64)
+        values = self.gather(Wanted(np.array([0, 1], np.int64), child, one, query, answer))
+        sums[:] = 0
+        np.add.at(sums, slot, values)
+        size = np.bincount(slot, np.abs(values.astype(np.float64)), asked.sums)
+        return bool((size < _FITS).all())
 
     def _exact(self) -> ExactAnswers:
         from censafe.privacy.noise.lazy_kernels import ExactAnswers
@@ -223,11 +299,11 @@ class LazyAnswers:
             out[rows] = values
 
 
-def _ranges(ends: _Ints) -> Iterator[tuple[int, int]]:
-    """Ranges of children of about as many blocks as stay in the cache; a child is never divided."""
+def _ranges(ends: _Ints, most: int) -> Iterator[tuple[int, int]]:
+    """Ranges of children, or of pieces, of at most so many blocks; a child or piece is never divided."""
     first = 0
     while first < len(ends) - 1:
-        last = int(np.searchsorted(ends, ends[first] + _CHUNK_BLOCKS, side="right")) - 1
+        last = int(np.searchsorted(ends, ends[first] + most, side="right")) - 1
         last = max(last, first + 1)
         yield first, last
         first = last

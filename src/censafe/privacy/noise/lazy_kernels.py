@@ -79,7 +79,7 @@ _WANTED = tuple_type(
     read_only_type(int32),
 )
 _ENTRIES = tuple_type(AliasEntries, read_only_type(int32), read_only_type(int64, 3), read_only_type(uint64))
-_EXACT = tuple_type(
+EXACT_TYPE = tuple_type(
     ExactAnswers, read_only_type(int32), read_only_type(boolean, 2), sparse_type(), read_only_type(int32, 2),
     read_only_type(int64),
 )  # fmt: skip
@@ -214,7 +214,7 @@ def _place_answers(wanted, offsets, parent, present, slot):  # type: ignore[no-u
 
 
 @proven("../measure/lazy.proof.md", digest="268886a3f67b7d1d")
-@compiled(boolean(_WANTED, _EXACT, int64, int64, int64, int32[::1], int64[::1]))
+@compiled(boolean(_WANTED, EXACT_TYPE, int64, int64, int64, int32[::1], int64[::1]))
 def add_counts(wanted, exact, parent, first, last, slot, out):  # type: ignore[no-untyped-def]
     """CONFIDENTIAL. Add the true answers of a range of children to their noise.
 

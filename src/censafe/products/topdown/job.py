@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.model import ExactHistograms
 from censafe.model.observer import Observer
+from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.account import one_file
 from censafe.products.run.door import Door
 from censafe.products.run.options import ReadOptions
@@ -137,7 +138,9 @@ class TopdownJob:
         tables = None
         if self._tables is not None:
             stored = not self._lazy
-            tables = TableEstimates(self._config, self._tables, public, reading.observer, stored=stored)
+            tables = TableEstimates(
+                self._config, self._tables, public, reading.observer, stored=stored, workers=self._workers
+            )
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
         facts: dict[str, list[LevelFacts]] = {}
         for histogram in descents.order:
@@ -188,10 +191,10 @@ class TopdownJob:
 
         def measured(load: LevelWorkload) -> LevelObjective:
             # what a level needed is let go when it is done
-            objective = self._measured(load, exact.pop(0), asked)
+            found = self._measured(load, exact.pop(0), asked)
             if asked.tables is not None:
-                asked.tables.read(load, objective.source)
-            return objective
+                asked.tables.read(load, StoredAnswers(found.values))
+            return LevelObjective.measured([query.label for query in load.queries], found)
 
         found: list[Mapping[str, Any]] = []
         own = map(measured, loads)
@@ -203,12 +206,10 @@ class TopdownJob:
                 found.append(asked.descent.estimate(load.part.name, objective)[1].document())
         return found
 
-    def _measured(self, load: LevelWorkload, counts: ExactHistograms, asked: _Measuring) -> LevelObjective:
-        """Measure one level, and weight its answers."""
+    def _measured(self, load: LevelWorkload, counts: ExactHistograms, asked: _Measuring) -> LevelMeasurements:
         with asked.observer.stage(f"measure {load.part.name}"):
             budgets = asked.public.budgets[load.part.name]
-            measured = measure_stored(load, counts, budgets, asked.door, stored_files(load, asked.public))
-        return LevelObjective.measured([query.label for query in load.queries], measured)
+            return measure_stored(load, counts, budgets, asked.door, stored_files(load, asked.public))
 
     def publish(self, release: MeasuredRun[Estimates]) -> None:
         """Write everything that is published."""

@@ -14,6 +14,7 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
 from censafe.model.observer import Observer
+from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
@@ -148,6 +149,14 @@ class _Timed:
         found = self._source.gather(wanted)
         self._spent.append(time.thread_time() - started)
         self._drawn.append(found.size)
+        return found
+
+    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+        """As :meth:`LazyAnswers.sums`."""
+        started = time.thread_time()
+        found = self._source.sums(asked, geounits)
+        self._spent.append(time.thread_time() - started)
+        self._drawn.append(asked.answers * len(geounits))
         return found
 
 

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from censafe.errors import ReleaseError
+from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.model import Attribute, ExactHistograms, NoiseLaw, PartPlan, QueryPlan, Schema, make_query
+from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import derive_part_key
@@ -113,6 +115,64 @@ def test_residual_draws_are_settled_one_by_one(monkeypatch):
     assert looked_up(stored(given), wanted) == found.tolist()
 
 
+def some_sums(seed=4):
+    """A random choice of answers of every query, each added to one of seven sums."""
+    rng = np.random.default_rng(seed)
+    slots = tuple(rng.integers(-2, 7, query.answers).clip(-1) for query in QUERIES)
+    return AnswerSums.of(slots, tuple(rng.integers(0, 2, query.answers) for query in QUERIES))
+
+
+def added(values, asked, geounits):
+    query, answer, slot = asked.listed()
+    found = np.zeros((len(geounits), asked.sums), np.int64)
+    for row, node in enumerate(geounits):
+        for q, i, s in zip(query, answer, slot, strict=True):
+            found[row, s] += values[q][node, i]
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sums_are_those_of_the_stored_answers(case, monkeypatch):
+    given, asked = CASES[case], some_sums()
+    whole, geounits = stored(given), np.array([3, 0, 11, 22])
+    expected = added(whole, asked, geounits)
+    source = LazyAnswers(exact(), PART, QUERIES, part_key(), given)
+    assert np.array_equal(expected, source.sums(asked, geounits))
+    assert np.array_equal(expected, StoredAnswers(whole).sums(asked, geounits))
+    monkeypatch.setattr(lazy, "_SUMMED_BLOCKS", 3)  # many ranges, some of one piece
+    assert np.array_equal(expected, source.sums(asked, geounits))
+    other = asked.numbered(np.array([0, -1, 2, 3]))  # the same queries without one
+    assert set(other.query.tolist()) <= {0, 2, 3}
+    assert np.array_equal(added(whole, other, geounits), source.sums(other, geounits))
+    some = asked.only(asked.query == 3)
+    assert np.array_equal(added(whole, some, geounits), source.sums(some, geounits))
+
+
+def test_sums_with_residual_draws_are_added_one_by_one(monkeypatch):
+    narrow = {law: NoiseTable.build(law, width=8) for law in (WEAK, STRONG)}
+    monkeypatch.setattr(NoiseTable, "for_law", staticmethod(lambda law: narrow[law]))
+    given = budgets((WEAK,) * 4, (STRONG,) * 4)
+    geounits, single = np.arange(GEOUNITS), []
+    original = LazyAnswers._add_one_by_one
+    monkeypatch.setattr(LazyAnswers, "_add_one_by_one", lambda *args: (single.append(1), original(*args))[1])
+    found = LazyAnswers(exact(), PART, QUERIES, part_key(), given).sums(some_sums(), geounits)
+    assert 0 < len(single) <= GEOUNITS
+    assert np.array_equal(added(stored(given), some_sums(), geounits), found)
+
+
+@pytest.mark.parametrize(
+    ("field", "place", "value"),
+    [("query", -1, 4), ("query", 0, -1), ("first", -1, 30), ("first", 0, -1), ("length", 0, 0), ("start", -1, 400),
+     ("slot", 0, 7), ("slot", 0, -1), ("first", -1, 0), ("geounits", 0, GEOUNITS), ("geounits", 0, -1)],
+)  # fmt: skip
+def test_sums_of_what_there_is_not_or_of_an_answer_twice_are_refused(field, place, value):
+    asked, geounits = some_sums(), np.arange(3)
+    (geounits if field == "geounits" else getattr(asked, field))[place] = value
+    source = LazyAnswers(exact(), PART, QUERIES, part_key())
+    with pytest.raises(ValueError, match="one answer is added twice"):
+        source.sums(asked, geounits)
+
+
 def test_threads_get_the_same_numbers():
     source = LazyAnswers(exact(), PART, QUERIES, part_key())
     requests = [some_wanted(seed) for seed in range(8)]
@@ -172,3 +232,8 @@ def test_sums_that_do_not_fit_are_refused(monkeypatch):
     )
     with pytest.raises(OverflowError, match="does not fit 64 bits"):
         source.gather(some_wanted())
+    monkeypatch.setattr(
+        lazy, "draw_wide", lambda table, words, query, geounits, answers: np.full(len(answers), 2**61)
+    )
+    with pytest.raises(OverflowError, match="a sum of answers of part persons_Block does not fit 64 bits"):
+        source.sums(some_sums(), np.arange(GEOUNITS))

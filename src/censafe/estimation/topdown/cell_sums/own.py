@@ -8,33 +8,36 @@ with C the short queries and W their weights. D is sparse, in blocks of a few at
 
     H^-1 F' = D^-1 F' - D^-1 C' (W^-1 + C D^-1 C')^-1 C D^-1 F'
 
-for the state F. The estimate of F X is (H^-1 F')' b with b the weighted answers added up by atom, and its covariance F H^-1 F'. H depends on
-weights and on which kinds of facility there are, and is worked out once for all geounits that agree in these.
+for the state F. The estimate of F X is (H^-1 F')' b with b the weighted answers added up by atom (`groups.py`), and its covariance F H^-1 F'.
+H depends on weights and on which kinds of facility there are, and is worked out once for all geounits that agree in these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import csc_array, csr_array, diags_array
+from scipy.sparse import csc_array, diags_array
 from scipy.sparse.linalg import splu
 
 from censafe.errors import CheckError
+from censafe.estimation.topdown.cell_sums.groups import AnswerGroups, GroupedSides
 from censafe.estimation.topdown.cell_sums.parts import is_short
 from censafe.estimation.topdown.cell_sums.readings import SumFamily
-from censafe.estimation.topdown.cell_sums.structure import SumProblem
-from censafe.estimation.topdown.least_squares.objective import AnswerSource
-from censafe.model import CellQuery
+from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.model.arrays import Flags, Floats
+from censafe.model.topdown.answer_sums import AnswerSums, Summing
 
 __all__ = ["OwnLevel", "OwnPattern", "own_pattern", "own_states"]
 
 _LEAST_PIVOT: Final = 1e-6
+_BATCH: Final = 16  # geounits whose sums are in memory at once, by worker
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,14 +146,14 @@ class OwnLevel:
     """What is public of the own answers of a level: geounits of one pattern have the same weights and facilities.
 
     Args:
-        problem: the sums.
+        groups: the sums, and the sums of answers that they need.
         ordinals: of every query of the level, its place among those of the problem.
         pattern: of every geounit, -1 where nothing is measured or its answers are not used, shape (n,).
         weights: of an answer, by pattern and query of the problem.
         present: kinds of facility, by pattern.
     """
 
-    problem: SumProblem = field(repr=False)
+    groups: AnswerGroups = field(repr=False)
     ordinals: tuple[int, ...]
     pattern: NDArray[np.int64] = field(repr=False)
     weights: Floats = field(repr=False)
@@ -159,22 +162,23 @@ class OwnLevel:
 
     @staticmethod
     def of(
-        problem: SumProblem, names: Sequence[str], weights: Floats, kinds: NDArray[np.int32],
+        groups: AnswerGroups, names: Sequence[str], weights: Floats, kinds: NDArray[np.int32],
         present: Flags, used: Flags | None = None,
     ) -> OwnLevel:  # fmt: skip
         """Find the patterns.
 
         Args:
-            problem: the sums.
+            groups: the sums, and the sums of answers that they need.
             names: of the queries of the level, in the order of their ordinals.
             weights: of an answer, by kind of geounits and query, 0 where nothing is measured.
             kinds: kind of every geounit.
             present: kinds of facility of every geounit, shape (n, kinds of facility).
             used: whose answers are used; None for all.
         """
-        places = {query.name: place for place, query in enumerate(problem.queries)}
+        queries = groups.problem.queries
+        places = {query.name: place for place, query in enumerate(queries)}
         ordinals = tuple(places[name] for name in names)
-        every = np.zeros((len(weights), len(problem.queries)))
+        every = np.zeros((len(weights), len(queries)))
         every[:, list(ordinals)] = weights
         facilities = np.unique(np.packbits(present, axis=1), axis=0, return_inverse=True)[1].ravel()
         measured: Flags = np.asarray(every.any(axis=1))[kinds]
@@ -185,7 +189,16 @@ class OwnLevel:
         pattern = np.full(len(kinds), -1)
         pattern[measured] = place.ravel()
         some = np.flatnonzero(measured)[first]
-        return OwnLevel(problem, ordinals, pattern, every[kinds[some]], present[some])
+        return OwnLevel(groups, ordinals, pattern, every[kinds[some]], present[some])
+
+    @cached_property
+    def _level_sums(self) -> AnswerSums:
+        return self.groups.of_level(self.ordinals)
+
+    def read(self, pattern: int) -> AnswerSums:
+        """Which answers of a geounit of a pattern are read, and how they are added up."""
+        measured = self.weights[pattern][list(self.ordinals)] > 0
+        return self.groups.of_pattern(self._level_sums, measured, self.present[pattern])
 
     def covariances(self, pattern: int) -> tuple[Floats, ...]:
         """Covariances of the states of a pattern, by family, worked out once."""
@@ -196,98 +209,60 @@ class OwnLevel:
     def solved(self, pattern: int) -> tuple[OwnPattern, ...]:
         """Estimator of a pattern, by family."""
         weights, present = self.weights[pattern], self.present[pattern]
-        found = tuple(own_pattern(one, weights, present) for one in self.problem.families)
+        found = tuple(own_pattern(one, weights, present) for one in self.groups.problem.families)
         self._covariances[pattern] = tuple(one.covariance for one in found)
         return found
 
 
-def own_states(level: OwnLevel, source: AnswerSource) -> tuple[tuple[Floats, ...], int]:
+def own_states(level: OwnLevel, source: Summing, workers: int = 1) -> tuple[Floats, ...]:
     """Estimates of the states of a level from own answers.
 
     Args:
         level: weights and facilities.
-        source: of all answers of its geounits.
+        source: of sums of the answers of its geounits.
+        workers: threads; the result does not depend on them.
 
     Returns:
-        By family, shape (n, columns, k), 0 where nothing is measured; and how many answers were read.
+        By family, shape (n, columns, k), 0 where nothing is measured.
 
     Raises:
         CheckError: the answers of a geounit do not determine its cells.
     """
-    problem, nodes = level.problem, len(level.pattern)
-    states = tuple(np.zeros((nodes, len(family.columns), family.size)) for family in problem.families)
-    read, reader = 0, _Reader(problem, source, level.ordinals)
-    for pattern, weights in enumerate(level.weights):
-        solved = level.solved(pattern)
-        sides = [_RightSides(problem, family, weights) for family in problem.families]
-        for node in np.flatnonzero(level.pattern == pattern).tolist():
-            columns = reader.columns(node)
-            read += reader.answers
-            for place, side in enumerate(sides):
-                states[place][node] = side.of(columns) @ solved[place].solve
-    return states, read
+    nodes = len(level.pattern)
+    states = tuple(np.zeros((nodes, len(one.columns), one.size)) for one in level.groups.problem.families)
+
+    def batches() -> Iterator[tuple[_Pattern, NDArray[np.int64]]]:
+        for number in range(len(level.weights)):
+            own, members = _Pattern(level, number), np.flatnonzero(level.pattern == number)
+            for first in range(0, len(members), _BATCH):
+                yield own, members[first : first + _BATCH]
+
+    def estimated(
+        batch: tuple[_Pattern, NDArray[np.int64]],
+    ) -> tuple[NDArray[np.int64], tuple[Floats, ...]]:
+        own, members = batch
+        return members, own.sides.states(source.sums(level.read(own.number), members))
+
+    for members, found in worked_ahead(estimated, batches(), workers):
+        for state, one in zip(states, found, strict=True):
+            state[members] = one
+    return states
 
 
-class _Reader:
-    """Reads all answers of a geounit, and averages and contrasts them."""
+class _Pattern:
+    """What some batches of geounits share, worked out by the first of them."""
 
-    def __init__(self, problem: SumProblem, source: AnswerSource, ordinals: Sequence[int]) -> None:
-        self._problem = problem
-        self._source = source
-        self._ordinals = list(ordinals)
-        self._chosen = [np.arange(problem.queries[one].answers) for one in self._ordinals]
-        self.answers = sum(len(one) for one in self._chosen)
+    def __init__(self, level: OwnLevel, number: int) -> None:
+        self._level = level
+        self.number = number
+        self._lock = Lock()
+        self._sides: GroupedSides | None = None
 
-    def columns(self, node: int) -> dict[int, Floats]:
-        """By query of the problem its answers, shape (groups of base cells, contrasts of the first averaged attribute, ...)."""
-        found = {}
-        for own, query in enumerate(self._ordinals):
-            values = self._source.answers(own, node, node + 1, self._chosen[own])[0]
-            found[query] = self._contrasted(self._problem.queries[query], values)
-        return found
-
-    def _contrasted(self, query: CellQuery, values: NDArray[np.int64]) -> Floats:
-        problem = self._problem
-        array = values.astype(np.float64).reshape([factor.groups for factor in query.factors])
-        array = array.transpose([*problem.base, *problem.outer])
-        array = array.reshape(-1, *array.shape[len(problem.base) :])
-        for place in reversed(range(len(problem.outer))):
-            if query.factors[problem.outer[place]].groups > 1:
-                moved = np.moveaxis(array, place + 1, -1)
-                array = np.moveaxis(moved @ problem.contrasts[place], -1, place + 1)
-        return array
-
-
-class _RightSides:
-    """Adds weighted answers up by atom, for one family and the weights of one pattern."""
-
-    def __init__(self, problem: SumProblem, family: SumFamily, weights: Floats) -> None:
-        self._atoms, self._columns = family.atoms, len(family.columns)
-        self._parts: list[tuple[int, csr_array, NDArray[np.int64]]] = []
-        inside = np.flatnonzero(family.atom >= 0)
-        for number, (query, times) in enumerate(zip(family.queries, family.times, strict=True)):
-            weight, group = weights[query] * times, family.group[number]
-            if weight == 0:
-                continue
-            if group.min(initial=0) < 0:
-                atom, answer = family.atom[inside], problem.base_labels[query][inside]
-                each = weight / family.cells[atom]
-            else:
-                atom, answer = np.arange(family.atoms), group
-                each = np.full(family.atoms, weight)
-            size = int(problem.base_labels[query].max()) + 1
-            gather = csr_array((each, (atom, answer)), shape=(family.atoms, size))
-            shape = tuple(
-                1 if problem.queries[query].factors[axis].groups == 1 else contrast.shape[1]
-                for axis, contrast in zip(problem.outer, problem.contrasts, strict=True)
-            )
-            places = [int(np.ravel_multi_index(column, shape)) if column else 0 for column in family.columns]
-            self._parts.append((query, gather, np.array(places, np.int64)))
-
-    def of(self, columns: dict[int, Floats]) -> Floats:
-        """From averaged and contrasted answers by query, shape (columns, atoms)."""
-        found = np.zeros((self._atoms, self._columns))
-        for query, gather, places in self._parts:
-            answers = columns[query]
-            found += gather @ answers.reshape(len(answers), -1)[:, places]
-        return found.T
+    @property
+    def sides(self) -> GroupedSides:
+        """How sums of answers become states."""
+        with self._lock:
+            if self._sides is None:
+                solved = [one.solve for one in self._level.solved(self.number)]
+                self._sides = self._level.groups.sides(self._level.weights[self.number], solved)
+            return self._sides

@@ -85,8 +85,8 @@ class SumProblem(SumReadings):
         fixed = [allowed, *([] if kinds is None else [kinds]), *([] if known is None else [known])]
         self.outer = outer_axes(schema, queries, fixed)
         self.base = tuple(axis for axis in range(len(schema.shape)) if axis not in self.outer)
-        self._allowed: Flags = self._of_base(allowed).astype(np.bool_)
-        self._kinds = np.zeros(self.base_cells, np.int64) if kinds is None else self._of_base(kinds)
+        self.allowed: Flags = self._of_base(allowed).astype(np.bool_)
+        self.kinds = np.zeros(self.base_cells, np.int64) if kinds is None else self._of_base(kinds)
         self._known = None if known is None else self._of_base(known)
         self._groups = 0 if known is None else int(known.max(initial=-1)) + 1
         self._sets: list[list[frozenset[int]]] = [[] for _ in self.outer]
@@ -132,7 +132,7 @@ class SumProblem(SumReadings):
             name, levels = self.schema.names[axis], self.schema.shape[axis]
             chosen = np.isin(np.arange(levels), list(term.when.get(name, range(levels))))
             table = table[..., None] & chosen
-        flat = np.asarray(table.reshape(-1) & self._allowed, np.bool_)
+        flat = np.asarray(table.reshape(-1) & self.allowed, np.bool_)
         key = np.packbits(flat).tobytes()
         if key not in self._functions:
             self._functions[key] = len(self._tables)
@@ -200,13 +200,13 @@ class SumProblem(SumReadings):
     ) -> SumFamily:
         times = np.array(key[1:], np.float64)
         active = [query for query in range(len(times)) if times[query] > 0]
-        inside = np.flatnonzero(self._allowed)
+        inside = np.flatnonzero(self.allowed)
         labels = [self.base_labels[query][inside] for query in active]
         whole = [len(np.unique(label)) == len(inside) for label in labels]
         known = self._known if key[0] and self._known is not None else None
         apart = [label for label, single in zip(labels, whole, strict=True) if not single]
         apart += [self._tables[number][inside].astype(np.int64) for number in functions]
-        apart += [self._kinds[inside].astype(np.int64)]
+        apart += [self.kinds[inside].astype(np.int64)]
         apart += [] if known is None else [known[inside].astype(np.int64)]
         of_cell = joint_classes(apart)
         first = np.unique(of_cell, return_index=True)[1]
@@ -231,7 +231,7 @@ class SumProblem(SumReadings):
             gram *= chosen.T @ chosen
         return SumFamily(
             tuple(active), tuple(times[active].tolist()), group, np.bincount(of_cell).astype(np.float64), atom,
-            self._kinds[inside][first].astype(np.int64), state, asked, columns, gram, exact,
+            self.kinds[inside][first].astype(np.int64), state, asked, columns, gram, exact,
         )  # fmt: skip
 
     def _state(self, group: NDArray[np.int64], asked: Floats, exact: Floats) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -13,12 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from censafe.estimation.topdown.least_squares.right_sides import gather_stored, label_matrix, right_sides
 from censafe.estimation.topdown.whole_tree.cells import Below
 from censafe.model.compiled import compiled
+from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import Families, Gathering, Wanted
 from censafe.model.topdown.level_measurements import Answers, LevelMeasurements
 
 __all__ = ["AnswerSource", "LevelObjective", "StoredAnswers", "add_weighted", "query_weight"]
 
 _LEAST_VARIANCE = 1e-4
+_AT_ONCE = 1 << 20  # stored answers that are added up at once
 
 
 def query_weight(variance: float) -> float:
@@ -72,6 +75,20 @@ class StoredAnswers:
     def gather(self, wanted: Wanted) -> NDArray[np.int64]:
         """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
         return gather_stored(self.values, wanted)
+
+    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums of noisy answers of some geounits, int64, shape (n, sums)."""
+        query, answer, slot = asked.listed()
+        found = np.zeros((len(geounits), asked.sums), np.int64)
+        starts = np.append(0, np.cumsum(np.bincount(query, minlength=len(self.values))))
+        for values, (first, last) in zip(self.values, pairwise(starts.tolist()), strict=True):
+            rows = max(1, _AT_ONCE // max(1, last - first))
+            for some in range(0, len(geounits), rows):
+                sums = found[some : some + rows]
+                place = np.arange(0, sums.size, asked.sums)[:, None] + slot[first:last]
+                own = values[np.ix_(geounits[some : some + rows], answer[first:last])]
+                np.add.at(sums.reshape(-1), place.reshape(-1), own.reshape(-1).astype(np.int64))
+        return found
 
 
 @dataclass(frozen=True, eq=False)

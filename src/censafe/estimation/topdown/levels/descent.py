@@ -5,10 +5,9 @@ From the measurements of a level come integer histograms that add up to the leve
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import Literal, cast
 
@@ -39,6 +38,7 @@ from censafe.estimation.topdown.levels.task import (
     RepairedParent,
     family_rules,
 )
+from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
@@ -65,8 +65,6 @@ __all__ = [
 
 Progress = Callable[[float], None]
 """Takes the share of a level's work that is done, 0 to 1."""
-
-_AHEAD = 3  # batches under way or waiting, for every worker
 
 
 def estimate_level(
@@ -163,31 +161,12 @@ def _children(
     work = np.append(0.0, np.cumsum(children[chosen] * cells[chosen].astype(np.float64) ** 2))
     spans = [chosen[first:last] for first, last in pairwise(edges.tolist())]
     done: list[EstimatedLevel] = []
-    for batch in _in_order(level, spans, workers):
+    for batch in worked_ahead(partial(_batch, level), spans, workers):
         done.append(batch)
         _report(level, batch, report)
         if progress is not None:
             progress(float(work[edges[len(done)]] / work[-1]))
     return _joined(level, done, np.flatnonzero((cells > 0) & (children == 1))), _repaired(level, done)
-
-
-def _in_order(level: _Level, spans: list[Integers], workers: int) -> Iterator[EstimatedLevel]:
-    """Batches in the order of their parents, estimated by some threads a few batches ahead."""
-    if workers <= 1:
-        yield from (_batch(level, span) for span in spans)
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[EstimatedLevel]] = deque()
-        try:
-            for span in spans:
-                waiting.append(pool.submit(_batch, level, span))
-                if len(waiting) >= _AHEAD * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 def _batch(level: _Level, parents: Integers) -> EstimatedLevel:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
+from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.model.arrays import Integers
-from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
@@ -166,21 +167,17 @@ class WholeAnswers:
     most: int = _HELD
     _readings: list[_Reading] = field(default_factory=list, repr=False)
 
-    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Some noisy answers of one query at consecutive geounits, int64, shape (last - first, m)."""
-        found = [self._reading(node) for node in range(first, last)]
-        rows = [
-            one.values[query][node - one.first] for node, one in zip(range(first, last), found, strict=True)
-        ]
-        return np.array([row[chosen] for row in rows], np.int64).reshape(last - first, len(chosen))
-
-    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
-        """Noisy answers of families, which nobody asks for here.
-
-        Raises:
-            NotImplementedError: always.
-        """
-        raise NotImplementedError("answers are read whole")
+    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums of noisy answers of some geounits, int64, shape (n, sums)."""
+        found = np.zeros((len(geounits), asked.sums), np.int64)
+        place = 0
+        while place < len(geounits):
+            one = self._reading(int(geounits[place]))
+            inside = (geounits[place:] >= one.first) & (geounits[place:] < one.last)
+            end = place + (len(inside) if inside.all() else int(np.argmin(inside)))
+            found[place:end] = StoredAnswers(one.values).sums(asked, geounits[place:end] - one.first)
+            place = end
+        return found
 
     def _reading(self, node: int) -> _Reading:
         for one in self._readings:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from censafe.errors import UsageError
-from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.products.run.folder import finished_run
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
@@ -59,8 +59,7 @@ def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
                 if tables.sums(load) is None:
                     continue
                 with observer.stage(f"read {load.part.name}"):
-                    labels = [query.label for query in load.queries]
-                    source = LevelObjective.measured(labels, read(load)).source
+                    source = StoredAnswers(read(load).values)
                 tables.read(load, source)
             tables.finish(histogram.name)
         stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)

@@ -17,10 +17,10 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.cell_sums.members import area_members, used_geounits
 from censafe.estimation.topdown.cell_sums.structure import CellSum
 from censafe.estimation.topdown.cell_sums.tree import SumTree
-from censafe.estimation.topdown.least_squares.objective import AnswerSource
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.model.arrays import Flags, Floats
 from censafe.model.observer import Observer
+from censafe.model.topdown.answer_sums import Summing
 from censafe.model.topdown.constraints import AnswersInStack, CellGroups
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.census_tables.definitions import CensusTable
@@ -78,6 +78,7 @@ class TableEstimates:
         observer: receives stages and remarks.
         stored: whether all answers are stored; all of them are used then.
         areas: that tables are estimated for; None for those of the choice.
+        workers: threads that add answers up; results do not depend on them.
 
     Raises:
         DataError: the list of areas breaks a rule.
@@ -93,8 +94,10 @@ class TableEstimates:
         *,
         stored: bool,
         areas: Sequence[EstimatedAreas] | None = None,
+        workers: int = 1,
     ) -> None:
         self._config = config
+        self._workers = workers
         self._public = public
         self._observer = observer
         self.choice = choice
@@ -141,14 +144,14 @@ class TableEstimates:
             return ()
         return group_sums(histogram.schema, linked[2] if histogram.name == linked[0].name else linked[3])
 
-    def read(self, load: LevelWorkload, source: AnswerSource) -> Floats | None:
+    def read(self, load: LevelWorkload, source: Summing) -> Floats | None:
         """Estimate the states of a level from its answers; None where none are used."""
         sums = self.sums(load)
         if sums is None:
             return None
         with self._observer.stage(f"linear estimates {load.part.name}"):
             self._counted[load.part.name] = sums.answers(load)
-            return sums.read(load, source)
+            return sums.read(load, source, self._workers)
 
     def take(self, load: LevelWorkload, states: Floats | None) -> None:
         """Take the states of a level that was measured before the run was stopped.

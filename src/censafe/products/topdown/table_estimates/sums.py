@@ -8,14 +8,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
 from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.stacked import StackedAnswers, StackedSums
 from censafe.estimation.topdown.cell_sums.structure import CellSum, SumProblem, SumTerm
 from censafe.estimation.topdown.cell_sums.tree import SumLevel, SumTree, sum_tree
-from censafe.estimation.topdown.least_squares.objective import AnswerSource, query_weight
+from censafe.estimation.topdown.least_squares.objective import query_weight
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model.arrays import Flags, Floats, Integers
+from censafe.model.topdown.answer_sums import Summing
 from censafe.model.topdown.constraints import CellGroups, FacilityCounts
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.measure.histograms import level_variances
@@ -54,6 +56,7 @@ class HistogramSums:
         self._facilities = _Facilities(histogram, public)
         self.shared = len(shared)
         self.problem = sum_problem(histogram, tables, self._facilities, shared)
+        self._groups = AnswerGroups(self.problem)
         self._limits = public.exact_limits(histogram.name)
         self._states: dict[int, Floats] = {}
         self._levels: dict[str, OwnLevel] = {}
@@ -69,22 +72,21 @@ class HistogramSums:
     def answers(self, load: LevelWorkload) -> int:
         """How many answers of a level are used."""
         level = self._own(load)
-        measured = (level.weights > 0)[:, list(level.ordinals)]
-        sizes = np.array([query.answers for query in load.queries])
-        of_pattern = (measured * sizes).sum(axis=1)
+        of_pattern = np.array([level.read(pattern).answers for pattern in range(len(level.weights))])
         return int(of_pattern[level.pattern[level.pattern >= 0]].sum())
 
-    def read(self, load: LevelWorkload, source: AnswerSource) -> Floats:
+    def read(self, load: LevelWorkload, source: Summing, workers: int = 1) -> Floats:
         """Estimate the states of a level from its answers, and take them.
 
         Args:
             load: its queries.
-            source: of its answers.
+            source: of sums of its answers.
+            workers: threads; the result does not depend on them.
 
         Returns:
             Shape (used geounits, numbers), which :meth:`take` takes as well.
         """
-        states, _ = own_states(self._own(load), source)
+        states = own_states(self._own(load), source, workers)
         depth = self._depth(load)
         found = self.problem.flat(states)[self._used[depth]]
         self.take(load, found)
@@ -142,7 +144,7 @@ class HistogramSums:
         depth, budgets = self._depth(load), self._public.budgets[load.part.name]
         weights = np.array([[query_weight(one) for one in row] for row in level_variances(budgets)])
         return OwnLevel.of(
-            self.problem, [query.name for query in load.queries], weights, budgets.kinds,
+            self._groups, [query.name for query in load.queries], weights, budgets.kinds,
             self._facilities.present(depth), self._used[depth],
         )  # fmt: skip
 

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
+from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
 from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.structure import SumProblem, SumTerm
 from censafe.estimation.topdown.cell_sums.tree import SumLevel, SumTree, sum_tree
@@ -92,6 +93,7 @@ def make_world(
     truth = rng.poisson(3.0, mask.shape) * mask
     known = np.zeros(_SCHEMA.cells, np.int32) if totals else None
     problem = SumProblem(_SCHEMA, queries, allowed, _SUMS, kinds, known, exact_atoms)
+    groups = AnswerGroups(problem)
     levels, rows, answers, noise, exact = [], [], [], [], []
     for depth, size in enumerate(_SIZES):
         own = list(range(len(queries))) if depth != 2 else [len(queries) - 1, *range(len(queries) - 2)]
@@ -119,9 +121,9 @@ def make_world(
             sums = np.array([[truth[one].sum()] for one in members[depth]])
             exact = members[depth]
         level = OwnLevel.of(
-            problem, [queries[one].name for one in own], objective.weights, budget, present[depth]
+            groups, [queries[one].name for one in own], objective.weights, budget, present[depth]
         )
-        states, _ = own_states(level, objective.source)
+        states = own_states(level, objective.source)
         levels.append(SumLevel(str(depth), parents[depth], level, states, sums))
     if not dense:
         return World(sum_tree(problem, levels), truth, (np.zeros(0), np.zeros(0)), members)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
 from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.stacked import StackedAnswers, StackedSums
 from censafe.estimation.topdown.cell_sums.structure import CellSum, SumProblem, SumTerm
@@ -81,8 +82,8 @@ def test_shared_sums_and_known_totals_are_those_of_dense_least_squares() -> None
             objective = LevelObjective.of(labels, variances, values)
             names = [query.name for query in problem.queries]
             present = np.ones((len(leaves), 2), bool)
-            level = OwnLevel.of(problem, names, objective.weights, objective.kinds, present)
-            own.append((level, own_states(level, objective.source)[0]))
+            level = OwnLevel.of(AnswerGroups(problem), names, objective.weights, objective.kinds, present)
+            own.append((level, own_states(level, objective.source)))
         known = np.array([[units[one][:, :4].sum(), units[one][:, 4].sum(), 0, 0] for one in leaves])
         both = StackedAnswers.of(sums, own[0][0], own[1][0])
         levels.append(SumLevel(str(depth), PARENTS[depth], both, sums.states(own[0][1], own[1][1]), known))

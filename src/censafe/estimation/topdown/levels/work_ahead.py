@@ -1,0 +1,43 @@
+"""Work that threads do ahead, taken in its order, so that results do not depend on their number."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeVar
+
+__all__ = ["worked_ahead"]
+
+_AHEAD: Final = 3
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def worked_ahead(work: Callable[[Item], Found], items: Iterable[Item], workers: int) -> Iterator[Found]:
+    """Results in the order of their items, worked out by some threads a few items ahead.
+
+    Args:
+        work: what is done with an item; several threads do it at once.
+        items: read by the calling thread, a few ahead of the results.
+        workers: threads; with one all is done in the calling thread.
+
+    Example:
+        >>> list(worked_ahead(abs, [-2, 1], 2))
+        [2, 1]
+    """
+    if workers <= 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[Found]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) >= _AHEAD * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

@@ -1,0 +1,119 @@
+"""Which answers of a geounit are added up, and into which sums; made from public figures alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.model.arrays import Flags
+
+__all__ = ["AnswerSums", "Summing"]
+
+_LONGEST = 1 << 12  # answers of a piece, so that a few pieces always fit the cache
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerSums:
+    """Answers of a geounit, and the sum to which each is added; no answer more than once.
+
+    Args:
+        query: int32, shape (pieces,), ordinal of the query of every piece of consecutive answers, rising.
+        first: int32, shape (pieces,), the first answer of every piece, rising within a query.
+        length: int32, shape (pieces,), how many answers it has.
+        start: int64, shape (pieces,), where they start in `slot`.
+        slot: int32, the sum of every answer, one piece after another; there may be pieces that are not wanted.
+        sums: how many sums there are.
+    """
+
+    query: NDArray[np.int32] = field(repr=False)
+    first: NDArray[np.int32] = field(repr=False)
+    length: NDArray[np.int32] = field(repr=False)
+    start: NDArray[np.int64] = field(repr=False)
+    slot: NDArray[np.int32] = field(repr=False)
+    sums: int
+
+    @property
+    def answers(self) -> int:
+        """How many answers of a geounit are read."""
+        return int(self.length.sum())
+
+    @staticmethod
+    def of(slots: tuple[NDArray[np.integer], ...], marks: tuple[NDArray[np.integer], ...]) -> AnswerSums:
+        """Pieces of one mark each, from the sums of all answers.
+
+        Args:
+            slots: of every query the sum of each of its answers, -1 for none.
+            marks: of every query a number of each answer; an answer of another number starts a new piece.
+
+        Example:
+            >>> found = AnswerSums.of((np.array([0, 1, -1, 1]),), (np.array([0, 0, 0, 0]),))
+            >>> found.first.tolist(), found.length.tolist(), found.slot.tolist(), found.sums
+            ([0, 3], [2, 1], [0, 1, 1], 2)
+        """
+        parts = [_pieces(slot, mark) for slot, mark in zip(slots, marks, strict=True)]
+        query = np.repeat(np.arange(len(parts)), [len(first) for first, _ in parts])
+        first = np.concatenate([first for first, _ in parts])
+        length = np.concatenate([length for _, length in parts])
+        slot = np.concatenate([one[one >= 0] for one in slots])
+        return AnswerSums(
+            query.astype(np.int32), first.astype(np.int32), length.astype(np.int32),
+            np.cumsum(length) - length, slot.astype(np.int32), int(slot.max(initial=-1)) + 1,
+        )  # fmt: skip
+
+    def only(self, pieces: Flags) -> AnswerSums:
+        """Some of the pieces; sums without any are 0."""
+        return replace(
+            self, query=self.query[pieces], first=self.first[pieces], length=self.length[pieces], start=self.start[pieces]
+        )  # fmt: skip
+
+    def numbered(self, ordinals: NDArray[np.integer]) -> AnswerSums:
+        """The same with other ordinals of the queries, and without those whose ordinal is -1."""
+        query = ordinals[self.query]
+        order = np.argsort(query, kind="stable")
+        order = order[query[order] >= 0]
+        return replace(
+            self, query=query[order].astype(np.int32), first=self.first[order], length=self.length[order], start=self.start[order]
+        )  # fmt: skip
+
+    def listed(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Query, position and sum of every wanted answer, each of shape (answers,)."""
+        place = _counted(self.start, self.length)
+        answer = _counted(self.first, self.length).astype(np.int32)
+        return np.repeat(self.query, self.length), answer, self.slot[place]
+
+
+class Summing(Protocol):
+    """Where sums of noisy answers come from: measurements that were stored, or draws at the time of asking."""
+
+    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums of noisy answers of some geounits.
+
+        Args:
+            asked: which answers are added up.
+            geounits: positions in the level, shape (n,).
+
+        Returns:
+            int64, shape (n, sums); what is not measured counts as 0.
+        """
+        ...
+
+
+def _pieces(
+    slot: NDArray[np.integer], mark: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First answers and lengths of the pieces of a query."""
+    inside = slot >= 0
+    starts = np.flatnonzero(inside & np.append(True, ~inside[:-1] | (mark[1:] != mark[:-1]))[: len(slot)])
+    ends = np.flatnonzero(inside & np.append(~inside[1:] | (mark[1:] != mark[:-1]), True)[-len(slot) :]) + 1
+    parts = -(-(ends - starts) // _LONGEST)
+    first = _counted(np.zeros_like(parts), parts) * _LONGEST + np.repeat(starts, parts)
+    return first, np.minimum(np.repeat(ends, parts) - first, _LONGEST)
+
+
+def _counted(start: NDArray[np.integer], length: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Consecutive numbers from every start, one range after another."""
+    ends = np.cumsum(length, dtype=np.int64)
+    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(start - (ends - length), length)
