@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from campaign import child
+from campaign.audits.part import Audits
 from campaign.child import Shim
 from campaign.conditions import Conditions
 from campaign.corruptions import BadInput
@@ -53,6 +54,7 @@ def parts_of(
         Soak(baselines, releases=20 if quick else 200),
         Mutants(quick=quick),
     ]
+    parts.append(Audits(quick=quick))
     parts.append(Fuzz(world.folder, folder, minutes=minutes, quick=quick))
     unknown = set(names) - {part.name for part in parts}
     if unknown:

@@ -88,7 +88,7 @@ def test_every_mutant_can_be_planted_once_and_names_tests_that_exist() -> None:
             assert not path.endswith("test_proofs.py"), "a defect must be seen by what it does"
 
 
-def test_wrong_answers_of_a_reader_are_seen(tmp_path: Path) -> None:
+def test_wrong_answers_of_a_reader_and_broken_claims_are_seen(tmp_path: Path) -> None:
     script = textwrap.dedent(f"""
         import json, random
         from pathlib import Path
@@ -122,5 +122,18 @@ def test_wrong_answers_of_a_reader_are_seen(tmp_path: Path) -> None:
             changed = {{change(valid, random.Random(seed)) for seed in range(40)}}
             assert len(changed) > 20, change
             assert {{change(valid, random.Random(seed)) for seed in range(40)}} == changed
+        import math
+        import numpy as np
+        from campaign.audits.power import TARGET, tell_apart
+        def statistic(sigma):
+            def draw(second, seed):
+                mean = 2.0 if second else -2.0
+                return np.random.default_rng(seed).normal(mean, sigma)
+            return draw
+        right = tell_apart(statistic(2.0), 0.0, TARGET, 1)
+        wrong = tell_apart(statistic(1.0), 0.0, TARGET, 1)
+        assert not right.breached and wrong.breached, (right, wrong)
+        from campaign.ledgers import TAMPERINGS
+        assert len({{one.name for one in TAMPERINGS}}) == len(TAMPERINGS) >= 20
     """)
     in_campaign(script)

@@ -1,0 +1,321 @@
+"""The part of the campaign that audits privacy: one random small world a trial."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from audit.test_safetab_neighbours import change, check
+from audit.test_topdown_neighbours import SPINES, loss_of, same_limits
+from audit.test_topdown_neighbours import world as census_world
+from campaign.audits.power import DRAWS, ERROR, TARGET, Counted, gaussian_statistic, halved, tell_apart
+from campaign.audits.topdown import (
+    Measured,
+    loss_between,
+    neighbors,
+    random_population,
+    random_shape,
+    write_config,
+)
+from campaign.trials import Failures, Finding
+from censafe.model import Axis, Definition, ExactCounts, KeyDomain, NoiseLaw, QueryPlan
+from censafe.privacy.keys.part_keys import derive_part_key
+from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.measure.adaptive import AdaptiveTables, measure_adaptive
+from censafe.privacy.measure.groups import ListedGroups, measure_groups
+from censafe.privacy.measure.histograms import measure_histograms
+from censafe.privacy.measure.mechanisms import measure
+from censafe.products.detailed.codes.stability import group_noise_law, stability
+from censafe.products.detailed.codes.universe import group_levels
+from censafe.products.detailed.households.variants import household_tables
+from censafe.products.detailed.persons.tables import table_variants
+from censafe.products.phsafe.sensitivity import Sensitivity, neighbours_of, noise_law, sensitivity_bound
+from censafe.tabulation.engine import connect
+from support.neighbours import bureau_pairs, differences, household_pairs, replacement_pairs
+from support.safetab_reference import counter_of, random_world
+
+Audited = tuple[str, Failures, dict[str, Any]]
+TABLES = ("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7")
+PAIRS: dict[Sensitivity, Callable[..., Any]] = {
+    "bureau": bureau_pairs,
+    "household-local": household_pairs,
+    "household-local-bounded": replacement_pairs,
+}
+DIGEST = "0" * 64
+
+
+class Audits:
+    """Random worlds of every product."""
+
+    name = "audits"
+    long = 400
+    short = 1
+
+    def __init__(self, *, quick: bool) -> None:
+        self._quick = quick
+        self._kinds: tuple[Callable[[random.Random, Path], Audited], ...] = (
+            self._topdown,
+            self._phsafe,
+            self._persons,
+            self._households,
+            self._topdown,
+            self._census,
+        )
+
+    def trial(self, number: int, chance: random.Random, box: Path) -> Finding:
+        """One world; products take turns."""
+        box.mkdir(parents=True)
+        kind = chance.choice(self._kinds) if self._quick else self._kinds[number % len(self._kinds)]
+        try:
+            words, failures, facts = kind(chance, box)
+        except AssertionError as error:
+            words, failures, facts = kind.__name__, Failures([f"a claim does not hold: {error!r:.600}"]), {}
+        return Finding(words, tuple(failures), {"world": words.split(",")[0], **facts})
+
+    def _topdown(self, chance: random.Random, box: Path) -> Audited:
+        """A schema, levels, constraints and queries of its own: searched, and told apart by draws."""
+        shape = random_shape(chance)
+        settings = {"bypass": "true"} if chance.random() < 0.4 else {}
+        config = box / "census.toml"
+        write_config(config, shape, chance)
+        people = random_population(shape, chance)
+        one = Measured.of(config, people.write(box / "data"), settings)
+        failures, best, dearest = Failures(), None, Fraction(0)
+        claim, tried = one.config.histograms[0].loss, 0
+        for tried, other in enumerate(neighbors(people, shape, chance, 4 if self._quick else 16), 1):
+            two = Measured.of(config, other.write(box / f"other-{tried}"), settings)
+            loss, squared = loss_between(one, two)
+            same = same_limits(one.loaded.facts.limits["people"], two.loaded.facts.limits["people"])
+            failures.unless(same, "what is exact differs between neighbors")
+            failures.unless(loss <= claim, f"a neighbor loses {loss} where {claim} is claimed")
+            failures.unless(squared <= 2, f"a query moves by {squared} squared")
+            if loss > dearest:
+                best, dearest = box / f"other-{tried}", loss
+        words = f"topdown, {len(shape.levels)} levels, cells {shape.sizes}, exact {shape.exact or 'nothing'}, {settings or 'standard'}"
+        facts: dict[str, Any] = {"neighbors": tried, "told apart": best is not None}
+        if best is not None:
+            rho = str(TARGET / dearest)
+            pair = [Measured.of(config, place, {**settings, "rho": rho}) for place in (box / "data", best)]
+            failures += _draws(lambda law: _histograms(pair[0], pair[1], law), TARGET, chance)
+        return words, failures, facts
+
+    def _census(self, chance: random.Random, box: Path) -> Audited:
+        """Redistricting persons on the Bureau's spines, over random areas."""
+        settings = chance.choice(SPINES)
+        place = census_world(settings, chance.randrange(10**6))
+        exact, claim = place.limits(place.dense), place.config.histograms[0].loss
+        failures, others = (
+            Failures(),
+            list(place.neighbours(3 if self._quick else 12, chance.randrange(10**6))),
+        )
+        for other in others:
+            failures.unless(
+                same_limits(exact, place.limits(other)), "what is exact differs between neighbors"
+            )
+            loss = loss_of(place, other)
+            failures.unless(loss <= claim, f"a neighbor loses {loss} where {claim} is claimed")
+        return f"pl94, {'-'.join(settings.values())}", failures, {"neighbors": len(others)}
+
+    def _phsafe(self, chance: random.Random, box: Path) -> Audited:
+        """Populations full of faults under random thresholds and any calibration."""
+        kind: Sensitivity = chance.choice(tuple(PAIRS))
+        tau = {table: chance.randint(1, 4) for table in TABLES}
+        pairs = PAIRS[kind](chance, 2 if self._quick else 6, 5)
+        engine = connect(box / "engine", threads=1, memory="1GB")
+        try:
+            found = differences(pairs, tau, engine)
+        finally:
+            engine.disconnect()
+        failures, best, most = Failures(), None, Fraction(0)
+        for (table, level), moved in found.items():
+            bound = sensitivity_bound(kind, neighbours_of(kind), tau.get(table))
+            l1, squares = np.abs(moved).sum(axis=1), (moved**2).sum(axis=1)
+            failures.unless(
+                int(l1.max()) <= bound.l1, f"{table} {level} moves by {l1.max()}, {bound.l1} claimed"
+            )
+            failures.unless(
+                int(squares.max()) <= bound.l2_squared,
+                f"{table} {level} moves by {squares.max()} squared, {bound.l2_squared} claimed",
+            )
+            share = Fraction(int(squares.max())) / bound.l2_squared
+            if share > most:
+                best, most = (table, level, moved[int(squares.argmax())]), share
+        if best is not None:
+            table, level, moved = best
+            law = noise_law(Definition.ZCDP, kind, tau.get(table), TARGET / most)
+            failures += _draws(lambda planted: _vector(moved, law, planted), TARGET, chance)
+        return (
+            f"phsafe, {kind}, {len(pairs)} pairs",
+            failures,
+            {"neighbors": len(pairs), "told apart": best is not None},
+        )
+
+    def _persons(self, chance: random.Random, box: Path) -> Audited:
+        return self._detailed(chance, households=False)
+
+    def _households(self, chance: random.Random, box: Path) -> Audited:
+        return self._detailed(chance, households=True)
+
+    def _detailed(self, chance: random.Random, *, households: bool) -> Audited:
+        """A universe of codes and iterations of its own; the change of the dearest level is told apart by draws."""
+        world = random_world(chance, 12, households=households)
+        variants = (
+            tuple(table.variant for table in household_tables("t3")) if households else table_variants()
+        )
+        whole = counter_of(world)
+        place = chance.randrange(len(world.records))
+        without = counter_of(world.having(world.records[:place] + world.records[place + 1 :]))
+        best, most, levels = None, 0, 0
+        for level in group_levels():
+            found = change(without, whole, level)
+            if found is None:
+                continue
+            levels += 1
+            stable = stability(world.universe, level.level, level.granularity, world.max_race_codes, "exact")
+            check(found, stable, variants, chance)
+            only, others = found.rows()
+            if not only and others > most:
+                best, most = (level, stable), others
+        failures = Failures()
+        if best is not None:
+            level, stable = best
+            sources = [counter.groups(level, stable) for counter in (without, whole)]
+            law = group_noise_law(Definition.ZCDP, stable, TARGET * stable / most)
+            draw = _listed if households else _adaptive
+            failures += _draws(
+                lambda planted: draw(sources[0], sources[1], law, planted, variants), TARGET, chance
+            )
+        name = "safetab-h" if households else "safetab-p"
+        return (
+            f"{name}, {len(world.universe.iterations)} iterations",
+            failures,
+            {"neighbors": levels, "told apart": best is not None},
+        )
+
+
+Statistic = Callable[[bool, int], float]
+
+
+def _draws(
+    statistic: Callable[[Callable[[NoiseLaw], NoiseLaw]], Statistic], rho: Fraction, chance: random.Random
+) -> Failures:
+    """No test beats the loss; and with the planted defect one does, so that this audit would have found it."""
+    first = chance.randrange(10**6)
+    found = Failures()
+    right: Counted = tell_apart(statistic(lambda law: law), 0.0, rho, first)
+    found.unless(
+        not right.breached,
+        f"neighbors are told apart with power {right.power} at {right.alarms}; {right.allowed} allowed ({DRAWS} draws, error {ERROR})",
+    )
+    wrong: Counted = tell_apart(statistic(halved), 0.0, rho, first)
+    found.unless(
+        wrong.breached,
+        f"half the standard deviation is not found: power {wrong.power} at {wrong.alarms}, {wrong.allowed} allowed",
+    )
+    return found
+
+
+def _vector(moved: np.ndarray, law: NoiseLaw, planted: Callable[[NoiseLaw], NoiseLaw]) -> Statistic:
+    """PHSafe: a vector of answers; the counts themselves do not matter, only how they differ."""
+    domain = KeyDomain((Axis("CELL", tuple(map(str, range(len(moved))))),))
+    query = QueryPlan("audit", "level", planted(law), Fraction(1))
+
+    def draw(second: bool, seed: int) -> float:
+        exact = ExactCounts(domain, moved.astype(np.int64) * second)
+        noisy = measure(exact, query, 0, derive_part_key(TestKey(seed), DIGEST, b"", "audit"))
+        return gaussian_statistic(moved, noisy.values, np.zeros_like(moved), float(law.parameter))
+
+    return draw
+
+
+def _histograms(one: Measured, two: Measured, planted: Callable[[NoiseLaw], NoiseLaw]) -> Statistic:
+    """TopDown: every query of every level."""
+
+    def draw(second: bool, seed: int) -> float:
+        total, key = 0.0, TestKey(seed)
+        for depth, load in enumerate(one.loads):
+            budgets = one.budgets(load)
+            laws = tuple(tuple(None if law is None else planted(law) for law in row) for row in budgets.laws)
+            exact = (two if second else one).loaded.exact["people"][depth]
+            shapes = [(query.answers,) for query in load.queries]
+            own = type(budgets)(budgets.kinds, laws, budgets.costs)
+            part = derive_part_key(key, DIGEST, b"", load.part.name)
+            found = measure_histograms(exact, load.part, load.queries, shapes, part, own)
+            for ordinal, query in enumerate(load.queries):
+                before, after = one.answers(depth, query), two.answers(depth, query)
+                for geounit in np.flatnonzero((before != after).any(axis=1)).tolist():
+                    law = budgets.laws[budgets.kinds[geounit]][ordinal]
+                    if law is not None:
+                        change = after[geounit] - before[geounit]
+                        total += gaussian_statistic(
+                            change, found.values[ordinal][geounit], before[geounit], float(law.parameter)
+                        )
+        return total
+
+    return draw
+
+
+def _listed(
+    one: Any, two: Any, law: NoiseLaw, planted: Callable[[NoiseLaw], NoiseLaw], variants: Any
+) -> Statistic:
+    """SafeTab-H: all groups of a level with the first table."""
+    level = one.level
+    region, iteration = (
+        part.reshape(-1).astype(np.int32) for part in np.indices((len(level.regions), len(level.iterations)))
+    )
+    listed = ListedGroups(region, iteration, np.zeros(len(region), np.int8), variants[:1])
+    query = QueryPlan("t3", "level", planted(law), Fraction(1))
+    before, after = (source.block(0, len(level.regions)).totals.reshape(-1) for source in (one, two))
+
+    def draw(second: bool, seed: int) -> float:
+        key = derive_part_key(TestKey(seed), DIGEST, b"", "audit")
+        found = measure_groups(two if second else one, listed, query, "t3", key)
+        cells = len(variants[0].cells)
+        return (
+            gaussian_statistic(after - before, found.values[::cells], before, float(law.parameter))
+            if cells == 1
+            else _summed(found, before, after, law)
+        )
+
+    return draw
+
+
+def _summed(found: Any, before: np.ndarray, after: np.ndarray, law: NoiseLaw) -> float:
+    """The same from sums of cells, whose noise has so many times the variance."""
+    cells = int(found.indptr[1])
+    sums = found.values.reshape(-1, cells).sum(axis=1)
+    return gaussian_statistic(after - before, sums, before, float(law.parameter) * cells)
+
+
+def _adaptive(
+    one: Any, two: Any, law: NoiseLaw, planted: Callable[[NoiseLaw], NoiseLaw], variants: Any
+) -> Statistic:
+    """SafeTab-P: a tenth of the loss chooses the table, here always the one with the total alone; the rest measures it."""
+    laws = [
+        NoiseLaw.gaussian(law.parameter / share) for share in (Fraction(1), Fraction(1, 10), Fraction(9, 10))
+    ]
+    queries = tuple(
+        QueryPlan("t1t2", name, planted(own), Fraction(1))
+        for name, own in zip(("detailed_only", "stage1", "stage2"), laws, strict=True)
+    )
+    tables = AdaptiveTables((10**6, 10**6, 10**6), variants)
+    regions = len(one.level.regions)
+    before, after = (source.block(0, regions).totals for source in (one, two))
+    moved = (after - before)[:, ~one.level.detailed_only].reshape(-1)
+
+    def draw(second: bool, seed: int) -> float:
+        key = derive_part_key(TestKey(seed), DIGEST, b"", "audit")
+        found = measure_adaptive(two if second else one, queries, tables, key)
+        own = ~one.level.detailed_only[found.iteration]
+        exact = before[found.region[own], found.iteration[own]]
+        first = found.stage1[own] if found.stage1 is not None else exact
+        return gaussian_statistic(moved, first, exact, float(laws[1].parameter)) + gaussian_statistic(
+            moved, found.values[found.indptr[:-1]][own], exact, float(laws[2].parameter)
+        )
+
+    return draw

@@ -1,0 +1,238 @@
+"""Random configurations of TopDown, and records that fit them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from censafe.model.topdown.level_measurements import LevelBudgets
+from censafe.privacy.measure import histograms as door
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.intake.intake import Loaded, open_intake
+from censafe.products.topdown.plan import LevelWorkload, workloads
+from support.histograms import write_table
+
+NAMES = ("Region", "District", "Parish")
+KINDS = 2
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a random configuration says, as far as records must fit it.
+
+    Args:
+        levels: name and digits of every level, root first.
+        sizes: levels of the attributes.
+        facilities: whether the first attribute tells kinds of quarters.
+        zero: levels of the first two attributes that no record has together.
+        exact: level whose totals are published exactly; empty for none.
+    """
+
+    levels: tuple[tuple[str, int], ...]
+    sizes: tuple[int, ...]
+    facilities: bool
+    zero: tuple[int, int] | None
+    exact: str
+
+
+def random_shape(chance: random.Random) -> Shape:
+    """Two to five levels, one to three attributes of two to four levels each."""
+    digits = sorted(chance.sample((1, 2, 3), chance.randint(0, 3)))
+    levels = (("Land", 0), *zip(NAMES, digits, strict=False), ("Block", 5))
+    sizes = tuple(chance.randint(2, 4) for _ in range(chance.randint(1, 3)))
+    facilities = chance.random() < 0.4
+    if facilities:
+        sizes = (KINDS, *sizes[1:])
+    zero = (1, 0) if len(sizes) > 1 and chance.random() < 0.4 else None
+    return Shape(levels, sizes, facilities, zero, chance.choice(["", *(name for name, _ in levels[:-1])]))
+
+
+def shares(names: list[str], chance: random.Random) -> dict[str, Fraction]:
+    """Fractions above 0 that add up to 1."""
+    parts = [chance.randint(1, 9) for _ in names]
+    return {name: Fraction(part, sum(parts)) for name, part in zip(names, parts, strict=True)}
+
+
+def write_config(path: Path, shape: Shape, chance: random.Random) -> None:
+    """The configuration in words, with a loss of 1 and random queries and shares at every level."""
+    attributes = [f"a{number}" for number in range(len(shape.sizes))]
+    known = [
+        *attributes,
+        *(f"{one} * {two}" for one, two in combinations(attributes, 2)),
+        *(["coarse"] if shape.sizes[-1] > 2 else []),
+    ]
+    lines = ['title = "A random census"', "levels = ["]
+    lines += [
+        f'    {{ name = "{name}", prefix = {digits}{", code = " + chr(34) + "L" + chr(34) if not digits else ""} }},'
+        for name, digits in shape.levels
+    ]
+    lines += ["]", '[rho]\npeople = "1"', "[schemas.people]", "attributes = ["]
+    lines += [
+        f'    {{ name = "{name}", levels = {size} }},'
+        for name, size in zip(attributes, shape.sizes, strict=True)
+    ]
+    lines.append("]")
+    if shape.zero is not None:
+        lines.append(
+            f'zeros = [{{ name = "none", when = {{ a0 = [{shape.zero[0]}], a1 = [{shape.zero[1]}] }} }}]'
+        )
+    if shape.sizes[-1] > 2:
+        rest = ", ".join(f'"{level}"' for level in range(2, shape.sizes[-1]))
+        lines += [
+            f'[schemas.people.recodes.coarse]\nattribute = "{attributes[-1]}"\ngroups = ["0-1", {rest}]'
+        ]
+    if shape.facilities:
+        lines += ['[schemas.people.facilities]\nattribute = "a0"\nminimum = [0, 1]\nlargest = [999, 400]']
+    lines += ['[histograms.people]\nschema = "people"']
+    if shape.exact:
+        lines.append(f'exact_totals = "{shape.exact}"')
+    lines.append("[level_shares.people]")
+    lines += [
+        f'{name} = "{share}"' for name, share in shares([name for name, _ in shape.levels], chance).items()
+    ]
+    for name, _ in shape.levels:
+        asked = ["detailed", *chance.sample(known, chance.randint(0, len(known)))]
+        if "a0" in asked and len(attributes) == 1:
+            asked.remove("a0")  # the same cells as detailed
+        if len(attributes) == 2 and "a0 * a1" in asked:
+            asked.remove("a0 * a1")
+        asked += ["total"] if chance.random() < 0.5 else []
+        lines.append(f"[query_shares.people.{name}]")
+        lines += [f'"{query}" = "{share}"' for query, share in shares(asked, chance).items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Population:
+    """Records of blocks, and their facilities.
+
+    Args:
+        codes: geocodes of the blocks.
+        dense: records, shape (blocks, cells).
+        units: facilities by kind, shape (blocks, kinds).
+    """
+
+    codes: tuple[str, ...]
+    dense: np.ndarray
+    units: np.ndarray
+
+    def write(self, folder: Path) -> Path:
+        """The files that TopDown reads."""
+        folder.mkdir(parents=True)
+        block, cell = np.nonzero(self.dense)
+        columns = {
+            "geocode": [self.codes[at] for at in block],
+            "cell": cell,
+            "count": self.dense[block, cell],
+        }
+        write_table(folder / "histogram.parquet", columns)
+        kinds = {f"gq{kind}": self.units[:, kind] for kind in range(self.units.shape[1])}
+        write_table(folder / "units.parquet", {"geocode": list(self.codes), **kinds})
+        return folder
+
+
+def random_population(shape: Shape, chance: random.Random) -> Population:
+    """Some blocks under every area, many of them empty."""
+    rng = np.random.default_rng(chance.randrange(2**32))
+    codes = tuple(
+        sorted(
+            {
+                f"{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(0, 99):02d}"
+                for _ in range(14)
+            }
+        )
+    )
+    cells = int(np.prod(shape.sizes))
+    dense = rng.poisson(0.6, (len(codes), cells)) * (rng.random(len(codes)) < 0.7)[:, None]
+    dense.reshape(len(codes), *shape.sizes)[_impossible(shape)] = 0
+    units = np.zeros((len(codes), KINDS if shape.facilities else 0), np.int64)
+    if shape.facilities:
+        by_kind = dense.reshape(len(codes), KINDS, -1).sum(axis=2)
+        units[:, 0] = by_kind[:, 0] > 0
+        units[:, 1] = np.minimum(by_kind[:, 1], 1 + rng.integers(0, 2, len(codes)))
+    return Population(codes, dense.astype(np.int64), units)
+
+
+def _impossible(shape: Shape) -> Any:
+    if shape.zero is None:
+        return (slice(0, 0),)
+    return (slice(None), *shape.zero)
+
+
+def neighbors(
+    population: Population, shape: Shape, chance: random.Random, count: int
+) -> Iterator[Population]:
+    """Populations with one record replaced, all that is published exactly being the same."""
+    digits = dict(shape.levels).get(shape.exact, 0)
+    allowed = np.ones((1, *shape.sizes), bool)
+    allowed[_impossible(shape)] = False
+    cells = np.flatnonzero(allowed.reshape(-1))
+    for _ in range(count if population.dense.any() else 0):
+        rows = np.argwhere(population.dense)
+        block, cell = rows[chance.randrange(len(rows))]
+        homes = [
+            at
+            for at, code in enumerate(population.codes)
+            if code[:digits] == population.codes[block][:digits]
+        ]
+        moved = population.dense.copy()
+        moved[block, cell] -= 1
+        to = (
+            (block if chance.random() < 0.2 else chance.choice(homes)),
+            (cell if chance.random() < 0.2 else chance.choice(cells)),
+        )
+        moved[to] += 1
+        if shape.facilities:
+            by_kind = moved.reshape(len(population.codes), KINDS, -1).sum(axis=2)
+            if (by_kind[:, 1] < population.units[:, 1]).any() or (
+                (by_kind > 0) & (population.units == 0)
+            ).any():
+                continue  # the counts of facilities would contradict the records
+        yield Population(population.codes, moved, population.units)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A population as a release would measure it."""
+
+    config: TopdownConfig
+    loaded: Loaded
+    loads: list[LevelWorkload]
+
+    @classmethod
+    def of(cls, config: Path, folder: Path, settings: dict[str, str]) -> Measured:
+        """Read by the reader of a release."""
+        chosen = load_config(config, settings)
+        return cls(chosen, open_intake(folder, chosen, ReadOptions()).load(), list(workloads(chosen)))
+
+    def budgets(self, load: LevelWorkload) -> LevelBudgets:
+        """Laws and costs of the geounits of a level."""
+        return self.loaded.facts.budgets[load.part.name]
+
+    def answers(self, depth: int, query: Any) -> np.ndarray:
+        """True answers of a query at one level."""
+        exact = self.loaded.exact["people"][depth]
+        return door._exact_answers(exact, query, 0, exact.nodes)
+
+
+def loss_between(one: Measured, two: Measured) -> tuple[Fraction, int]:
+    """Exact loss (rho) between two populations over all measurements, and the largest squared change of a query."""
+    loss, largest = Fraction(0), 0
+    for depth, load in enumerate(one.loads):
+        budgets = one.budgets(load)
+        for ordinal, query in enumerate(load.queries):
+            change = two.answers(depth, query) - one.answers(depth, query)
+            largest = max(largest, int((change**2).sum()))
+            for geounit in np.flatnonzero(change.any(axis=1)).tolist():
+                law = budgets.laws[budgets.kinds[geounit]][ordinal]
+                if law is not None:
+                    loss += Fraction(int((change[geounit] ** 2).sum())) / (2 * law.parameter)
+    return loss, largest
