@@ -131,7 +131,13 @@ class Conditions:
         ended = child.run(scenario.command(box, key), box, act=(vanish, instant))
         failures = Failures(said(ended))
         gone = away.exists()
-        if gone:
+        if gone and ended.code == 0:  # it made its folder anew before anything was measured
+            shutil.rmtree(away)
+        elif gone:
+            for name, path in [*child.files(out)] if out.exists() else []:
+                if path.is_file() and not (away / name).exists():
+                    (away / name).parent.mkdir(parents=True, exist_ok=True)
+                    path.rename(away / name)
             shutil.rmtree(out, ignore_errors=True)
             away.rename(out)
         failures += finished(self._baselines, scenario, box, key, ledger)

@@ -26,7 +26,7 @@ VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 3, 2**31, 2**63, 2**64, 1.5, -0.5, 1e308, "", "x", CANARY, "1/2", "1/0", "-1/3", "0/1", "1e400", "NaN", "9" * 40,
     [], {}, [[]], [None], [0], [-1], ["x", "x"], {"": 0}, {"x": [CANARY]}, "\u0000", "\ud800", "../x", "A" * 5000,
 )  # fmt: skip
-LARGEST = 1 << 20
+DEEPEST = 30
 Change = Callable[[bytes, random.Random], bytes]
 
 
@@ -120,6 +120,8 @@ def _whole(lines: list[str], mark: str, chance: random.Random) -> list[str]:
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     found = [path] if path else []
+    if len(path) > DEEPEST:
+        return found
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in list(items)[:40]:
         found += _places(inner, (*path, key))

@@ -223,7 +223,10 @@ def level_files(folder: Path, name: str, chosen: Collection[str] | None = None) 
             f"there in {folder / CONSTRAINT}, which tells what geounits there are; fix: get the files of the level again"
         )
     files = (path for table in (constraints, measured) for paths in table.values() for path in paths)
-    stamps = {(opened(path).schema_arrow.metadata or {}).get(b"stamp", b"").decode() for path in files}
+    stamps = {
+        (opened(path).schema_arrow.metadata or {}).get(b"stamp", b"").decode(errors="replace")
+        for path in files
+    }
     stamp = stamp_of(test_key=STAMP in stamps, published_data=DEMONSTRATION in stamps)
     return LevelFiles(name, folder, constraints, measured, stamp)
 

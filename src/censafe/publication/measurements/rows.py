@@ -303,9 +303,13 @@ def opened(path: Path) -> Any:
         file = pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path) from error
-    missing = [name for name in _COLUMNS if name not in file.schema_arrow.names]
+    names = file.schema_arrow.names
+    missing = [name for name in _COLUMNS if name not in names]
     if missing:
         raise DataError(f"{path}: columns missing: {', '.join(missing)}; {_ALLOWED}")
+    repeated = [name for name in _COLUMNS if names.count(name) > 1]
+    if repeated:
+        raise DataError(f"{path}: columns repeated: {', '.join(repeated)}; {_ALLOWED}")
     return file
 
 

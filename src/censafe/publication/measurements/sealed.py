@@ -134,8 +134,8 @@ def read_part(path: Path, kind: PartFormat[Part], plan_digest: str | None) -> Pa
         CheckError: not a file of this kind, another plan's, or changed after it was written.
     """
     table = _opened(path, kind.dictionaries)
-    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     try:
+        metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
         header = header_of(path, metadata, kind.name)
         written_plan, written_digest = header["plan_digest"], metadata["content_digest"]
         source = source_written(header)

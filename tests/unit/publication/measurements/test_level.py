@@ -165,6 +165,11 @@ def test_files_without_a_column_are_named(level: Path) -> None:
     pq.write_table(table.drop(["variance"]), file)
     with pytest.raises(DataError, match="columns missing: variance"):
         read(level)
+    pq.write_table(table.append_column("geocode", table["geocode"]), file)
+    with pytest.raises(DataError, match="columns repeated: geocode"):
+        read(level)
+    pq.write_table(table.replace_schema_metadata({b"stamp": b"\x88"}), file)
+    read(level)  # whose stamp is none of ours
 
 
 def test_queries_of_one_shape_are_told_apart_by_their_names(level: Path) -> None:

@@ -123,11 +123,12 @@ def test_files_that_are_not_measurements_are_refused(tmp_path: Path) -> None:
         read_measurements(path)
     path.unlink()
     write_measurements(path, make_measurements(plan), plan_digest=plan.digest())
-    stripped = pq.read_table(path).replace_schema_metadata(None)
+    table = pq.read_table(path)
     path.chmod(0o644)
-    pq.write_table(stripped, path)
-    with pytest.raises(CheckError, match="not a measurement file"):
-        read_measurements(path)
+    for metadata in (None, {b"censafe": b"\xff"}, {**table.schema.metadata, b"censafe": b"[" * 100_000}):
+        pq.write_table(table.replace_schema_metadata(metadata), path)
+        with pytest.raises(CheckError, match="not a measurement file"):
+            read_measurements(path)
 
 
 def test_another_plans_file_is_refused(tmp_path: Path) -> None:
