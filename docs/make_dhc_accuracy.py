@@ -26,6 +26,8 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import numpy as np
+
 from censafe import synthesize
 from support.dhc_accuracy import EXACT, EXACT_OWN, QueryErrors, joined, query_errors, slope, slope_by_size
 from support.dhc_counties import STATES, write_state
@@ -56,27 +58,38 @@ def main() -> None:
 
 
 def county_table(persons: int, runs: int) -> list[str]:
-    """The lines of the table of slopes."""
-    slopes: dict[tuple[str, str, str], list[str]] = {}
+    """The lines of the table of slopes, from all its runs."""
+    states = {}
     for name in STATES:
         with TemporaryDirectory() as folder:
             size = write_state(Path(folder), name)
-            found = measured(Path(folder) / "data", runs, EXACT, {"bypass": "false"})
-        for key, one in found.items():
-            slopes.setdefault(key, []).append(shown(slope_by_size(one, size, runs)))
+            states[name] = size, measured(Path(folder) / "data", runs, EXACT, {"bypass": "false"})
     with TemporaryDirectory() as folder:
         synthesize(Path(folder) / "data", persons=persons, states=["50"], layout="dhc")
-        found = measured(Path(folder) / "data", runs, EXACT, {})
-    for key, one in found.items():
-        size = one.blocks[: len(one.blocks) // runs]
-        slopes[key] += [shown(slope_by_size(one, size, runs, beside=beside)) for beside in (False, True)]
+        natural = measured(Path(folder) / "data", runs, EXACT, {})
+    return slope_lines(states, natural, runs)
+
+
+def slope_lines(states: Mapping[str, tuple[np.ndarray, Errors]], natural: Errors, runs: int) -> list[str]:
+    """The lines of the table of slopes.
+
+    Args:
+        states: sizes of the counties of each, and the errors of all runs.
+        natural: errors of all runs of a synthetic state.
+        runs: how many.
+    """
     lines = [
-        "| histogram | query | blocks | persons | kinds of quarters | synthetic state | beside its noise cut at 0 |"
+        f"| histogram | query | {' | '.join(states)} | synthetic state | the same, beside noise cut at 0 |",
+        f"|---|---|{'---:|' * (len(states) + 2)}",
     ]
-    lines.append("|---|---|---:|---:|---:|---:|---:|")
-    for (histogram, level, query), numbers in slopes.items():
+    for (histogram, level, query), own in natural.items():
         if level == "County":
-            lines.append(f"| {histogram} | {query} | {' | '.join(numbers)} |")
+            numbers = [
+                slope_by_size(found[histogram, level, query], size, runs) for size, found in states.values()
+            ]
+            size = own.blocks[: len(own.blocks) // runs]
+            numbers += [slope_by_size(own, size, runs, beside=beside) for beside in (False, True)]
+            lines.append(f"| {histogram} | {query} | {' | '.join(map(shown, numbers))} |")
     return lines
 
 

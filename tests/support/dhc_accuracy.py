@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -67,6 +68,10 @@ class QueryErrors:
     def _in_deviations(self, errors: np.ndarray) -> float:
         return float(np.sqrt(((errors / self.deviation[:, None]) ** 2).mean()))
 
+    def replaced(self, errors: np.ndarray) -> QueryErrors:
+        """With other errors."""
+        return replace(self, errors=errors)
+
     @property
     def by_geounit(self) -> np.ndarray:
         """Mean square of every geounit, in squared deviations."""
@@ -94,6 +99,10 @@ class QueryErrors:
     def added(self, exact: QueryErrors) -> float:
         """Root mean square of the difference to the estimate whose own measurements have no errors, in deviations."""
         return self._in_deviations(self.errors - exact.errors)
+
+
+Found: TypeAlias = Mapping[tuple[str, str, str], QueryErrors]
+"""By histogram, level and query."""
 
 
 def published_sums(histogram: MeasuredHistogram, label: np.ndarray) -> np.ndarray:
@@ -248,7 +257,7 @@ def joined(
     }
 
 
-def slope(found: Mapping[tuple[str, str, str], QueryErrors], level: str, queries: tuple[str, ...]) -> float:
+def slope(found: Found, level: str, queries: tuple[str, ...]) -> float:
     """Slope of the logarithm of the error of some queries on that of the number of blocks, over the geounits of a level."""
     chosen = [one for (_, name, text), one in found.items() if name == level and text in queries]
     return steepness(np.mean([one.by_geounit for one in chosen], axis=0), chosen[0].blocks)
@@ -275,6 +284,18 @@ def slope_by_size(
         [steepness(np.delete(squares, run, 0).mean(axis=0) / scale, size) for run in range(runs)]
     )
     return found, float(np.sqrt((runs - 1) * others.var()))
+
+
+def mean_slope(found: Found, size: np.ndarray, runs: int) -> float:
+    """Mean of :func:`slope_by_size` over all queries at counties.
+
+    Args:
+        found: several runs, one after another.
+        size: of the counties of one run.
+        runs: how many.
+    """
+    counties = [one for (_, level, _), one in found.items() if level == "County"]
+    return float(np.mean([slope_by_size(one, size, runs)[0] for one in counties]))
 
 
 def steepness(squares: np.ndarray, size: np.ndarray) -> float:

@@ -24,24 +24,26 @@ class County:
     """What a county holds.
 
     Args:
-        blocks: number of them; its housing units are dealt over all of them at random.
-        share: of the housing units of the source.
-        kinds: of group quarters, the most frequent ones of the source; None for all.
+        blocks: number of them; units are dealt over all of them at random.
+        homes: number of housing units.
+        kinds: of group quarters, with one facility each.
     """
 
     blocks: int
-    share: float = 1.0
-    kinds: int | None = None
+    homes: int
+    kinds: int
 
 
+SOURCE = 60_000
+"""Persons of the source of :data:`STATES`."""
 ALIKE = 3
 """Counties of every size in a state of :data:`STATES`."""
 STATES = {
-    "blocks": (2_000, (20, 60, 180, 540), lambda blocks: County(blocks)),
-    "persons": (6_000, (1 / 27, 1 / 9, 1 / 3, 1), lambda share: County(60, share, 0)),
-    "kinds": (2_000, (1, 2, 4, 8), lambda kinds: County(60, 1, kinds)),
+    "blocks": {size: County(size, 860, 4) for size in (20, 60, 180, 540)},
+    "persons": {size: County(60, size, 0) for size in (95, 285, 860, 2_570)},
+    "kinds": {size: County(60, 860, size) for size in (1, 2, 4, 8)},
 }
-"""By what differs between its counties: persons of the source, the sizes, and the county of a size."""
+"""By what differs between the counties of a state: the counties by size."""
 
 
 def write_state(folder: Path, name: str) -> np.ndarray:
@@ -51,45 +53,45 @@ def write_state(folder: Path, name: str) -> np.ndarray:
         folder: which must be there; the state is in ``data`` below it.
         name: of the state.
     """
-    persons, sizes, county = STATES[name]
-    synthesize(folder / "source", persons=persons, states=["50"], layout="dhc")
-    size = np.repeat(np.array(sizes, float), ALIKE)
-    write_counties(folder / "source", folder / "data", [county(one) for one in sizes for _ in range(ALIKE)])
-    return size
+    synthesize(folder / "source", persons=SOURCE, states=["50"], layout="dhc")
+    size = np.repeat(list(STATES[name]), ALIKE)
+    write_counties(folder / "source", folder / "data", [STATES[name][one] for one in size.tolist()])
+    return size.astype(float)
 
 
 def write_counties(source: Path, out: Path, counties: Sequence[County], seed: int = 0) -> None:
-    """A state of such counties, each with records of one source; equal shares are the same records.
+    """A state of such counties; those with as many homes and kinds have the same records.
 
     Args:
-        source: synthetic records of persons and units, and their blocks.
+        source: synthetic records of persons and units.
         out: the new folder.
-        counties: of the state.
-        seed: of the dealing and of the order in which shares are taken.
+        counties: of the state; they have homes of one random order, and the smallest facilities of different kinds.
+        seed: of the order and of the dealing.
     """
     units, persons = (pq.read_table(source / f"{name}.parquet") for name in ("units", "persons"))
     quarters = np.array(units["RTYPE"].to_pylist()) == _QUARTERS
-    kind = np.array(units["QGQTYP"].to_pylist())
-    order = np.random.default_rng(seed).permutation(np.flatnonzero(~quarters))
-    frequent = [one for _, one in sorted(((kind[quarters] == one).sum(), one) for one in {*kind[quarters]})][
-        ::-1
-    ]
+    homes = np.random.default_rng(seed).permutation(np.flatnonzero(~quarters))
+    smallest: dict[str, int] = {}
+    for place in sorted(np.flatnonzero(quarters).tolist(), key=units["FINAL_POP"].to_numpy().__getitem__):
+        smallest.setdefault(units["QGQTYP"][place].as_py(), place)
+    facilities = list(smallest.values())
     out.mkdir()
     lines, parts = [_HEAD], []
     for number, county in enumerate(counties):
-        lines += _block_lines(number, county.blocks)
-        named = frequent[: county.kinds]
-        homes = order[: round(county.share * len(order))]
-        rows = np.sort(np.concatenate([homes, np.flatnonzero(quarters & np.isin(kind, named))]))
+        if len(homes) < county.homes or len(facilities) < county.kinds:
+            raise ValueError(
+                f"the source has {len(homes)} homes and {len(facilities)} kinds of group quarters"
+            )
+        rows = np.sort([*homes[: county.homes], *facilities[: county.kinds]])
         dealt = np.random.default_rng((seed, number)).integers(county.blocks, size=len(rows))
         dealt[: min(len(rows), county.blocks)] = np.arange(min(len(rows), county.blocks))  # none is empty
-        codes = [lines[-county.blocks + block].split("|")[0] for block in dealt.tolist()]
+        lines += _block_lines(number, county.blocks)
+        codes = [lines[block - county.blocks].split("|")[0] for block in dealt.tolist()]
         parts.append(_moved(units.take(rows), persons, codes, number))
     (out / "GRF-C.txt").write_text("\n".join(lines) + "\n")
     for place, name in enumerate(("units", "persons")):
-        pq.write_table(
-            pa.concat_tables([part[place] for part in parts]).unify_dictionaries(), out / f"{name}.parquet"
-        )
+        tables = [part[place] for part in parts]
+        pq.write_table(pa.concat_tables(tables).unify_dictionaries(), out / f"{name}.parquet")
 
 
 def _block_lines(number: int, blocks: int) -> list[str]:

@@ -16,7 +16,7 @@ from censafe.model.topdown.constraints import (
     PublishedAnswers,
     RightSide,
 )
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Stack
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Stack, own_constraints
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
 from censafe.products.topdown.configuration.level_sets import LevelSets, whole
@@ -183,7 +183,7 @@ class ConstraintReader:
         ]
         found = tuple(one for one in read if one is not None)
         if len(found) == len(read):
-            self._check_bounds(found, key)
+            self._check_bounds(found, histogram.schema, key)
         names = [one.name for one in found]
         if len(set(names)) < len(names):
             self._problems.add(key, "two constraints have one name; give each its own")
@@ -217,8 +217,10 @@ class ConstraintReader:
             return None
         return LinearConstraint(str(name), left[0], sign, right)
 
-    def _check_bounds(self, constraints: Sequence[LinearConstraint], key: str) -> None:
-        """Bounds by facility: of one kind, the fewest records once, beside equations that part the cells."""
+    def _check_bounds(
+        self, constraints: Sequence[LinearConstraint], schema: HistogramSchema, key: str
+    ) -> None:
+        """Bounds by facility, those of the schema too: of one kind, the fewest records once, beside equations that part the cells."""
         bounds = [one for one in constraints if one.relation != "="]
         if not bounds:
             return
@@ -228,9 +230,12 @@ class ConstraintReader:
                 "bounds alone are not held: they need equations that part the cells beside them; fix: give an equation, or name the kinds "
                 "and their bounds as facilities of the schema",
             )
+        bounds += own_constraints(schema, None)
         if len({one.groups.query for one in bounds}) > 1 or sum(one.relation == ">=" for one in bounds) != 1:
             self._problems.add(
-                key, "bounds are by one kind of facility, with one >= that says the fewest records of each"
+                key,
+                "bounds are by one kind of facility, with one >= that says the fewest records of each; the facilities of a schema are such "
+                "bounds",
             )
 
     def _groups(

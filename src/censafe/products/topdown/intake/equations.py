@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.estimation.topdown.levels.compact import compact_form
 from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.sums import reordered
@@ -24,7 +25,7 @@ from censafe.model.topdown.constraints import (
     OwnAnswers,
     PublishedAnswers,
 )
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.products.topdown.intake.results import KnownResult
 
 __all__ = [
@@ -89,7 +90,7 @@ class BlockEquation:
 
 def is_held(histogram: MeasuredHistogram) -> bool:
     """Whether exact sums of published results, of facilities or of its stack constrain a histogram, so that it is estimated in operator form."""
-    return any(one.relation == "=" for one in histogram.constraints)
+    return compact_form(histogram.schema, constraints_on(histogram)) is None
 
 
 def follows_stack(histogram: MeasuredHistogram) -> bool:

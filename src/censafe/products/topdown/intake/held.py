@@ -13,7 +13,7 @@ from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint
-from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
 from censafe.products.topdown.intake.agreement import require_agreement, require_loose_bound, require_totals
 from censafe.products.topdown.intake.equations import BlockEquation, BlockRows, KnownBlocks, block_equations
 
@@ -21,7 +21,7 @@ __all__ = ["held_sums"]
 
 
 def held_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> HeldSums:
-    """The exact sums that the constraints of a histogram mean, at every level.
+    """The exact sums that the listed constraints of a histogram mean, at every level.
 
     Its equations together part the cells into classes, each of which one equation must give. Bounds by facility go with them.
 
@@ -38,7 +38,7 @@ def held_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> HeldSums:
     blocks = _blocks(known.spine, rows)
     require_agreement(known.spine, label, blocks, equations)
     require_totals(histogram, known, blocks)
-    bounds = [one for one in histogram.constraints if one.relation != "="]
+    bounds = [one for one in constraints_on(histogram) if one.relation != "="]
     if not bounds:
         return HeldSums.of(known.spine, label, blocks)
     rule = _facility_rule(histogram, label, bounds)

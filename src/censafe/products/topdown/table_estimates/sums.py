@@ -19,9 +19,10 @@ from censafe.geography.spines.tree import SpineLevel
 from censafe.model.arrays import Flags, Floats, Integers
 from censafe.model.topdown.answer_sums import Summing
 from censafe.model.topdown.constraints import CellGroups, FacilityCounts
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.census_tables.definitions import CensusTable
+from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.table_estimates.choice import line_sum
 
@@ -214,7 +215,7 @@ class _Facilities:
         self._upper: Integers | None = None
         self._each: Integers | None = None
         self._limits = public.exact_limits(histogram.name)
-        for one in histogram.constraints:
+        for one in constraints_on(histogram) if is_held(histogram) else ():
             if isinstance(one.right, FacilityCounts) and one.relation == "<=":
                 self.kinds = histogram.schema.grouped(one.groups).label
                 self._upper = np.array(one.right.each, np.int64)

@@ -156,6 +156,7 @@ def test_constraints_and_stacks_are_part_of_the_settings(tmp_path: Path) -> None
         ("when = { h1 = 1 }", "when = { h2 = 1 }", "unknown key"),
         ('relation = ">="', 'relation = ">"', "give one of =, <=, >="),
         ('relation = ">="', 'relation = "<="', "bounds are by one kind of facility, with one >="),
+        ('[schemas.families.recodes.owned]', '[schemas.families.facilities]\nattribute = "old"\nminimum = [0, 1]\nlargest = [9, 9]\n[schemas.families.recodes.owned]', "the facilities of a schema are such bounds"),
         ('cells = "old"', 'cells = "old"\nwhen = { old = "1" }', "of a kind that every cell has"),
         ('relation = "="\nright = { published', 'relation = "<="\nright = { published', "<= is for counts of facilities"),
         ('name = "counted"\ncells = "kinds"\nrelation = "="', 'name = "counted"\ncells = "kinds"\nrelation = ">="', "bounds alone are not held"),
