@@ -268,7 +268,7 @@ def slope_by_size(
 ) -> tuple[float, float]:
     """Slope of the logarithm of the error of a query on that of a size of its geounits, over several runs, with its standard error.
 
-    The standard error is that of the jackknife that leaves out one run at a time.
+    The standard error is that of the jackknife that leaves out one run at a time; of a single run it is not known.
 
     Args:
         one: of all runs, one after another.
@@ -280,10 +280,10 @@ def slope_by_size(
     scale = one.cut_noise.reshape(runs, -1)[0] if beside else np.ones(squares.shape[1])
     scale[scale == 0] = np.inf  # nothing can be wrong there
     found = steepness(squares.mean(axis=0) / scale, size)
-    others = np.array(
-        [steepness(np.delete(squares, run, 0).mean(axis=0) / scale, size) for run in range(runs)]
-    )
-    return found, float(np.sqrt((runs - 1) * others.var()))
+    if runs == 1:
+        return found, np.nan
+    others = [steepness(np.delete(squares, run, 0).mean(axis=0) / scale, size) for run in range(runs)]
+    return found, float(np.sqrt((runs - 1) * np.var(others)))
 
 
 def mean_slope(found: Found, size: np.ndarray, runs: int) -> float:
