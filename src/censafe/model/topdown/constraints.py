@@ -10,6 +10,7 @@ __all__ = [
     "AnswersInStack",
     "CellGroups",
     "FacilityCounts",
+    "InformedSums",
     "LinearConstraint",
     "OwnAnswers",
     "PublishedAnswers",
@@ -121,3 +122,19 @@ class LinearConstraint:
     relation: Literal["=", "<=", ">="]
     right: RightSide
     lowest: str | None = None
+
+
+@dataclass(frozen=True)
+class InformedSums:
+    """Sums of cells that another histogram of the run tells, too: they are equal in all records, and nothing holds the estimates to it.
+
+    The estimate of the other histogram, which comes first, is fitted as further answers about the cells; afterwards it is
+    changed to the sums that came out.
+
+    Args:
+        groups: of the cells of the histogram; every cell is in one.
+        right: the sums of the other one.
+    """
+
+    groups: CellGroups
+    right: AnswersInStack

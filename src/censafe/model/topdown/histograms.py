@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import CellQuery, ProtectedUnit, Recode, Schema, make_query
-from censafe.model.topdown.constraints import CellGroups, FacilityCounts, LinearConstraint, OwnAnswers
+from censafe.model.topdown.constraints import (
+    CellGroups,
+    FacilityCounts,
+    InformedSums,
+    LinearConstraint,
+    OwnAnswers,
+)
 from censafe.model.topdown.outputs import OutputLayout
 
 __all__ = [
@@ -204,6 +210,7 @@ class MeasuredHistogram:
         constraints: that hold in every geounit, beside its exact totals and the facilities of its schema.
         record_totals: lowest level at which the totals of the records are exact that it or another histogram counts.
         outputs: what is published of it beside the histogram itself; None for what a shipped schema with its attributes has.
+        informed: sums that another histogram, which is estimated before, informs; None for none.
     """
 
     name: str
@@ -217,6 +224,7 @@ class MeasuredHistogram:
     constraints: tuple[LinearConstraint, ...] = ()
     record_totals: str | None = None
     outputs: OutputLayout | None = None
+    informed: InformedSums | None = None
 
     def cost(self, level: str, query: str) -> Fraction:
         """Privacy loss of one query at one level."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
+from censafe.estimation.topdown.least_squares.objective import query_weight
 from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
 from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts
@@ -16,16 +17,21 @@ from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.operator.descent import OperatorDescent
 from censafe.estimation.topdown.operator.facilities import HeldSums
+from censafe.estimation.topdown.operator.further import FurtherAnswers, answer_weights
 from censafe.geography.spines.choice import standard_levels
+from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel
 from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.agreement import require_stack_agreement
 from censafe.products.topdown.intake.equations import BlockRows, follows_stack, is_held, known_blocks
 from censafe.products.topdown.intake.held import held_sums
 from censafe.products.topdown.intake.results import KnownResult
+from censafe.products.topdown.plan import histogram_part
 from censafe.products.topdown.relations.blocks import RelatedBlocks, require_housing_units
+from censafe.products.topdown.relations.following import block_sums, following
 
 __all__ = ["Descents"]
 
@@ -65,6 +71,7 @@ class Descents:
         self._known = known_blocks(public, results, given)
         self._held = self._sums()
         self._levels: dict[str, tuple[SparseLevel, ...]] = {}
+        self._spine_levels: dict[str, tuple[SparseLevel, ...]] = {}
         self._groups: dict[str, NDArray[np.int32]] = {}
         self._related: RelatedBlocks | None = None
         if config.choices.joint and any(map(follows_stack, config.histograms)):
@@ -107,7 +114,24 @@ class Descents:
             )
         sums = self._held.pop(histogram.name, None) or held_sums(histogram, self._known)
         self._groups[histogram.name] = sums.label
-        return OperatorDescent(histogram, spine, sums, self._observer, choices, self._workers)
+        further = self._further(histogram)
+        return OperatorDescent(histogram, spine, sums, self._observer, choices, self._workers, further)
+
+    def _further(self, histogram: MeasuredHistogram) -> FurtherAnswers | None:
+        """What the estimate of another histogram says about this one; None where none informs it."""
+        one = histogram.informed
+        if one is None:
+            return None
+        other = self._config.histogram(one.right.histogram)
+        theirs, allowed = other.schema.grouped(one.right.groups).label, other.schema.allowed()
+        weights = []
+        for level in self._config.run_levels:
+            budgets = self._public.budgets[histogram_part(other, level)]
+            own = [other.schema.query(name).label for name in other.query_shares[level.name]]
+            known = np.array([[query_weight(v) for v in row] for row in level_variances(budgets)])
+            weights.append(answer_weights(theirs, allowed, own, known)[budgets.kinds])
+        label = histogram.schema.grouped(one.groups).label
+        return FurtherAnswers(label, self._spine_levels[other.name], theirs, weights)
 
     def finish(self, histogram: MeasuredHistogram, descent: EstimationFromRoot) -> None:
         """Take the final histograms of all levels; those of the blocks hold what follows in the stack."""
@@ -116,7 +140,24 @@ class Descents:
         if self._related is not None:
             with self._observer.stage(f"persons and households that fit: {histogram.name}"):
                 levels = self._related.fitted(histogram, levels, self._groups[histogram.name])
+        self._spine_levels[histogram.name] = levels
         self._levels[histogram.name] = standard_levels(self._public.run, levels, cells)
+        if histogram.informed is not None:
+            self._follow(histogram, levels[-1])
+
+    def _follow(self, histogram: MeasuredHistogram, blocks: SparseLevel) -> None:
+        """Change the histogram that informed one to the sums that came out, in every block."""
+        one = histogram.informed
+        if one is None:
+            return
+        other = self._config.histogram(one.right.histogram)
+        own, theirs = histogram.schema.grouped(one.groups), other.schema.grouped(one.right.groups)
+        before = self._spine_levels[other.name][-1]
+        found = following(before, theirs.label, block_sums(blocks, own.label, own.answers))
+        self._known.estimated[other.name] = (other.schema, found)
+        cells = other.schema.schema.cells
+        levels = sum_histograms(self._public.spine, found, cells)
+        self._levels[other.name] = standard_levels(self._public.run, levels, cells)
 
     def _sums(self) -> dict[str, HeldSums]:
         """Exact sums of the histograms that follow no other; what the others will be held to is checked as far as it is known."""

@@ -21,6 +21,7 @@ from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.estimation.topdown.levels.task import LevelReport, RepairedParent
 from censafe.estimation.topdown.operator.facilities import HeldSums, OpenRecords
 from censafe.estimation.topdown.operator.family import OpenSums, OperatorFamily
+from censafe.estimation.topdown.operator.further import FurtherAnswers, LevelAnswers, with_query
 from censafe.estimation.topdown.operator.parent import OperatorResult, estimate_operator_parent
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined, is_sum
 from censafe.estimation.topdown.operator.settle import settle_open
@@ -52,6 +53,7 @@ class OperatorTask:
         open: records that these sums leave out, for their group is open, with the published sum and the kind of every group;
             None where there are none.
         repair: whether a parent whose open records cannot be split is changed and logged; otherwise the level stops.
+        further: answers beside the measurements, to the last query of the rules; None without.
     """
 
     level: SpineLevel
@@ -60,6 +62,7 @@ class OperatorTask:
     rules: OperatorRules
     open: tuple[OpenRecords, Integers, Integers] | None = None
     repair: bool = True
+    further: LevelAnswers | None = None
 
 
 def estimate_operator_level(
@@ -110,8 +113,10 @@ def _in_order(
             return None
         family, changes = settle_open(task.rules, family, repair=task.repair)
         if changes:
-            answers, values = _answers(task, *_span(task, above, unit), family.cell)
+            span = _span(task, above, unit)
+            answers, values = _answers(task, *span, family.cell)
             family = replace(family, answers=answers, values=values)
+            family = _informed(task, family, *span)
         return family, estimate_operator_parent(task.rules, family, wide=wide), changes
 
     if workers <= 1:
@@ -156,17 +161,26 @@ def _family(
         return None
     answers, values = _answers(task, first, last, cell)
     weights = task.objective.weights[task.objective.kinds[first:last]]
-    return OperatorFamily(
+    family = OperatorFamily(
         name, cell, count, held, right, _open_sums(task, first, last, held), answers, values, weights
     )
+    return _informed(task, family, first, last)
+
+
+def _informed(task: OperatorTask, family: OperatorFamily, first: int, last: int) -> OperatorFamily:
+    """A family with the answers that are there beside its own."""
+    if task.further is None:
+        return family
+    return task.further.beside(family, first, last, len(task.objective.labels))
 
 
 def _answers(
     task: OperatorTask, first: int, last: int, cell: NDArray[np.int32]
 ) -> tuple[dict[int, Integers], dict[int, Integers]]:
-    """Of every fitted query the answers that some cells belong to, and their values at consecutive geounits."""
+    """Of every fitted query that is measured the answers that some cells belong to, and their values at consecutive geounits."""
     rules = task.rules
-    answers = {query: np.unique(rules.labels[query][cell]).astype(np.int64) for query in rules.queries}
+    measured = [query for query in rules.queries if query < len(task.objective.labels)]
+    answers = {query: np.unique(rules.labels[query][cell]).astype(np.int64) for query in measured}
     wanted = Wanted(
         np.array([0, last - first], np.int64),
         np.arange(first, last, dtype=np.int64),
@@ -277,6 +291,7 @@ class OperatorDescent(EstimationFromRoot):
         choices: named choices of the run: which inner passes are joined, and whether a parent whose children cannot follow it is
             changed and logged.
         workers: threads that estimate parents; the result does not depend on them.
+        further: answers beside the measurements; None without.
     """
 
     _needs = "have the records that their facilities need"
@@ -289,9 +304,11 @@ class OperatorDescent(EstimationFromRoot):
         observer: Observer,
         choices: Choices,
         workers: int = 1,
+        further: FurtherAnswers | None = None,
     ) -> None:
         super().__init__(histogram, spine, observer, choices, workers)
         self._held = held
+        self._further = further
         self._rules: dict[object, OperatorRules] = {}
 
     def _estimated(
@@ -300,7 +317,7 @@ class OperatorDescent(EstimationFromRoot):
         level = self._spine.levels[depth]
         task = OperatorTask(
             level, objective, self._held.levels[depth], self._rules_of(level.name), self._held.open_at(depth),
-            self._choices.infeasible == "repair",
+            self._choices.infeasible == "repair", None if self._further is None else self._further.at(depth),
         )  # fmt: skip
         return estimate_operator_level(
             task, parents, above, workers=self._workers, progress=self._observer.advance
@@ -311,7 +328,8 @@ class OperatorDescent(EstimationFromRoot):
         passes, measured = self._histogram.passes[level], tuple(self._histogram.query_shares[level])
         key = (passes, measured)
         if key not in self._rules:
-            self._rules[key] = operator_rules(self._histogram, level, self._held, self._choices)
+            rules = operator_rules(self._histogram, level, self._held, self._choices)
+            self._rules[key] = rules if self._further is None else with_query(rules, self._further.label)
         return self._rules[key]
 
 

@@ -203,7 +203,7 @@ def _check_measure(document: Document, names: tuple[str, ...], problems: Problem
     return tuple(name for name in names if name in read)
 
 
-_HISTOGRAM_KEYS: Final = ("schema", "exact_totals", "measurements", "passes", "constraints")
+_HISTOGRAM_KEYS: Final = ("schema", "exact_totals", "measurements", "passes", "constraints", "informed")
 
 
 def _check_histogram(

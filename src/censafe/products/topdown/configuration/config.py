@@ -165,6 +165,8 @@ class TopdownConfig:
                 flat[f"constraints.{name}.{constraint.name}"] = json.dumps(
                     [asdict(constraint), type(constraint.right).__name__], sort_keys=True
                 )
+            if histogram.informed is not None:
+                flat[f"informed.{name}"] = json.dumps(asdict(histogram.informed), sort_keys=True)
         return flat
 
     @property
@@ -268,7 +270,11 @@ def _check_together(
     reader = ConstraintReader(alone, published, problems, joint=joint)
     entries = document.values.get("histograms", {})
     constrained = {
-        one.name: replace(one, constraints=reader.read(entries[one.name].get("constraints", []), one))
+        one.name: replace(
+            one,
+            constraints=reader.read(entries[one.name].get("constraints", []), one),
+            informed=reader.informed(entries[one.name].get("informed", {}), one),
+        )
         for one in with_record_totals(histograms, alone)
     }
     return tuple(constrained.values()), followed_stacks(alone, constrained)

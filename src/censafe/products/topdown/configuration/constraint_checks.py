@@ -12,6 +12,7 @@ from censafe.model.topdown.constraints import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,
+    InformedSums,
     LinearConstraint,
     PublishedAnswers,
     RightSide,
@@ -138,8 +139,9 @@ def are_related(histograms: Sequence[MeasuredHistogram]) -> bool:
 
 
 def _named(histogram: MeasuredHistogram) -> set[str]:
-    """Histograms of the run whose answers are right sides of its constraints."""
-    return {one.right.histogram for one in histogram.constraints if isinstance(one.right, AnswersInStack)}
+    """Histograms of the run whose answers are right sides of its constraints, or inform it."""
+    held = {one.right.histogram for one in histogram.constraints if isinstance(one.right, AnswersInStack)}
+    return held if histogram.informed is None else held | {histogram.informed.right.histogram}
 
 
 class ConstraintReader:
@@ -188,6 +190,29 @@ class ConstraintReader:
         if len(set(names)) < len(names):
             self._problems.add(key, "two constraints have one name; give each its own")
         return found
+
+    def informed(self, raw: object, histogram: MeasuredHistogram) -> InformedSums | None:
+        """What informs a histogram; None where nothing does, or where it breaks a rule.
+
+        Args:
+            raw: the table in the file, empty for none.
+            histogram: that is informed.
+        """
+        key = f"histograms.{histogram.name}.informed"
+        table = check_entry(raw, key, ("cells", "when", "right", "joint"), self._problems)
+        if not table or not self._in_force(table, key):
+            return None
+        left = self._groups(table, key, histogram.schema)
+        right = self._right(table.get("right"), f"{key}.right", histogram, left)
+        if left is None or right is None:
+            return None
+        if not isinstance(right, AnswersInStack) or (left[1].label < 0).any():
+            self._problems.add(
+                key,
+                "it tells the sums of every cell, and the other histogram is of this run; give `histogram` on the right",
+            )
+            return None
+        return InformedSums(left[0], right)
 
     def _in_force(self, raw: object, key: str) -> bool:
         """Whether a constraint is for this choice of ``joint``; one that does not name it is for both."""

@@ -94,8 +94,10 @@ def is_held(histogram: MeasuredHistogram) -> bool:
 
 
 def follows_stack(histogram: MeasuredHistogram) -> bool:
-    """Whether another histogram of its stack must be estimated before."""
-    return any(isinstance(one.right, AnswersInStack) for one in histogram.constraints)
+    """Whether another histogram of its stack must be estimated before, for it holds or informs this one."""
+    return histogram.informed is not None or any(
+        isinstance(one.right, AnswersInStack) for one in histogram.constraints
+    )
 
 
 def known_blocks(

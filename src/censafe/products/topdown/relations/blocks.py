@@ -19,7 +19,7 @@ from censafe.estimation.topdown.relations.fitting import Fitted, meet_relations,
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.topdown.constraints import AnswersInStack, FacilityCounts
+from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.intake.equations import KnownBlocks, block_equations
 from censafe.products.topdown.relations.definitions import (
@@ -222,20 +222,21 @@ def require_housing_units(histograms: tuple[MeasuredHistogram, ...], known: Know
     """Refuse published occupied and vacant units that are not the housing units of a block, before anything is measured.
 
     Args:
-        histograms: of the run, of which housing units follow households.
+        histograms: of the run, of which housing units inform households.
         known: about the blocks.
 
     Raises:
         DataError: names the blocks.
     """
-    occupied = _occupied(histograms, known)
-    for units in histograms:
+    occupied, measured = _occupied(histograms, known), {one.name: one for one in histograms}
+    for right in (one.informed.right for one in histograms if one.informed is not None):
+        units = measured[right.histogram]
         allowed = units.schema.allowed()
-        follow = [one for one in units.constraints if isinstance(one.right, AnswersInStack)]
-        kinds = [one for one in units.constraints if isinstance(one.right, FacilityCounts)]
         published = block_equations(units, known, stack=False)
-        for one, kind in ((one, kind) for one in follow for kind in kinds if kind.relation == "="):
-            own = units.schema.grouped(one.groups).label >= 0
+        own = units.schema.grouped(right.groups).label >= 0
+        for kind in units.constraints:
+            if not isinstance(kind.right, FacilityCounts) or kind.relation != "=":
+                continue
             group = units.schema.grouped(kind.groups).label
             homes = int(group[np.flatnonzero(own)[0]])
             rest = (group == homes) & ~own & allowed

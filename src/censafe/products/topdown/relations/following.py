@@ -1,0 +1,82 @@
+"""Housing units that follow the households of their blocks: as many of every tenure, the rest as it was estimated."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.model import SparseLevel
+from censafe.model.arrays import Integers
+
+__all__ = ["block_sums", "following"]
+
+
+def block_sums(blocks: SparseLevel, label: NDArray[np.int32], answers: int) -> Integers:
+    """Records of every block by group of cells.
+
+    Args:
+        blocks: histograms.
+        label: group of every cell, -1 for none, shape (cells,).
+        answers: number of groups.
+
+    Returns:
+        int64, shape (blocks, answers).
+    """
+    group = label[blocks.cell].astype(np.int64)
+    place = np.repeat(np.arange(blocks.nodes), np.diff(blocks.node_ptr)) * answers + group
+    inside = group >= 0
+    sums = np.bincount(place[inside], blocks.count[inside], blocks.nodes * answers)
+    return np.rint(sums).astype(np.int64).reshape(blocks.nodes, answers)
+
+
+def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -> SparseLevel:
+    """Histograms with the wanted sums of groups of cells; blocks and groups that have them stay as they are.
+
+    Where a sum changes, the cells of the group share it as they did in the block before, with one record that is shared as in all blocks
+    together beside them. What does not divide is carried from block to block, so that all of them together have the shares, too.
+
+    Args:
+        blocks: histograms.
+        label: group of every cell, -1 for none, whose records stay; shape (cells,).
+        wanted: sums of the groups, shape (blocks, groups).
+
+    Example:
+        >>> two = SparseLevel(np.array(["a", "b"]), np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), np.array([4, 9, 2], np.int32))
+        >>> found = following(two, np.array([0, 0, -1], np.int32), np.array([[2], [2]]))
+        >>> found.node_ptr.tolist(), found.cell.tolist(), found.count.tolist()
+        ([0, 2, 3], [0, 2, 1], [2, 9, 2])
+    """
+    change = block_sums(blocks, label, wanted.shape[1]) != wanted
+    block = np.repeat(np.arange(blocks.nodes), np.diff(blocks.node_ptr))
+    group = label[blocks.cell]
+    stays = (group < 0) | ~change[block, group]
+    pieces = [(block[stays], blocks.cell[stays].astype(np.int64), blocks.count[stays].astype(np.int64))]
+    for number in range(wanted.shape[1]):
+        chosen = np.flatnonzero(change[:, number])
+        cells = np.flatnonzero(label == number)
+        here = group == number
+        usual = np.bincount(np.searchsorted(cells, blocks.cell[here]), blocks.count[here], len(cells))
+        own = np.zeros((blocks.nodes, len(cells)))
+        own[block[here], np.searchsorted(cells, blocks.cell[here])] = blocks.count[here]
+        shares = own[chosen] + (usual + 1.0) / (usual + 1.0).sum()
+        new = _shared_out(wanted[chosen, number], shares)
+        place, cell = np.nonzero(new)
+        pieces.append((chosen[place], cells[cell], new[place, cell]))
+    at, cell, count = (np.concatenate(part) for part in zip(*pieces, strict=True))
+    order = np.lexsort((cell, at))
+    pointer = np.searchsorted(at[order], np.arange(blocks.nodes + 1)).astype(np.int64)
+    return SparseLevel(blocks.geounits, pointer, cell[order].astype(np.int32), count[order].astype(np.int32))
+
+
+def _shared_out(total: Integers, shares: NDArray[np.float64]) -> Integers:
+    """Whole numbers that add up to the totals of rows, in proportion to shares; remainders are carried down the rows, column by column."""
+    found = np.zeros(shares.shape, np.int64)
+    left, weight = total.astype(np.int64), shares.sum(axis=1)
+    for column in range(shares.shape[1] - 1):
+        exact = np.cumsum(left * (shares[:, column] / weight))
+        steps = np.diff(np.floor(exact + 0.5), prepend=0.0).astype(np.int64)
+        found[:, column] = np.clip(steps, 0, left)
+        left = left - found[:, column]
+        weight = weight - shares[:, column]
+    found[:, -1] = left
+    return found
