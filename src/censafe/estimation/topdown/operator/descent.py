@@ -21,7 +21,7 @@ from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.estimation.topdown.levels.task import LevelReport, RepairedParent
 from censafe.estimation.topdown.operator.facilities import HeldSums, OpenRecords
 from censafe.estimation.topdown.operator.family import OpenSums, OperatorFamily
-from censafe.estimation.topdown.operator.further import FurtherAnswers, LevelAnswers, with_query
+from censafe.estimation.topdown.operator.further import FurtherAnswers, FurtherLevel, with_query
 from censafe.estimation.topdown.operator.parent import OperatorResult, estimate_operator_parent
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined, is_sum
 from censafe.estimation.topdown.operator.settle import settle_open
@@ -62,7 +62,7 @@ class OperatorTask:
     rules: OperatorRules
     open: tuple[OpenRecords, Integers, Integers] | None = None
     repair: bool = True
-    further: LevelAnswers | None = None
+    further: FurtherLevel | None = None
 
 
 def estimate_operator_level(

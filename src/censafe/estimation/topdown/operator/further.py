@@ -13,11 +13,11 @@ from censafe.estimation.topdown.operator.passes import OperatorRules, is_sum
 from censafe.model import SparseLevel
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["FurtherAnswers", "LevelAnswers", "answer_weights", "with_query"]
+__all__ = ["FurtherAnswers", "FurtherLevel", "answer_weights", "with_query"]
 
 
 @dataclass(frozen=True, eq=False)
-class LevelAnswers:
+class FurtherLevel:
     """Further answers at the geounits of one level.
 
     Args:
@@ -64,14 +64,14 @@ class FurtherAnswers:
     theirs: NDArray[np.int32] = field(repr=False)
     weights: Sequence[Floats] = field(repr=False)
 
-    def at(self, depth: int) -> LevelAnswers:
+    def at(self, depth: int) -> FurtherLevel:
         """The answers of a level, root 0."""
         level, answers = self.levels[depth], int(self.label.max()) + 1
         group = self.theirs[level.cell].astype(np.int64)
         place = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)) * answers + group
         inside = group >= 0
         sums = np.bincount(place[inside], level.count[inside], level.nodes * answers)
-        return LevelAnswers(
+        return FurtherLevel(
             self.label, np.rint(sums).astype(np.int64).reshape(level.nodes, answers), self.weights[depth]
         )
 
