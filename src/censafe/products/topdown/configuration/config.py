@@ -40,6 +40,7 @@ from censafe.products.topdown.configuration.constraint_checks import (
 )
 from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, PRODUCTION_SPINE, read_document
 from censafe.products.topdown.configuration.outputs import check_outputs, check_own_tables
+from censafe.products.topdown.configuration.settings import histogram_settings
 from censafe.publication.microdata.layouts import MicrodataLayout
 
 __all__ = [
@@ -149,24 +150,7 @@ class TopdownConfig:
             ]
             flat[f"tables.{name}"] = json.dumps([table.histogram, lines])
         for histogram in self.histograms:
-            name = histogram.name
-            if histogram.outputs is not None:
-                flat[f"outputs.{name}"] = json.dumps(asdict(histogram.outputs), sort_keys=True)
-            flat[f"{symbol}.{name}"] = str(histogram.loss)
-            flat[f"histograms.{name}.schema"] = histogram.schema.digest
-            flat[f"histograms.{name}.exact_totals"] = histogram.exact_totals or ""
-            for level in self.levels:
-                flat[f"level_shares.{name}.{level.name}"] = str(histogram.level_shares[level.name])
-                for query, share in histogram.query_shares[level.name].items():
-                    flat[f"query_shares.{name}.{level.name}.{query}"] = str(share)
-                passes = histogram.passes[level.name]
-                flat[f"passes.{name}.{level.name}"] = json.dumps([passes.l2, passes.rounding])
-            for constraint in histogram.constraints:
-                flat[f"constraints.{name}.{constraint.name}"] = json.dumps(
-                    [asdict(constraint), type(constraint.right).__name__], sort_keys=True
-                )
-            if histogram.informed is not None:
-                flat[f"informed.{name}"] = json.dumps(asdict(histogram.informed), sort_keys=True)
+            flat |= histogram_settings(histogram, symbol, self.levels)
         return flat
 
     @property
