@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from censafe.estimation.topdown.operator.further import FurtherAnswers, answer_w
 from censafe.geography.spines.choice import standard_levels
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel
+from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.privacy.measure.histograms import level_variances
@@ -29,11 +30,15 @@ from censafe.products.topdown.intake.agreement import require_stack_agreement
 from censafe.products.topdown.intake.equations import BlockRows, follows_stack, is_held, known_blocks
 from censafe.products.topdown.intake.held import held_sums
 from censafe.products.topdown.intake.results import KnownResult
-from censafe.products.topdown.plan import histogram_part
+from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.relations.blocks import RelatedBlocks, require_housing_units
 from censafe.products.topdown.relations.following import block_sums, following
 
 __all__ = ["Descents"]
+
+
+Variances: TypeAlias = tuple[Sequence[Sequence[float]] | Floats, NDArray[np.integer]]
+"""Variance of an answer by kind of geounits and query, and the kind of every geounit."""
 
 
 class Descents:
@@ -47,6 +52,7 @@ class Descents:
         results: published before, to which constraints hold.
         solver: of the user, for histograms that nothing holds; None for that of the package.
         given: right sides of constraints that the files of a run state themselves, by histogram and constraint; None for none.
+        variances: of the answers of a level; None where the budgets give them.
 
     Raises:
         ConfigError: the equations do not give every class of cells.
@@ -62,12 +68,14 @@ class Descents:
         results: Sequence[KnownResult] = (),
         solver: ParentSolver | None = None,
         given: Mapping[tuple[str, str], BlockRows] | None = None,
+        variances: Callable[[LevelWorkload], Variances] | None = None,
     ) -> None:
         self._config = config
         self._public = public
         self._observer = observer
         self._workers = workers
         self._solver = solver
+        self._variances = variances or self._budgeted
         self._known = known_blocks(public, results, given)
         self._held = self._sums()
         self._levels: dict[str, tuple[SparseLevel, ...]] = {}
@@ -125,11 +133,12 @@ class Descents:
         other = self._config.histogram(one.right.histogram)
         theirs, allowed = other.schema.grouped(one.right.groups).label, other.schema.allowed()
         weights = []
-        for level in self._config.run_levels:
-            budgets = self._public.budgets[histogram_part(other, level)]
-            own = [other.schema.query(name).label for name in other.query_shares[level.name]]
-            known = np.array([[query_weight(v) for v in row] for row in level_variances(budgets)])
-            weights.append(answer_weights(theirs, allowed, own, known)[budgets.kinds])
+        for load in workloads(self._config):
+            if load.histogram.name == other.name:
+                rows, kinds = self._variances(load)
+                labels = [query.label for query in load.queries]
+                known = np.array([[query_weight(float(one)) for one in row] for row in rows])
+                weights.append(answer_weights(theirs, allowed, labels, known)[kinds])
         label = histogram.schema.grouped(one.groups).label
         return FurtherAnswers(label, self._spine_levels[other.name], theirs, weights)
 
@@ -144,6 +153,11 @@ class Descents:
         self._levels[histogram.name] = standard_levels(self._public.run, levels, cells)
         if histogram.informed is not None:
             self._follow(histogram, levels[-1])
+
+    def _budgeted(self, load: LevelWorkload) -> Variances:
+        """Variances as the budgets of the geounits give them."""
+        budgets = self._public.budgets[load.part.name]
+        return level_variances(budgets), budgets.kinds
 
     def _follow(self, histogram: MeasuredHistogram, blocks: SparseLevel) -> None:
         """Change the histogram that informed one to the sums that came out, in every block."""

@@ -253,14 +253,11 @@ def _check_together(
     alone = check_stacks(document, histograms, problems)
     reader = ConstraintReader(alone, published, problems, joint=joint)
     entries = document.values.get("histograms", {})
-    constrained = {
-        one.name: replace(
-            one,
-            constraints=reader.read(entries[one.name].get("constraints", []), one),
-            informed=reader.informed(entries[one.name].get("informed", {}), one),
-        )
-        for one in with_record_totals(histograms, alone)
-    }
+    constrained = {}
+    for one in with_record_totals(histograms, alone):
+        constraints = reader.read(entries[one.name].get("constraints", []), one)
+        informed = reader.informed(entries[one.name].get("informed", {}), one, constraints)
+        constrained[one.name] = replace(one, constraints=constraints, informed=informed)
     return tuple(constrained.values()), followed_stacks(alone, constrained)
 
 

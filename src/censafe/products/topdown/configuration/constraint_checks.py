@@ -191,12 +191,15 @@ class ConstraintReader:
             self._problems.add(key, "two constraints have one name; give each its own")
         return found
 
-    def informed(self, raw: object, histogram: MeasuredHistogram) -> InformedSums | None:
+    def informed(
+        self, raw: object, histogram: MeasuredHistogram, constraints: Sequence[LinearConstraint]
+    ) -> InformedSums | None:
         """What informs a histogram; None where nothing does, or where it breaks a rule.
 
         Args:
             raw: the table in the file, empty for none.
             histogram: that is informed.
+            constraints: of it.
         """
         key = f"histograms.{histogram.name}.informed"
         table = check_entry(raw, key, ("cells", "when", "right", "joint"), self._problems)
@@ -205,6 +208,11 @@ class ConstraintReader:
         left = self._groups(table, key, histogram.schema)
         right = self._right(table.get("right"), f"{key}.right", histogram, left)
         if left is None or right is None:
+            return None
+        if not any(one.relation == "=" for one in constraints):
+            self._problems.add(
+                key, "only a histogram with equations is informed by another one; give a constraint with ="
+            )
             return None
         if not isinstance(right, AnswersInStack) or (left[1].label < 0).any():
             self._problems.add(

@@ -186,8 +186,9 @@ def estimate_held_run(
     observer = options.observer
     with observer.stage("held sums"):
         descents = Descents(
-            config, found.facts, observer, options.workers, results, options.solver, given=found.given
-        )
+            config, found.facts, observer, options.workers, results, options.solver, found.given,
+            lambda load: variance_kinds(found.index(load).variances),
+        )  # fmt: skip
     reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
     facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
     source: NoiseSource = "seeded" if found.stamped else "system"

@@ -33,7 +33,8 @@ def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -
     """Histograms with the wanted sums of groups of cells; blocks and groups that have them stay as they are.
 
     Where a sum changes, the cells of the group share it as they did in the block before, with one record that is shared as in all blocks
-    together beside them. What does not divide is carried from block to block, so that all of them together have the shares, too.
+    together beside them. These shares are raked so that all blocks together have the shares that they had, and what does not divide is carried
+    from block to block.
 
     Args:
         blocks: histograms.
@@ -59,13 +60,26 @@ def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -
         own = np.zeros((blocks.nodes, len(cells)))
         own[block[here], np.searchsorted(cells, blocks.cell[here])] = blocks.count[here]
         shares = own[chosen] + (usual + 1.0) / (usual + 1.0).sum()
-        new = _shared_out(wanted[chosen, number], shares)
+        all_of_it = usual / max(usual.sum(), 1.0) * wanted[:, number].sum()
+        changed = all_of_it - (own.sum(axis=0) - own[chosen].sum(axis=0))
+        new = _shared_out(wanted[chosen, number], _raked(shares, wanted[chosen, number], changed))
         place, cell = np.nonzero(new)
         pieces.append((chosen[place], cells[cell], new[place, cell]))
     at, cell, count = (np.concatenate(part) for part in zip(*pieces, strict=True))
     order = np.lexsort((cell, at))
     pointer = np.searchsorted(at[order], np.arange(blocks.nodes + 1)).astype(np.int64)
     return SparseLevel(blocks.geounits, pointer, cell[order].astype(np.int32), count[order].astype(np.int32))
+
+
+_RAKINGS = 50
+
+
+def _raked(shares: NDArray[np.float64], total: Integers, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shares of rows under which the totals of the rows come near to sums of columns; 0 and less are not asked for."""
+    for _ in range(_RAKINGS):
+        found = (total / shares.sum(axis=1)) @ shares
+        shares = shares * np.where((found > 0) & (columns > 0), columns / np.maximum(found, 1e-9), 1.0)
+    return shares
 
 
 def _shared_out(total: Integers, shares: NDArray[np.float64]) -> Integers:

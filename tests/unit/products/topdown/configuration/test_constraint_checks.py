@@ -177,6 +177,50 @@ def test_every_breach_is_named(tmp_path: Path, old: str, new: str, message: str)
     assert message in str(caught.value)
 
 
+INFORMED = """[histograms.families.informed]
+cells = "tenure"
+right = { histogram = "sites", cells = "tenures" }
+[histograms.sites]
+"""
+
+
+def test_a_histogram_that_another_informs_comes_after_it(tmp_path: Path) -> None:
+    owners = 'name = "owners"\ncells = "tenure"\nrelation = "="\nright = { histogram = "sites", cells = "tenures" }'
+    other = 'name = "owners"\ncells = "old"\nrelation = "="\nright = { published = "before", histogram = "units", cells = "h1" }'
+    config = read(tmp_path, (owners, other), ("[histograms.sites]\n", INFORMED))
+    informed = config.histogram("families").informed
+    assert informed is not None
+    assert (informed.groups, informed.right) == (
+        CellGroups("tenure"),
+        AnswersInStack("sites", CellGroups("tenures")),
+    )
+    assert [one.name for one in config.stacks[0].histograms] == ["sites", "families"]
+    assert config.digest != read(tmp_path, (owners, other)).digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('right = { histogram = "sites", cells = "tenures" }', 'right = { published = "before", histogram = "units", cells = "h1" }', "it has 2 numbers"),
+        ('cells = "tenure"\n', 'cells = "old"\n', "it has 3 numbers, and the cells are 2 groups"),
+        ('cells = "tenure"\n', 'cells = "tenure"\nwhen = { old = "1" }\n', "it tells the sums of every cell"),
+        ('cells = "tenure"\n', 'cells = "tenure"\nrelation = "="\n', "unknown key"),
+    ],
+)  # fmt: skip
+def test_every_breach_of_what_informs_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in INFORMED
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, ("[histograms.sites]\n", INFORMED.replace(old, new)))
+    assert message in str(caught.value)
+
+
+def test_only_a_histogram_with_equations_is_informed(tmp_path: Path) -> None:
+    turned = '[histograms.sites.informed]\ncells = "tenures"\nright = { histogram = "families", cells = "tenure" }\n[level_shares.families]\n'
+    alone = MINE[MINE.index("[[histograms.sites.constraints]]") : MINE.index("[level_shares.families]")]
+    with pytest.raises(ConfigError, match="only a histogram with equations is informed"):
+        read(tmp_path, (alone, ""), ("[level_shares.families]\n", turned))
+
+
 def test_the_histograms_of_a_stack_are_measured_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="families must be measured with sites, families"):
         read(tmp_path, measure="sites")
