@@ -73,6 +73,19 @@ def test_files_in_the_layout_of_the_bureau_give_the_output_of_the_run(
     assert not list(tmp_path.glob("*ledger*"))
 
 
+@pytest.mark.long
+def test_files_of_a_joint_run_give_its_output(censafe: CommandLine, states: Path, tmp_path: Path) -> None:
+    """What informs households weighs by the variances that the rows of the files state."""
+    chosen = configuration("topdown", "dhc-us", {"noisy_measurements": "stored", "joint": "true"})
+    results = {"redistricting": states / "pl94"}
+    release(chosen, states / "data", tmp_path / "dhc", test_key=3, results=results)
+    write_bureau_files(tmp_path / "dhc", states / "pl94", tmp_path / "nmf")
+    given = ("--measurements", tmp_path / "nmf", "--set", "joint=true", "--quiet")
+    found = censafe("estimate", "topdown", "dhc-us", tmp_path / "out", *given)
+    assert found.code == 0, found.err
+    assert published(tmp_path / "dhc") == published(tmp_path / "out")
+
+
 def test_tables_of_a_stored_run_are_estimated_afterwards(censafe: CommandLine, states: Path) -> None:
     """Without the redistricting data that the counts are held to; histograms whose tables are not named are not read."""
     path = states / "dhc" / "table_estimates.parquet"
