@@ -40,8 +40,9 @@ def parts_of(
         quick: whether for the short form.
         minutes: of fuzzing, all readers together.
     """
-    needed = None if names and set(names) <= ALONE else "run " if names and set(names) <= ALONE | RUNS else ""
-    baselines = Baselines(world, folder / "baseline", quick=quick, needed=needed)
+    alone, few = (bool(names) and set(names) <= one for one in (ALONE, ALONE | RUNS))
+    needed = None if alone else "run " if few else ""
+    baselines = Baselines(world, folder / "baseline", quick=quick or few, needed=needed)
     child.settle()
     parts: list[Part] = [Kills(baselines)]
     library = os.environ.get("CAMPAIGN_SHIM")

@@ -159,6 +159,8 @@ def decode(line: bytes, seq: int, prev: str) -> Entry:
     missing = _FIELDS[entry.event] - body.keys()
     if missing:
         raise InvalidEntryError(f"{entry.event} without {', '.join(sorted(missing))}")
+    if entry.event == "open":
+        entry.text("key")  # what every opening of the ledger compares with the key beside it
     return entry
 
 

@@ -332,6 +332,7 @@ def charge(cost):
         (edit(6, event="open"), "line 6: open without"),
         (drop(4, "losses"), "line 4: reserve without losses"),
         (drop(1, "event"), "line 1: event is not text"),
+        (edit(1, key=[1]), "line 1: key is not text"),
     ],
 )
 def test_a_forged_ledger_with_a_valid_chain_still_has_to_add_up(path, change, message):
