@@ -101,7 +101,7 @@ def test_counts_and_sums_by_key(backend: Any) -> None:
 def test_stored_tables_are_dropped_even_after_an_error(backend: Any) -> None:
     rows = table(backend, "source", key=[1, 2, 3])
     before = backend.list_tables()
-    with pytest.raises(RuntimeError, match="stop"), stored(rows.filter(rows.key > 1)) as held:
+    with pytest.raises(RuntimeError, match="stop"), stored("held", rows.filter(rows.key > 1)) as held:
         assert held.to_pyarrow().num_rows == 2
         raise RuntimeError("stop")
     assert before == backend.list_tables()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RULES",
     "Check",
-    "Links",
+    "KeyLinks",
     "Rule",
     "cross_file_checks",
     "find_links",
@@ -48,7 +48,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Links:
+class KeyLinks:
     """Numbers of rows with a valid MAFID, and how units and geo match."""
 
     units: int
@@ -103,7 +103,7 @@ def _count(table: ir.Table) -> int:
         return int(fetch(table.count())[0][0].as_py())
 
 
-def find_links(units: ir.Table, geo: ir.Table) -> Links:
+def find_links(units: ir.Table, geo: ir.Table) -> KeyLinks:
     """How the rows of units and geo match.
 
     Args:
@@ -122,7 +122,7 @@ def find_links(units: ir.Table, geo: ir.Table) -> Links:
             kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE),
         )
         found = fetch(counts).to_pylist()[0]
-    return Links(units=_count(units), geo=_count(geo), **found)
+    return KeyLinks(units=_count(units), geo=_count(geo), **found)
 
 
 def _kind_check(

@@ -28,7 +28,7 @@ from censafe.population.files.relation import (
     quote_text,
 )
 from censafe.population.findings import Finding, raise_if_fatal
-from censafe.population.households.consistency import Links, find_links
+from censafe.population.households.consistency import KeyLinks, find_links
 from censafe.population.households.load import MafidRange, PartTables, Scanned, load_part, typed_mafid
 from censafe.population.households.summaries import packed_summary
 
@@ -77,7 +77,7 @@ class Population:
     structure: tuple[Finding, ...] = ()
 
     @cached_property
-    def links(self) -> Links:
+    def links(self) -> KeyLinks:
         """How units and geo match."""
         return find_links(self.units, self.geo)
 

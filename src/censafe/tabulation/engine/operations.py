@@ -26,10 +26,14 @@ __all__ = [
 
 
 @contextmanager
-def stored(table: ir.Table) -> Iterator[ir.Table]:
-    """Compute an expression once into a temporary table of its backend, dropped at the end of the block."""
+def stored(name: str, table: ir.Table) -> Iterator[ir.Table]:
+    """Compute an expression once into a temporary table of its engine, dropped at the end of the block.
+
+    Args:
+        name: of the table, the same for every part of an input, so that its queries need not be translated again.
+        table: what to compute.
+    """
     engine = engine_of(table)
-    name = ibis.util.gen_name("tabulation")
     try:
         yield engine.store(name, table)
     finally:

@@ -159,7 +159,7 @@ class Scan(Closing):
     their join, so the rows of repeated keys are found in the join by one grouped count.
     """
 
-    @proven("profiles.proof.md", digest="c468c26658e2da9c")
+    @proven("profiles.proof.md", digest="3d448dd241e9ac70")
     def __init__(
         self,
         definitions: DefinitionSet,
@@ -178,16 +178,20 @@ class Scan(Closing):
         inside = where(tables.geo, definitions.places) & tables.geo[definitions.region].notnull()
         place = tables.geo.filter(inside).select(definitions.household, definitions.region)
         with ExitStack() as stack:
-            numbers = stack.enter_context(stored(_numbered(place, definitions.region)))
+            numbers = stack.enter_context(stored("tabulation_regions", _numbered(place, definitions.region)))
             self.regions = tuple(fetch(numbers.order_by("_region"))[definitions.region].to_pylist())
-            self._placed = stack.enter_context(stored(self._place(tables.units, place, numbers)))
+            self._placed = stack.enter_context(
+                stored("tabulation_placed", self._place(tables.units, place, numbers))
+            )
             self._unique = tables.unique
             if not self._unique:
                 self._repeated = stack.enter_context(
-                    stored(repeated_keys(self._placed, definitions.household))
+                    stored("tabulation_repeated", repeated_keys(self._placed, definitions.household))
                 )
                 places = place.semi_join(self._repeated, definitions.household)
-                self._misplaced = stack.enter_context(stored(repeated_keys(places, definitions.household)))
+                self._misplaced = stack.enter_context(
+                    stored("tabulation_misplaced", repeated_keys(places, definitions.household))
+                )
             self._stored = stack.pop_all()
 
     def close(self) -> None:
@@ -206,7 +210,7 @@ class Scan(Closing):
         """Profile of all persons of placed units, without truncation."""
         return self._profile(count_by(self._keyed(self._persons), ["_key"]), "_key", self._both)
 
-    @proven("profiles.proof.md", digest="67a18eef9806b125")
+    @proven("profiles.proof.md", digest="efea745bb1347267")
     def dropped(self, universes: Mapping[str, tuple[Where, int]]) -> dict[str, Profile]:
         """Profiles of the persons that truncation takes away.
 
@@ -225,7 +229,10 @@ class Scan(Closing):
         else:
             over = self._sizes.filter(self._sizes["PERSONS"] > least).select(household)
         # Stored before the join with the units, so that the engine knows how few they are.
-        with stored(anyone.semi_join(over, household)) as few, stored(self._keyed(few)) as candidates:
+        with (
+            stored("tabulation_few", anyone.semi_join(over, household)) as few,
+            stored("tabulation_candidates", self._keyed(few)) as candidates,
+        ):
             return {
                 name: self._dropped(candidates.filter(where(candidates, universe)), tau)
                 for name, (universe, tau) in universes.items()
