@@ -7,6 +7,7 @@ the exit code of their type.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -67,6 +68,8 @@ def root() -> None:
 
 def main() -> None:
     """Run the command line and turn every expected error into a message and an exit code."""
+    # Our own threads use the processors: those of linear algebra would wait in loops for work beside them. It is read when numpy is imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with listening() as interruption:
         try:
             code = _run()

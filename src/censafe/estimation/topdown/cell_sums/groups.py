@@ -64,10 +64,13 @@ class AnswerGroups:
         slots, marks = [], []
         for start, one in zip(self._starts.tolist(), self._of_query, strict=True):
             slots.append(np.where(one.slot < 0, -1, one.slot + start))
-            alike = np.unique(np.packbits(one.kinds, axis=1), axis=0, return_inverse=True)[1].ravel()
+            alike = joint_classes(list(np.packbits(one.kinds, axis=1).T))
             marks.append(np.append(alike, -1)[np.where(one.slot < 0, -1, one.slot // one.outer)])
         self._sums = AnswerSums.of(tuple(slots), tuple(marks))
-        self._kinds = np.concatenate([np.repeat(one.kinds, one.outer, axis=0) for one in self._of_query])
+        kinds = np.concatenate([np.repeat(one.kinds, one.outer, axis=0) for one in self._of_query])
+        self._alike = joint_classes(list(np.packbits(kinds, axis=1).T))
+        self._kinds = np.zeros((int(self._alike.max(initial=-1)) + 1, kinds.shape[1]), np.bool_)
+        self._kinds[self._alike] = kinds
 
     def of_level(self, ordinals: Sequence[int]) -> AnswerSums:
         """What is read of a level, before facilities and budgets are known.
@@ -88,7 +91,7 @@ class AnswerGroups:
             present: kinds of facility that there are.
         """
         some: Flags = np.asarray((self._kinds & present[: self._kinds.shape[1]]).any(axis=1))
-        return level.only(some[level.slot[level.start]] & measured[level.query])
+        return level.only(some[self._alike[level.slot[level.start]]] & measured[level.query])
 
     def sides(self, weights: Floats, solved: Sequence[Floats]) -> GroupedSides:
         """How sums become states.
@@ -122,10 +125,10 @@ class AnswerGroups:
         shape, outer, contrasts = self._outer(asked)
         atoms = {}
         for number, family in active.items():
-            pair = np.unique(np.stack([class_of, family.atom[inside]]), axis=1)
+            row, atom = np.divmod(np.unique(class_of * family.atoms + family.atom[inside]), family.atoms)
             whole = family.group[family.queries.index(query)].min(initial=0) < 0
-            share = 1 / family.cells[pair[1]] if whole else np.ones(pair.shape[1])
-            atoms[number] = csr_array((share, (pair[0], pair[1])), shape=(classes, family.atoms))
+            share = 1 / family.cells[atom] if whole else np.ones(len(atom))
+            atoms[number] = csr_array((share, (row, atom)), shape=(classes, family.atoms))
         columns = {}
         for number, family in active.items():
             columns[number] = np.ones((math.prod(shape), len(family.columns)))

@@ -28,7 +28,7 @@ from scipy.sparse.linalg import splu
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.cell_sums.groups import AnswerGroups, GroupedSides
-from censafe.estimation.topdown.cell_sums.parts import is_short
+from censafe.estimation.topdown.cell_sums.parts import dense_numbers, is_short
 from censafe.estimation.topdown.cell_sums.readings import SumFamily
 from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.model.arrays import Flags, Floats
@@ -90,7 +90,7 @@ def _information(family: SumFamily, weights: Floats, chosen: NDArray[np.int64]) 
         if group.min(initial=0) < 0:
             found.diagonal[:] += weight / family.cells[chosen]
         else:
-            place = np.unique(group[chosen], return_inverse=True)[1].ravel()
+            place = dense_numbers(group[chosen])
             (found.short if is_short(group) else found.long).append((place, weight))
     return found
 

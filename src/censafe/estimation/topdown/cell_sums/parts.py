@@ -13,15 +13,24 @@ from censafe.model import CellQuery
 from censafe.model.arrays import Floats
 from censafe.model.schema import Schema
 
-__all__ = ["in_terms_of", "independent", "is_short", "joint_classes", "outer_axes", "products"]
+__all__ = [
+    "dense_numbers",
+    "in_terms_of",
+    "independent",
+    "is_short",
+    "joint_classes",
+    "outer_axes",
+    "products",
+]
 
 SHORT: Final = 100  # answers, up to which a query is part of the state
 _INDEPENDENT: Final = 1e-9
+_APART: Final = 16  # times as many numbers as labels, up to which a table of them is quicker than sorting
 
 
 def is_short(group: NDArray[np.int64]) -> bool:
     """Whether a query, given by the group of every atom, has so few answers that they are part of the state."""
-    return group.min(initial=0) >= 0 and len(np.unique(group)) <= SHORT
+    return bool(group.min(initial=0) >= 0 and dense_numbers(group).max(initial=-1) < SHORT)
 
 
 def outer_axes(
@@ -52,14 +61,31 @@ def products(outer: Sequence[tuple[int, float]]) -> list[tuple[tuple[int, ...], 
     return [(column, weight) for column, weight in found if weight]
 
 
-def joint_classes(labels: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Classes of equal labels, numbered from 0."""
+def joint_classes(labels: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
+    """Classes of equal labels, numbered from 0.
+
+    Example:
+        >>> joint_classes([np.array([4, 4, 0, 4]), np.array([1, 0, 0, 1])]).tolist()
+        [2, 1, 0, 2]
+    """
     found = np.zeros(len(labels[0]), np.int64)
     for label in labels:
-        _, place = np.unique(label, return_inverse=True)
-        found = found * (int(place.max(initial=0)) + 1) + place.ravel()
-        found = np.unique(found, return_inverse=True)[1].ravel().astype(np.int64)
+        place = dense_numbers(label)
+        found = dense_numbers(found * (int(place.max(initial=0)) + 1) + place)
     return found
+
+
+def dense_numbers(label: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The rank of every label among those that occur, from 0; sorted only where labels are far apart."""
+    if not len(label):
+        return np.zeros(0, np.int64)
+    lowest, highest = int(label.min()), int(label.max())
+    if highest - lowest >= _APART * len(label):
+        return np.unique(label, return_inverse=True)[1].ravel().astype(np.int64)
+    used = np.zeros(highest - lowest + 1, np.bool_)
+    used[label - lowest] = True
+    rank = np.cumsum(used) - 1
+    return np.asarray(rank[label - lowest], np.int64)
 
 
 def in_terms_of(state: Floats, rows: Floats) -> Floats:

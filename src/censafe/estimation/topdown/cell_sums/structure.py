@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.cell_sums.parts import (
+    dense_numbers,
     in_terms_of,
     independent,
     is_short,
@@ -202,14 +203,15 @@ class SumProblem(SumReadings):
         active = [query for query in range(len(times)) if times[query] > 0]
         inside = np.flatnonzero(self.allowed)
         labels = [self.base_labels[query][inside] for query in active]
-        whole = [len(np.unique(label)) == len(inside) for label in labels]
+        whole = [int(dense_numbers(label).max(initial=-1)) + 1 == len(inside) for label in labels]
         known = self._known if key[0] and self._known is not None else None
         apart = [label for label, single in zip(labels, whole, strict=True) if not single]
         apart += [self._tables[number][inside].astype(np.int64) for number in functions]
         apart += [self.kinds[inside].astype(np.int64)]
         apart += [] if known is None else [known[inside].astype(np.int64)]
         of_cell = joint_classes(apart)
-        first = np.unique(of_cell, return_index=True)[1]
+        first = np.zeros(int(of_cell.max(initial=-1)) + 1, np.int64)
+        first[of_cell[::-1]] = np.arange(len(of_cell))[::-1]
         atom = np.full(self.base_cells, -1, np.int64)
         atom[inside] = of_cell
         group = np.array(

@@ -25,7 +25,8 @@ from censafe.model.arrays import Flags, Floats
 
 __all__ = ["LevelAnswers", "SumLevel", "SumTree", "sum_tree"]
 
-_NULL: Final = 1e-11
+_NULL: Final = 1e-9  # share of the largest variance below which one is rounding: variances of a state differ by 1e5 and more
+_LEFT: Final = 1e-11  # share of a variance that rounding leaves of it
 _NONE: Final = -1
 _EXACT: Final = 1e-9  # variances of a count below it are rounding
 
@@ -277,6 +278,9 @@ def _imposed(
 ) -> Floats:
     """Impose known sums on the first column, in place; returns the covariance beside them."""
     spread = covariance @ known.T
+    size = np.einsum("gi,ij,gj->g", np.abs(known), np.abs(covariance), np.abs(known))
+    known_before = np.diag(known @ spread) <= _NULL * size  # such as those that all children know
+    spread = np.where(known_before, 0.0, spread)
     gain = spread @ _inverse(known @ spread)
     states[nodes, 0] += (values - states[nodes, 0] @ known.T) @ gain.T
     return _less(covariance, gain @ spread.T)
@@ -285,7 +289,7 @@ def _imposed(
 def _less(covariance: Floats, gained: Floats) -> Floats:
     """A covariance less what is known beside it; what is left of rounding alone is 0."""
     found = covariance - gained
-    exact = np.diag(found) <= _NULL * np.diag(covariance)
+    exact = np.diag(found) <= _LEFT * np.diag(covariance)
     found[exact] = 0.0
     found[:, exact] = 0.0
     return (found + found.T) / 2
