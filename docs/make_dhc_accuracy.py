@@ -11,9 +11,9 @@ the redistricting data errs by, whatever is measured, and "added" the difference
 slope of the logarithm of a county's error, without errors of the redistricting data, on the logarithm of its number of inhabited blocks.
 ``--outer`` fits all queries of an outer pass at once, as the production of 2020 did.
 
-``--counties`` writes another table: the slope of a county's error, without errors of the redistricting data, on its size, with the standard error
-over the runs, in states whose counties differ in one thing alone (`tests/support/dhc_counties.py`) and in the synthetic state; there also after
-division by the error of the answers' own noise if answers below 0 were set to 0, and those that cannot be above 0, too.
+``--counties`` writes another table, without errors of the redistricting data: the slope of a county's error on what differs between the counties of three
+states, in each of which that is one thing alone (`tests/support/dhc_counties.py`), with its standard error over the runs; and the same after division
+by the error of the answers' own noise if answers below 0 were set to 0, and those that cannot be above 0, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import numpy as np
 
 from censafe import synthesize
-from support.dhc_accuracy import EXACT, EXACT_OWN, QueryErrors, joined, query_errors, slope, slope_by_size
+from support.dhc_accuracy import (
+    EXACT,
+    EXACT_OWN,
+    QueryErrors,
+    joined,
+    mean_slope,
+    query_errors,
+    slope,
+    slope_by_size,
+)
 from support.dhc_counties import STATES, write_state
 
 Errors = Mapping[tuple[str, str, str], QueryErrors]
@@ -45,7 +54,7 @@ def main() -> None:
     parser.add_argument("--counties", action="store_true")
     given = parser.parse_args()
     if given.counties:
-        sys.stdout.write("\n".join(county_table(given.persons, given.runs)) + "\n")
+        sys.stdout.write("\n".join(county_table(given.runs)) + "\n")
         return
     settings = {"passes": "outer"} if given.outer else {}
     with TemporaryDirectory() as folder:
@@ -57,39 +66,38 @@ def main() -> None:
     sys.stdout.write("\n".join(table(free, held, exact)) + "\n")
 
 
-def county_table(persons: int, runs: int) -> list[str]:
+def county_table(runs: int) -> list[str]:
     """The lines of the table of slopes, from all its runs."""
     states = {}
     for name in STATES:
         with TemporaryDirectory() as folder:
             size = write_state(Path(folder), name)
             states[name] = size, measured(Path(folder) / "data", runs, EXACT, {"bypass": "false"})
-    with TemporaryDirectory() as folder:
-        synthesize(Path(folder) / "data", persons=persons, states=["50"], layout="dhc")
-        natural = measured(Path(folder) / "data", runs, EXACT, {})
-    return slope_lines(states, natural, runs)
+    return slope_lines(states, runs)
 
 
-def slope_lines(states: Mapping[str, tuple[np.ndarray, Errors]], natural: Errors, runs: int) -> list[str]:
+def slope_lines(states: Mapping[str, tuple[np.ndarray, Errors]], runs: int) -> list[str]:
     """The lines of the table of slopes.
 
     Args:
         states: sizes of the counties of each, and the errors of all runs.
-        natural: errors of all runs of a synthetic state.
         runs: how many.
     """
-    lines = [
-        f"| histogram | query | {' | '.join(states)} | synthetic state | the same, beside noise cut at 0 |",
-        f"|---|---|{'---:|' * (len(states) + 2)}",
+    columns = [(name, beside) for name in states for beside in (False, True)[: 1 if name == "blocks" else 2]]
+    words = (f"{name}, beside cut noise" if beside else name for name, beside in columns)
+    lines = [f"| histogram | query | {' | '.join(words)} |", f"|---|---|{'---:|' * len(columns)}"]
+    counties = [key for key in next(iter(states.values()))[1] if key[1] == "County"]
+    for key in counties:
+        numbers = [
+            slope_by_size(states[name][1][key], states[name][0], runs, beside=beside)
+            for name, beside in columns
+        ]
+        lines.append(f"| {key[0]} | {key[2]} | {' | '.join(map(shown, numbers))} |")
+    means = [
+        "" if beside else f"{mean_slope(states[name][1], states[name][0], runs):.2f}"
+        for name, beside in columns
     ]
-    for (histogram, level, query), own in natural.items():
-        if level == "County":
-            numbers = [
-                slope_by_size(found[histogram, level, query], size, runs) for size, found in states.values()
-            ]
-            size = own.blocks[: len(own.blocks) // runs]
-            numbers += [slope_by_size(own, size, runs, beside=beside) for beside in (False, True)]
-            lines.append(f"| {histogram} | {query} | {' | '.join(map(shown, numbers))} |")
+    lines.append(f"| mean | | {' | '.join(means)} |")
     return lines
 
 
