@@ -15,13 +15,6 @@ from censafe.model.fetching import fetch
 from censafe.population.files.layout import TableName
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity
-from censafe.population.households.summaries import (
-    OWN_CHILD_UNDER_18,
-    PARTNER_OPPOSITE,
-    PARTNER_SAME,
-    SPOUSE_OPPOSITE,
-    SPOUSE_SAME,
-)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -29,7 +22,12 @@ if TYPE_CHECKING:
     from censafe.population.households.source import Population
 
 __all__ = [
+    "OWN_CHILD_UNDER_18",
+    "PARTNER_OPPOSITE",
+    "PARTNER_SAME",
     "RULES",
+    "SPOUSE_OPPOSITE",
+    "SPOUSE_SAME",
     "Check",
     "KeyLinks",
     "Rule",
@@ -174,6 +172,10 @@ def _unmatched(
         f"add the missing rows to {population.labels[other]}, or remove these rows",
     )
     return Check(finding, offenders)
+
+
+# Bits of what the persons of a household are to its householder.
+SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,6 @@ from censafe.population.files.relation import (
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.population.households.consistency import KeyLinks, find_links
 from censafe.population.households.load import MafidRange, PartTables, Scanned, load_part, typed_mafid
-from censafe.population.households.summaries import packed_summary
 
 if TYPE_CHECKING:
     import duckdb
@@ -89,6 +88,8 @@ class Population:
     @cached_property
     def sizes(self) -> ir.Table:
         """Households with their number of persons, as :func:`packed_summary` gives them, made once."""
+        from censafe.population.households.summaries import packed_summary
+
         with engine_errors("numbers of persons"):
             return self.store("summary", packed_summary(self.persons))
 

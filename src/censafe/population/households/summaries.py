@@ -11,21 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from censafe.model.fetching import engine_of, fetch
+from censafe.population.households.consistency import (
+    OWN_CHILD_UNDER_18,
+    PARTNER_OPPOSITE,
+    PARTNER_SAME,
+    SPOUSE_OPPOSITE,
+    SPOUSE_SAME,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = [
-    "OWN_CHILD_UNDER_18",
-    "PARTNER_OPPOSITE",
-    "PARTNER_SAME",
-    "SPOUSE_OPPOSITE",
-    "SPOUSE_SAME",
-    "packed_summary",
-    "summarise_persons",
-]
+__all__ = ["packed_summary", "summarise_persons"]
 
-SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
 _KINDS: Final = ("NOT_HOUSEHOLD", "NOT_GQ", "HOUSEHOLDERS", "PARTNERS", "FAMILY")
 _DIGIT: Final = 12  # bits
 _LARGE: Final = 1 << _DIGIT

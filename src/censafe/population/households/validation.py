@@ -21,7 +21,6 @@ from censafe.population.households.consistency import (
     households,
 )
 from censafe.population.households.load import FAULTS
-from censafe.population.households.summaries import summarise_persons
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -266,6 +265,8 @@ def _filter_checks(population: Population, strict: bool) -> Iterable[Check]:
 
 def _relational_checks(population: Population, severity: Severity, keep: bool) -> list[Check]:
     """Cross-file and consistency rules; ``keep`` stores the household rows so that examples are cheap."""
+    from censafe.population.households.summaries import summarise_persons
+
     with engine_errors("consistency checks"):
         rows = households(population.units, summarise_persons(population.persons, population.sizes))
         if keep:
