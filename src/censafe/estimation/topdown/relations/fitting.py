@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, meet, missed
+from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, bring_back, meet, missed
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
@@ -58,13 +58,15 @@ class Fitted:
         blocks: changed histograms.
         sums: of the relations by block, after the changes, shape (blocks, R).
         traded: moves between two blocks that leave sums of their parent as they were.
-        changed: records that took another variant.
+        changed: records that took another variant to meet a relation.
+        returned: records that took another variant to bring the sums of all blocks back.
     """
 
     blocks: SparseLevel
     sums: Integers = field(repr=False)
     traded: int
     changed: int
+    returned: int
 
 
 def meet_relations(
@@ -87,7 +89,7 @@ def meet_relations(
     moved = np.zeros((len(cells.rules.recodes), groups), np.int64)
     pieces: list[tuple[Integers, NDArray[np.int32], Integers]] = []
     sums = np.zeros(target.shape, np.int64)
-    traded = changed = 0
+    traded = changed = returned = 0
     for first, last in _parents(spine):
         block, own = _expanded(blocks, first, last)
         free = cells.part[cells.variant[own]] >= 0
@@ -95,12 +97,13 @@ def meet_relations(
         if any(missed(b, records, cells.rules, slack) for b in range(last - first)):
             made = meet(records, cells.rules, slack, moved)
             traded, changed = traded + int(made[0]), changed + int(made[1])
-            frame = cells.frame[own[free]][records.name]
-            own = own.copy()
-            own[free] = cells.cell[frame, records.variant]
+        if moved.any():
+            returned += int(bring_back(records, cells.rules, slack, moved))
+        own = own.copy()
+        own[free] = cells.cell[cells.frame[own[free]][records.name], records.variant]
         sums[first:last] = records.state
         pieces.append(_collapsed(block + first, own, len(cells.frame)))
-    return Fitted(_level(blocks, pieces), sums, traded, changed)
+    return Fitted(_level(blocks, pieces), sums, traded, changed, returned)
 
 
 def _parents(spine: Spine) -> Iterator[tuple[int, int]]:

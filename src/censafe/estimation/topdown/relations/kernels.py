@@ -6,14 +6,18 @@ o_b records of open size, a relation misses
     equal             |S - T|                         at most          max(S - T, 0)
     at most, and any  max(S - T, 0), and 1 where S = 0 < T             equal unless open  |S - T| beyond 0 .. l o, T above S
 
-where l is what one open record may hold beyond its size. A move is made where it lowers the sum of what the
-blocks miss, each relation with a weight: what others depend on weighs more, so that it is not held up by them.
+where l is what one open record may hold beyond its size. A move is made where it lowers the weighted sum of what the blocks miss.
 
     move      two records of one group change places between two blocks; the parent's histogram stays as it is
     exchange  two records of two blocks exchange their variants; sums of the parent by variant stay as they are
     change    one record takes another variant, at a price
 
 Every move lowers a sum of whole numbers above 0, so there is an end. Records of a block lie side by side.
+
+Relations that are missed in one direction ask for changes in one direction, which would add up over the blocks. Afterwards records
+therefore take other variants where that breaks nothing, until the sums of all blocks so far are back where they were:
+
+    return    one record takes another variant; its block misses no more, and net changes come nearer to 0
 """
 
 from __future__ import annotations
@@ -24,16 +28,17 @@ import numpy as np
 from numba import boolean, float64, int32, int64, types, void
 from numpy.typing import NDArray
 
-from censafe.model.arrays import Integers
+from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = ["ANY", "EQUAL", "FREE", "MOST", "OPEN", "Records", "Rules", "meet", "missed"]
+__all__ = ["ANY", "EQUAL", "FREE", "MOST", "OPEN", "Records", "Rules", "bring_back", "meet", "missed"]
 
 EQUAL, MOST, ANY, OPEN, FREE = 0, 1, 2, 3, 4
 """Codes of relations; a free sum asks for nothing, and the last sum counts records of open size."""
 
 _PRICE = 4.0  # of a record that a relation misses, beside 1 for one recode that a change moves
+_LEAST = 0.25  # by which a return brings net changes nearer to 0: more than one detailed group is worth
 _PULL = 0.02  # by which a recode's group is dearer for every record that changes have put into it
 _MOST_PULL = 0.9
 
@@ -44,11 +49,10 @@ class Rules(NamedTuple):
     signature: NDArray[np.int32]  # (V,) of every variant
     sums: Integers  # (S, R) F
     code: Integers  # (R,)
-    weight: Integers  # (R,) of a record that is missed, above 0
+    weight: Integers  # (R,) of a record that is missed, above 0; more where other relations depend on it
     allowed: NDArray[np.bool_]  # (kinds, V) variants that a record of a kind may have
-    recodes: NDArray[
-        np.int32
-    ]  # (Q, V) group of every variant in the recodes that a change should leave alone
+    recodes: NDArray[np.int32]  # (Q, V) groups of variants that a change should leave alone
+    shares: Floats  # (Q,) weight of a net change of a recode beside others
 
 
 class Records(NamedTuple):
@@ -63,7 +67,9 @@ class Records(NamedTuple):
     state: Integers  # (B, R) S
 
 
-RULES = tuple_type(Rules, int32[::1], int64[:, ::1], int64[::1], int64[::1], boolean[:, ::1], int32[:, ::1])
+RULES = tuple_type(
+    Rules, int32[::1], int64[:, ::1], int64[::1], int64[::1], boolean[:, ::1], int32[:, ::1], float64[::1]
+)
 RECORDS = tuple_type(
     Records, int64[::1], int32[::1], int32[::1], int32[::1], int64[::1], int64[:, ::1], int64[:, ::1]
 )
@@ -260,6 +266,17 @@ def _is_repeated(i, first, records):  # type: ignore[no-untyped-def]
     return found
 
 
+@compiled(void(int64, int64, int64, RECORDS, RULES, int64[:, ::1]))
+def _take(b, i, new, records, rules, moved):  # type: ignore[no-untyped-def]
+    """A record of a block takes another variant."""
+    old = records.variant[i]
+    _count(b, rules.signature[old], rules.signature[new], records, rules)
+    for q in range(rules.recodes.shape[0]):
+        moved[q, rules.recodes[q, old]] -= 1
+        moved[q, rules.recodes[q, new]] += 1
+    records.variant[i] = new
+
+
 @compiled(boolean(int64, RECORDS, RULES, int64[:, ::1], _SCRATCH))
 def _change_best(b, records, rules, moved, scratch):  # type: ignore[no-untyped-def]
     """Make the change of one record of a block that is best for what it misses and the price; whether there was one."""
@@ -272,12 +289,7 @@ def _change_best(b, records, rules, moved, scratch):  # type: ignore[no-untyped-
             best, best_i, best_v = value, np.int64(i), v
     if best_i < 0:
         return False
-    old = records.variant[best_i]
-    _count(b, rules.signature[old], rules.signature[best_v], records, rules)
-    for q in range(rules.recodes.shape[0]):
-        moved[q, rules.recodes[q, old]] -= 1
-        moved[q, rules.recodes[q, best_v]] += 1
-    records.variant[best_i] = best_v
+    _take(b, best_i, best_v, records, rules, moved)
     return True
 
 
@@ -325,3 +337,64 @@ def meet(records, rules, slack, moved):  # type: ignore[no-untyped-def]
             if more + other == 0:
                 break
     return traded, changed
+
+
+@compiled(float64(int64, int64, RULES, int64[:, ::1]))
+def _nearer(old, new, rules, moved):  # type: ignore[no-untyped-def]
+    """By how much net changes come nearer to 0, all recodes together, when a record takes another variant."""
+    found = 0.0
+    for q in range(rules.recodes.shape[0]):
+        a, c = rules.recodes[q, old], rules.recodes[q, new]
+        if a != c:
+            before = abs(moved[q, a]) + abs(moved[q, c])
+            found += rules.shares[q] * (before - abs(moved[q, a] - 1) - abs(moved[q, c] + 1))
+    return found
+
+
+@compiled(int64(int64, int64, RECORDS, RULES, int64[:, ::1], _SCRATCH))
+def _way_back(b, i, records, rules, moved, scratch):  # type: ignore[no-untyped-def]
+    """The variant that brings net changes nearest to 0 while the block misses no more; -1 for none."""
+    old, kind = records.variant[i], records.kind[i]
+    s, here = rules.signature[old], missed(b, records, rules, scratch.slack)
+    best, found = _LEAST, np.int64(-1)
+    scratch.round[0] += 1
+    for v in range(rules.signature.shape[0]):
+        if v == old or not rules.allowed[kind, v]:
+            continue
+        value = _nearer(old, v, rules, moved)
+        if value <= best:
+            continue
+        t = rules.signature[v]
+        if scratch.seen[t] != scratch.round[0]:
+            scratch.seen[t] = scratch.round[0]
+            scratch.change[t] = (
+                _missed_with(records.state, records.target, b, s, t, rules, scratch.slack) - here
+            )
+        if scratch.change[t] <= 0:
+            best, found = value, np.int64(v)
+    return found
+
+
+@compiled(int64(RECORDS, RULES, int64, int64[:, ::1]))
+def bring_back(records, rules, slack, moved):  # type: ignore[no-untyped-def]
+    """Let records take other variants where that brings net changes nearer to 0 and no block misses more.
+
+    Args:
+        records: of the blocks of one parent, changed.
+        rules: of the relations.
+        slack: records that an open one may hold beyond its size before that is a last resort.
+        moved: net changes so far by recode and group, changed, shape (Q, groups).
+
+    Returns:
+        Records that took another variant.
+    """
+    size = rules.sums.shape[0]
+    scratch = _Scratch(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(1, np.int64), slack)
+    found = 0
+    for b in range(records.pointer.shape[0] - 1):
+        for i in range(records.pointer[b], records.pointer[b + 1]):
+            v = _way_back(b, i, records, rules, moved, scratch)
+            if v >= 0:
+                _take(b, i, v, records, rules, moved)
+                found += 1
+    return found

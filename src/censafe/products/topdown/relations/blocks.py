@@ -95,7 +95,11 @@ class RelatedBlocks:
         target = relation_targets(side.relations, schema, persons, {"home": home, "occupied": occupied})
         cells = related_cells(side, group)
         found = meet_relations(self.known.spine, levels[-1], cells, target, slack=_SLACK)
-        self.moves[histogram.name] = {"traded": found.traded, "changed": found.changed}
+        self.moves[histogram.name] = {
+            "traded": found.traded,
+            "changed": found.changed,
+            "returned": found.returned,
+        }
         missed = missed_by_relation(found.sums, target, cells.rules)
         self.broken += self._broken(side, found, target, missed, home, occupied)
         held = found.blocks

@@ -68,6 +68,7 @@ class RelatedHistogram:
         variant: attributes whose levels may be exchanged; the others stay with a record.
         parts: conditions of the variants; records stay in theirs, and those in none are left alone.
         recodes: queries of the variant's attributes whose sums a change should leave alone.
+        returns: those of them whose sums over all blocks are brought back afterwards: the relations do not tell them better.
         relations: of every block.
         open: condition of records without an upper end of their size; None where there are none.
     """
@@ -77,6 +78,7 @@ class RelatedHistogram:
     variant: tuple[str, ...]
     parts: tuple[_Cells, ...]
     recodes: tuple[str, ...]
+    returns: tuple[str, ...]
     relations: tuple[BlockRelation, ...] = field(repr=False)
     open: _Cells | None = None
 
@@ -104,6 +106,7 @@ def _side(entry: Mapping[str, Any], persons: ConditionReader) -> RelatedHistogra
         tuple(entry["variant"]),
         tuple(own.read(text, {}) for text in entry["parts"]),
         tuple(entry["recodes"]),
+        tuple(entry["returns"]),
         tuple(
             BlockRelation(
                 one["name"],
@@ -169,6 +172,7 @@ def _rules(
         np.array([*(one.weight for one in side.relations), 1], np.int64),
         np.ascontiguousarray(allowed.reshape(-1, cell.shape[1])),
         np.ascontiguousarray(recodes, np.int32),
+        np.isin(side.recodes, side.returns) / np.sqrt(recodes.max(axis=1) + 1.0),
     )
 
 

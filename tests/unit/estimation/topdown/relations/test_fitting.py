@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -25,7 +27,7 @@ def cells_of(relation: int, *, same_group: bool, weight: int = 1) -> RelatedCell
     sums = np.array([[1, 0], [2, 0], [3, 0], [4, 1]], np.int64)
     rules = Rules(
         np.arange(SIZES, dtype=np.int32), sums, np.array([relation, FREE]), np.array([weight, 1]),
-        np.ones((FRAMES, SIZES), np.bool_), np.arange(SIZES, dtype=np.int32)[None, :].copy(),
+        np.ones((FRAMES, SIZES), np.bool_), np.arange(SIZES, dtype=np.int32)[None, :].copy(), np.ones(1),
     )  # fmt: skip
     group = np.zeros(len(cell), np.int32) if same_group else (cell // SIZES).astype(np.int32)
     return RelatedCells(
@@ -107,3 +109,25 @@ def test_what_cannot_be_met_is_missed_by_as_little_as_it_can() -> None:
     tree, cells = spine(2), cells_of(EQUAL, same_group=True)
     found = meet_relations(tree, level(tree, [[0], [1]]), cells, target(9, 2), slack=0)
     assert missed_by_relation(found.sums, target(9, 2), cells.rules)[:, 0].tolist() == [5, 0]
+
+
+def test_changes_in_one_direction_are_brought_back_in_blocks_that_allow_it() -> None:
+    """Blocks of the first group hold too much, those of the second may hold more: sizes of all blocks together stay."""
+    codes = np.array([f"1{group}{block:02d}" for group in range(2) for block in range(10)])
+    tree = build_spine(codes, (LevelRule("State", 1), LevelRule("Group", 2), LevelRule("Block", 4)))
+    before = level(tree, [[2, 2]] * 10 + [[0, 1]] * 10)  # sizes 3 and 3, 1 and 2
+    most = target(*[5] * 10, *[8] * 10)
+    found = meet_relations(tree, before, cells_of(MOST, same_group=True), most, slack=0)
+    assert (found.sums[:, 0] <= most[:, 0]).all()
+    sizes = np.bincount(np.concatenate(listed(found.blocks)) % SIZES, minlength=SIZES)
+    assert sizes.tolist() == [10, 10, 20, 0]
+    assert (found.changed, found.returned) == (10, 10)
+
+
+def test_recodes_without_a_share_are_not_brought_back() -> None:
+    tree = spine(1)
+    cells = cells_of(MOST, same_group=True)
+    shares = cells.rules._replace(shares=np.zeros(1))
+    free = meet_relations(tree, level(tree, [[2, 2]]), replace(cells, rules=shares), target(4), slack=0)
+    assert free.returned == 0
+    assert free.changed > 0
