@@ -1,7 +1,7 @@
 """Seconds and memory of a whole run of the DHC: a state, or a share of the nation.
 
     python benchmarks/dhc_scale.py --like VT|RI|TX | --nation FRACTION [--product persons|households|both] [--json]
-        [--data DIR] [--seed S] [--workers N] [--peers]
+        [--tables NAMES|none] [--data DIR] [--seed S] [--workers N] [--peers]
 
 Makes the records of a synthetic population and the redistricting data of it (`censafe run topdown pl94-us`), or takes those that an
 earlier call left in DIR, then runs `censafe run topdown dhc-us` on them in a process of its own, with the production budgets, noise
@@ -16,6 +16,9 @@ run from its files alone by code of this script.
 nation's parents of the level to the run's, and the nation's geounits to the run's; all other stages by blocks, and the start of the process not at
 all. Levels that the run does not have are not in the sum. It is too low where the nation's parents have more open entries than the run's, and too high where
 seconds that every run needs once are multiplied, as in small runs.
+
+Without --tables the run makes linear estimates of the tables of the card as well, as by default; `tables_s` is the wall time of that, by its
+stages, 0 with `--tables none`.
 
 --peers estimates the same records a second time, in this process, and solves the first pass of persons of up to 20 parents a level, of at most
 2,000 open entries each, by HiGHS and Clarabel too, as `benchmarks/dhc_parents.py` does.
@@ -56,6 +59,7 @@ PERSONS, HOUSEHOLDS = (42, 2, 116, 2, 63), (2, 9, 2, 7, 4, 3, 522)
 KIND = np.array([0] * 18 + list(range(1, 25)))  # of the 42 levels of relgq
 MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6)  # of the 25 kinds
 WIDE = ("US", "State")
+LINEAR = ("linear estimates ", "estimate tables of ")  # how stages of linear estimates begin
 _SHOWN = 0.01  # hours
 _Counts = NDArray[np.int64]
 
@@ -74,6 +78,8 @@ class Measured:
     gap_share: float
     uncertified: int
     violations: int
+    tables: str
+    tables_s: float
     stages: dict[str, float]
     levels: dict[str, Any]
     nation_hours: dict[str, float]
@@ -180,9 +186,19 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     data = folder / f"dhc-{persons}-{arguments.like or 'nation'}-seed-{arguments.seed}"
     pl94 = inputs(data, persons, states, root, arguments.seed)
     workers = () if arguments.workers is None else ("--workers", str(arguments.workers))
+    tables = () if arguments.tables is None else ("--tables", arguments.tables)
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
-        settings = (*root, *PRODUCTS[arguments.product], "--pl94", str(pl94), "--test-key", "1", "--quiet")
+        settings = (
+            *root,
+            *PRODUCTS[arguments.product],
+            "--pl94",
+            str(pl94),
+            "--test-key",
+            "1",
+            "--quiet",
+            *tables,
+        )
         before = cpu_of_children()
         seconds, peak = censafe(["run", "topdown", "dhc-us", str(data), str(out), *settings, *workers])
         cpu = cpu_of_children() - before
@@ -204,6 +220,8 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         gap_share=max(level["gap_share_most"] for level in levels),
         uncertified=sum(len(level["approximate"]) for level in levels),
         violations=wrong,
+        tables=arguments.tables or "those of the card",
+        tables_s=round(sum(value for name, value in stages.items() if name.startswith(LINEAR)), 1),
         stages=stages,
         levels=solves,
         nation_hours=nation_hours(stages, solves),
@@ -214,7 +232,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
 def text(found: Measured) -> str:
     first = (
         f"{found.persons:,} persons in {found.blocks:,} blocks, {found.product}: {found.seconds} s, {found.cpu_s} s of processors, "
-        f"{found.peak_gib} GiB; largest gap {found.gap_max:.1e}, below the states {found.gap_below:.1e}, of the objective "
+        f"{found.peak_gib} GiB, of the time {found.tables_s} s for tables {found.tables}; largest gap {found.gap_max:.1e}, below the states {found.gap_below:.1e}, of the objective "
         f"{found.gap_share:.1e}, {found.uncertified} uncertified, {found.violations} violations"
     )
     shown = [f"{name:<40}{hours:>10.3f}" for name, hours in found.nation_hours.items() if hours >= _SHOWN]
@@ -229,6 +247,7 @@ def parse() -> argparse.Namespace:
     size.add_argument("--like", choices=sorted(STATES))
     size.add_argument("--nation", type=float, metavar="FRACTION")
     parser.add_argument("--product", choices=sorted(PRODUCTS), default="both")
+    parser.add_argument("--tables", metavar="NAMES", help="tables that are estimated, or none")
     parser.add_argument("--workers", type=int)
     parser.add_argument(
         "--peers", action="store_true", help="HiGHS and Clarabel on parents of the same records"

@@ -28,12 +28,10 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR, PL94_US
 from censafe.model import SparseLevel
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
-from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.products.topdown.plan import workloads
 from censafe.publication.microdata.histograms import write_histograms
 from child import STATES, censafe, cpu_of_children, in_folder, parser_of, stages_of
-from dhc_scale import NATION, inputs
+from dhc_scale import LINEAR, NATION, inputs
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | int | str]:
@@ -76,14 +74,10 @@ def linear_estimates(run: Path) -> dict[str, float | int]:
     stages = stages_of(run)
     manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
     document = manifest["post_processing"]["table_estimates"]
-    seconds = {
-        kind: sum(value for name, value in stages.items() if name.startswith(kind))
-        for kind in ("linear estimates ", "estimate tables of ")
-    }
-    of_geounit = {load.histogram.name: load.answers for load in workloads(load_config("dhc-us"))}
-    geounits = sum(document["answers"].values()) / sum(of_geounit.values())
+    seconds = {kind: sum(value for name, value in stages.items() if name.startswith(kind)) for kind in LINEAR}
+    geounits = sum(n for part, n in document["geounits"].items() if part.startswith("persons_"))
     return {
-        "blue_geounits": round(geounits),
+        "blue_geounits": geounits,
         "blue_ms_per_geounit": round(1000 * seconds["linear estimates "] / geounits, 1),
         "interval_cells": document["rows"],
         "interval_cells_per_s": round(document["rows"] / seconds["estimate tables of "]),

@@ -280,6 +280,9 @@ def test_the_tables_of_the_card_are_estimated_while_the_answers_are_drawn(data: 
     for name, value in truth.items():
         assert abs(state[name]["estimate"] - int(value)) <= 5 * state[name]["sd"] + 1e-6
     assert [state[name]["sd"] for name in ("P1_001N", "H1_001N")] == [0.0, 0.0]
+    exact = np.array([row["estimate"] for row in rows if row["sd"] == 0 and row["table"] == "H1"])
+    assert len(exact) > 3
+    np.testing.assert_allclose(exact, np.rint(exact), rtol=0, atol=1e-9)
     assert state["H4_001N"]["estimate"] == pytest.approx(state["H3_002N"]["estimate"])
     assert state["H4_001N"]["sd"] < 3
 

@@ -68,11 +68,13 @@ def test_linear_estimates_read_no_more_answers_than_planned(
     assert planned.linear.below == 1_903_289
     whole = sum(level["geounits"] for level in levels[:-2]) * planned.linear.below
     assert 0 < sum(read.values()) <= whole
-    assert planned.linear.answers["persons_State"] == read["persons_State"] == 1_903_289
+    assert planned.linear.answers["persons_State"] == 1_903_289
+    assert 1_903_289 / 4 < read["persons_State"] < 1_364_757  # those that can hold anyone, less absent kinds of group quarters
+    assert results["table_estimates"]["geounits"]["persons_State"] == 1
     assert set(planned.linear.answers) == {
         f"persons_{level}" for level in ("State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset")
     }
-    assert round(planned.linear.seconds, 3) == 0.856  # 50 ns an answer, 9 geounits
+    assert round(planned.linear.seconds, 3) == 0.108  # 6.3 ns an answer, 9 geounits
 
 
 def test_linear_estimates_of_other_runs_are_not_planned() -> None:

@@ -58,8 +58,9 @@ _DHC_RATE: Final = Rate(
 )
 
 
-# Processor time to draw and weight an answer, all tables of the card: 78 geounits of a synthetic state of 2,500 persons, 345 of one of 12,000.
-_LINEAR_NANOSECONDS: Final = 50.0
+# Processor time for every answer of the geounits that are read, all tables of the card: 302 geounits of a synthetic state like Vermont. More
+# than half of the answers are drawn; the others have no weight.
+_LINEAR_NANOSECONDS: Final = 6.3
 
 
 def effort(config: TopdownConfig, size: int | None) -> Effort | None:

@@ -106,7 +106,7 @@ class TableEstimates:
         )
         self._used = _used(public, self._areas, stored=stored)
         self._sums: dict[str, HistogramSums] = {}
-        self._counted: dict[str, int] = {}
+        self._counted: dict[str, tuple[int, int]] = {}
         self._whole: set[str] = set()
         self.rows: list[TableRows] = []
 
@@ -150,7 +150,7 @@ class TableEstimates:
         if sums is None:
             return None
         with self._observer.stage(f"linear estimates {load.part.name}"):
-            self._counted[load.part.name] = sums.answers(load)
+            self._counted[load.part.name] = sums.geounits(load), sums.answers(load)
             return sums.read(load, source, self._workers)
 
     def take(self, load: LevelWorkload, states: Floats | None) -> None:
@@ -167,7 +167,7 @@ class TableEstimates:
                 f"the finished level of {load.part.name} does not hold the linear estimates of these tables and areas; restore the file that was "
                 "written under this name, or name a new folder"
             )
-        self._counted[load.part.name] = sums.answers(load)
+        self._counted[load.part.name] = sums.geounits(load), sums.answers(load)
         sums.take(load, states)
 
     def finish(self, histogram: str) -> None:
@@ -202,7 +202,8 @@ class TableEstimates:
         return {
             "tables": [table.name for table in self.choice.tables],
             "areas": {one.kind: len(one.codes) for one in self._areas},
-            "answers": dict(self._counted),
+            "geounits": {part: geounits for part, (geounits, _) in self._counted.items()},
+            "answers": {part: answers for part, (_, answers) in self._counted.items()},
             "rows": sum(one.values.size for one in self.rows),
             "left_out": {one.kind: one.left_out for one in self.rows if one.left_out},
         }

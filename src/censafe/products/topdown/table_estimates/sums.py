@@ -76,6 +76,10 @@ class HistogramSums:
         of_pattern = np.array([level.read(pattern).answers for pattern in range(len(level.weights))])
         return int(of_pattern[level.pattern[level.pattern >= 0]].sum())
 
+    def geounits(self, load: LevelWorkload) -> int:
+        """Of how many geounits of a level answers are used."""
+        return int((self._own(load).pattern >= 0).sum())
+
     def read(self, load: LevelWorkload, source: Summing, workers: int = 1) -> Floats:
         """Estimate the states of a level from its answers, and take them.
 
