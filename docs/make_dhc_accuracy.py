@@ -32,7 +32,7 @@ from censafe import synthesize
 from support.dhc_accuracy import (
     EXACT,
     EXACT_OWN,
-    QueryErrors,
+    Found,
     joined,
     mean_slope,
     query_errors,
@@ -40,9 +40,6 @@ from support.dhc_accuracy import (
     slope_by_size,
 )
 from support.dhc_counties import STATES, write_state
-
-Errors = Mapping[tuple[str, str, str], QueryErrors]
-"""By histogram, level and query."""
 
 
 def main() -> None:
@@ -76,7 +73,7 @@ def county_table(runs: int) -> list[str]:
     return slope_lines(states, runs)
 
 
-def slope_lines(states: Mapping[str, tuple[np.ndarray, Errors]], runs: int) -> list[str]:
+def slope_lines(states: Mapping[str, tuple[np.ndarray, Found]], runs: int) -> list[str]:
     """The lines of the table of slopes.
 
     Args:
@@ -106,7 +103,7 @@ def shown(found: tuple[float, float]) -> str:
     return f"{found[0]:.2f} ± {found[1]:.2f}"
 
 
-def table(free: Errors, held: Errors, exact: Errors) -> list[str]:
+def table(free: Found, held: Found, exact: Found) -> list[str]:
     """The lines of the table, from the three estimates."""
     lines = [
         "| histogram | level | query | answers | own estimation | with redistricting data | handed on | at least | added | slope |"
@@ -121,7 +118,7 @@ def table(free: Errors, held: Errors, exact: Errors) -> list[str]:
     return lines
 
 
-def measured(data: Path, runs: int, redistricting: dict[str, str], settings: dict[str, str]) -> Errors:
+def measured(data: Path, runs: int, redistricting: dict[str, str], settings: dict[str, str]) -> Found:
     """Errors of several runs."""
     return joined(
         [query_errors(data, seed, redistricting=redistricting, settings=settings) for seed in range(runs)]

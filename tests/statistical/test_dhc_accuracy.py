@@ -11,7 +11,7 @@ import pytest
 
 import censafe
 from censafe.estimation.topdown.operator import parent
-from support.dhc_accuracy import QueryErrors, joined, query_errors, slope
+from support.dhc_accuracy import Found, joined, query_errors, slope
 
 MARK = 1.1  # of the noise of the query's own measurement
 SLOPE = 0.1
@@ -22,8 +22,6 @@ UNBOUNDED = (
     "partner_type_detailed_own_child_status * sex * hhtenshort_2lev",
     "coupled_hh_type * hisp * hhtenshort_2lev",
 )
-
-Found = dict[tuple[str, str, str], QueryErrors]
 
 
 @pytest.fixture(scope="module")
