@@ -20,8 +20,8 @@ from censafe.model import Definition, NoiseLaw
 from censafe.privacy.loss.attack import largest_power
 
 ERROR = 1e-6
-DRAWS = 400
-TARGET = Fraction(2)
+DRAWS = 800
+TARGET = Fraction(1)
 """Loss (rho) of the pairs that are told apart, for which the test has power."""
 
 Draw = Callable[[bool, int], float]

@@ -127,11 +127,11 @@ def test_wrong_answers_of_a_reader_and_broken_claims_are_seen(tmp_path: Path) ->
         from campaign.audits.power import TARGET, tell_apart
         def statistic(sigma):
             def draw(second, seed):
-                mean = 2.0 if second else -2.0
+                mean = 1.0 if second else -1.0
                 return np.random.default_rng(seed).normal(mean, sigma)
             return draw
-        right = tell_apart(statistic(2.0), 0.0, TARGET, 1)
-        wrong = tell_apart(statistic(1.0), 0.0, TARGET, 1)
+        right = tell_apart(statistic(math.sqrt(2)), 0.0, TARGET, 1)
+        wrong = tell_apart(statistic(math.sqrt(2) / 2), 0.0, TARGET, 1)
         assert not right.breached and wrong.breached, (right, wrong)
         from campaign.ledgers import TAMPERINGS
         assert len({{one.name for one in TAMPERINGS}}) == len(TAMPERINGS) >= 20

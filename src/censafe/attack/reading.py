@@ -23,6 +23,8 @@ _NEEDED: Final = ("block", "sex", "age", "race", "hispanic")
 _RACE_FLAGS: Final = ("white", "black", "aian", "asian", "nhpi", "sor")
 _SEXES: Final = {"1": 0, "M": 0, "MALE": 0, "2": 1, "F": 1, "FEMALE": 1}
 _YES: Final = {"0": 0, "N": 0, "NO": 0, "1": 1, "Y": 1, "YES": 1}
+_DIGITS: Final = 18  # of a number that fits 64 bits
+_MOST_MAFID: Final = 999_999_999
 _DHC_OLDEST: Final = 115  # of the DHC's records; ages over 110 are one class in its tables
 _MICRODATA: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", "QSEX", "QAGE", "CENHISP", "CENRACE")
 _DISTRICTS: Final = (*_MICRODATA[:4], "VOTING_AGE", "CENHISP", "CENRACE")
@@ -56,7 +58,7 @@ def read_people(path: Path) -> People:
         raise DataError(f"{path}: there are no persons in this folder; {_WORDS}")
     table = read_table_file(path)
     if set(_MICRODATA) <= set(table.column_names):
-        return _published(table)
+        return _published(table, path)
     return _persons(table, path, _race(table, path))
 
 
@@ -122,21 +124,35 @@ def read_table_file(path: Path, words: str = _WORDS) -> pa.Table:
     """
     try:
         if path.suffix == ".parquet":
-            return pq.read_table(path)
+            return _flat(pq.read_table(path), path)
         names = _header(path)
         delimiter = "|" if "|" in names else ","
         kinds = {name.strip('"'): pa.string() for name in names.split(delimiter)}
-        return pa_csv.read_csv(
+        table = pa_csv.read_csv(
             path,
             parse_options=pa_csv.ParseOptions(delimiter=delimiter),
             convert_options=pa_csv.ConvertOptions(column_types=kinds),
         )
+        return _flat(table, path)
     except OSError as error:
         raise StorageError(f"{path}: the file cannot be read; {words}") from error
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, UnicodeDecodeError) as error:  # the second for names of columns
         raise DataError(
             f"{path}: this is no CSV with a header and as many fields in every row, and no Parquet file; {words}"
         ) from error
+
+
+def _flat(table: pa.Table, path: Path) -> pa.Table:
+    """A table whose columns hold one text or number a row, none of them twice."""
+    names = table.column_names
+    kinds = zip(names, table.schema.types, strict=True)
+    odd = [name for name, kind in kinds if pa.types.is_nested(kind) or pa.types.is_binary(kind)]
+    odd += sorted({name for name in names if names.count(name) > 1})
+    if odd:
+        raise DataError(
+            f"{path}: columns that are there twice, or hold lists or bytes: {', '.join(odd)}; allowed: texts and numbers; fix: correct the columns"
+        )
+    return table
 
 
 def _header(path: Path) -> str:
@@ -184,7 +200,7 @@ def _names(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Identifiers as numbers; -1 where there is none."""
     texts = column_texts(column)
     found = np.unique(texts, return_inverse=True)[1].ravel().astype(np.int64)
-    if np.char.isdigit(texts).all():
+    if np.char.isdecimal(texts).all() and np.char.str_len(texts).max(initial=0) <= _DIGITS:
         found = texts.astype(np.int64)
     return np.where(texts == "", -1, found)
 
@@ -200,14 +216,15 @@ def _coded(table: pa.Table, name: str, codes: Mapping[str, int], path: Path) -> 
     return found[place.ravel()]
 
 
-def _numbers(table: pa.Table, name: str, path: Path, most: int) -> NDArray[np.int64]:
+def _numbers(table: pa.Table, name: str, path: Path, most: int, least: int = 0) -> NDArray[np.int64]:
     texts = column_texts(table[name])
-    whole = np.char.isdigit(texts)
+    whole = np.char.isdecimal(texts) & (np.char.str_len(texts) <= _DIGITS)
     found = np.where(whole, texts, "-1").astype(np.int64)
-    wrong = int(((found < 0) | (found > most)).sum())
+    wrong = int(((found < least) | (found > most)).sum())
     if wrong:
+        allowed = f"whole numbers up to {most}" if not least else f"whole numbers from {least} to {most}"
         raise DataError(
-            f"{path}: {wrong:,} persons without a valid {name}; allowed: whole numbers up to {most}; fix: correct or leave out these records"
+            f"{path}: {wrong:,} persons without a valid {name}; allowed: {allowed}; fix: correct or leave out these records"
         )
     return found
 
@@ -219,11 +236,11 @@ def _microdata(path: Path) -> People:
         raise DataError(
             f"{path}: columns missing: {', '.join(missing)}; microdata without sex and age, as those of the redistricting data, cannot be attacked; {_WORDS}"
         )
-    return _published(table)
+    return _published(table, path)
 
 
-def _published(table: pa.Table) -> People:
-    return People.of(_block_codes(table), **_codes(table))
+def _published(table: pa.Table, path: Path) -> People:
+    return People.of(_block_codes(table), **_codes(table, path))
 
 
 def _block_codes(table: pa.Table) -> NDArray[np.str_]:
@@ -234,19 +251,13 @@ def _block_codes(table: pa.Table) -> NDArray[np.str_]:
     return block
 
 
-def _codes(table: pa.Table) -> dict[str, NDArray[Any]]:
+def _codes(table: pa.Table, path: Path) -> dict[str, NDArray[Any]]:
     """Sex, age, race and origin from the Bureau's codes."""
-    texts = {name: column_texts(table[name]).astype(np.int64) for name in _MICRODATA[4:]}
-    wrong = int((texts["QAGE"] > _DHC_OLDEST).sum())
-    if wrong:
-        raise DataError(
-            f"{wrong:,} persons without a valid QAGE; allowed: whole numbers up to {_DHC_OLDEST}; fix: correct or leave out these records"
-        )
     return {
-        "sex": texts["QSEX"] - 1,
-        "age": np.minimum(texts["QAGE"], OLDEST),
-        "race": texts["CENRACE"] - 1,
-        "hispanic": texts["CENHISP"] - 1,
+        "sex": _numbers(table, "QSEX", path, 2, 1) - 1,
+        "age": np.minimum(_numbers(table, "QAGE", path, _DHC_OLDEST), OLDEST),
+        "race": _numbers(table, "CENRACE", path, RACES, 1) - 1,
+        "hispanic": _numbers(table, "CENHISP", path, 2, 1) - 1,
     }
 
 
@@ -258,7 +269,8 @@ def _records(folder: Path) -> People:
     try:
         persons = pq.read_table(folder / "persons.parquet", columns=["MAFID", "RTYPE", *_MICRODATA[4:]])
         units = pq.read_table(folder / "units.parquet", columns=["MAFID", "OIDTB"])
-    except (OSError, pa.ArrowInvalid) as error:
+        persons, units = _flat(persons, folder / "persons.parquet"), _flat(units, folder / "units.parquet")
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(
             f"{folder}: persons.parquet and units.parquet cannot be read with the columns of DHC records; {_WORDS}"
         ) from error
@@ -267,13 +279,19 @@ def _records(folder: Path) -> People:
     for name in BLOCK_NUMBER[1:]:
         code = np.char.add(code, column_texts(blocks[name]))
     place = _places(column_texts(blocks["OIDTABBLK"]), column_texts(units["OIDTB"]))
-    own = _places(units["MAFID"].to_numpy(), persons["MAFID"].to_numpy())
-    housed = column_texts(persons["RTYPE"]) == "3"
-    household = np.where(housed, persons["MAFID"].to_numpy(), -1)
-    return People.of(code[place[own]], **_codes(persons), person=np.arange(len(persons)), household=household)
+    of_units, of_persons = (
+        _numbers(table, "MAFID", folder / f"{name}.parquet", _MOST_MAFID)
+        for table, name in ((units, "units"), (persons, "persons"))
+    )
+    own = _places(of_units, of_persons)
+    household = np.where(column_texts(persons["RTYPE"]) == "3", of_persons, -1)
+    codes = _codes(persons, folder / "persons.parquet")
+    return People.of(code[place[own]], **codes, person=np.arange(len(persons)), household=household)
 
 
 def _places(names: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
+    if not len(names):
+        raise DataError("there are no units or blocks in the files; fix: copy the files again")
     order = np.argsort(names, kind="stable")
     found = order[np.minimum(np.searchsorted(names[order], wanted), len(names) - 1)]
     missing = int((names[found] != wanted).sum())

@@ -95,7 +95,10 @@ def _explained(error: BaseException) -> int:
     if isinstance(error, CensafeError):
         click.echo(printable(f"Error: {in_options(str(error))}"), err=True)
         return error.exit_code
-    if isinstance(error, OSError | MemoryError):
+    # The last is what Python says where there is no memory for the stack of a thread.
+    if isinstance(error, OSError | MemoryError) or (
+        isinstance(error, RuntimeError) and str(error) == "can't start new thread"
+    ):
         click.echo(printable(f"Error: {system_message(error)}"), err=True)
         return StorageError.exit_code
     if isinstance(error, Exception):

@@ -165,9 +165,9 @@ def _option(name: str) -> str:
     return "--" + _OPTIONS.get(name, name.replace("_", "-"))
 
 
-def system_message(error: OSError | MemoryError) -> str:
-    """What the operating system refused, in words; paths are those that the operator named."""
-    if isinstance(error, MemoryError):
+def system_message(error: OSError | MemoryError | RuntimeError) -> str:
+    """What the operating system refused, in words: a file, or memory; paths are those that the operator named."""
+    if not isinstance(error, OSError):
         return "memory ran out; set a limit with --memory, use fewer --threads, or a machine with more memory"
     place = f"{error.filename}: " if isinstance(error.filename, str) else ""
     if error.errno in _FULL:

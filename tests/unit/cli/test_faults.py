@@ -75,10 +75,11 @@ def test_without_any_folder_the_fault_is_still_told(monkeypatch: pytest.MonkeyPa
         (OSError(errno.ENAMETOOLONG, "long", "x" * 300), "the name is too long"),
         (PermissionError(errno.EACCES, "no", "out"), "out: Permission denied"),
         (MemoryError(), "memory ran out"),
+        (RuntimeError("can't start new thread"), "memory ran out"),
     ],
 )
 def test_what_the_system_refuses_is_said_in_words(
-    censafe: CommandLine, monkeypatch: pytest.MonkeyPatch, error: OSError | MemoryError, words: str
+    censafe: CommandLine, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
 ) -> None:
     assert words in system_message(error)
     monkeypatch.setattr(root, "invoke", _raise(error))

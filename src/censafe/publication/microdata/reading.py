@@ -78,7 +78,7 @@ def number_batches(path: Path, columns: Sequence[str], layout: str) -> Iterator[
             yield from reader
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, pa.ArrowKeyError):  # the second where a line ends otherwise than the header
         raise DataError(
             f"{path.name}: rows that do not have the columns of the header, or codes that are not digits; allowed: the layout "
             f"of {layout}"
