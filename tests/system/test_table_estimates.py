@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +124,44 @@ def test_drawn_answers_give_estimates_also_after_a_stop_and_for_areas_that_cut_t
     assert document["tables"] == list(TABLES)
     assert document["areas"]["district"] == 2
     assert 0 < document["answers"]["persons_Block"] < 2 * document["answers"]["persons_County"] * 40
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from censafe import configuration, release
+from censafe.privacy.measure.lazy import LazyAnswers
+
+complete, calls = LazyAnswers._complete, []
+
+def third(self, *arguments):
+    calls.append(1)
+    if len(calls) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return complete(self, *arguments)
+
+LazyAnswers._complete = third
+data, out, areas, *tables = sys.argv[1:]
+chosen = configuration("topdown", "pl94-us", root="State", noisy_measurements="lazy")
+release(chosen, data, out, test_key=1, tables=tables, areas=areas)
+"""
+
+
+def test_a_run_killed_while_answers_are_added_up_resumes_with_the_same_estimates(
+    data: Path, drawn: Path, districts: Path
+) -> None:
+    out = data.with_name("killed")
+    command = [sys.executable, "-c", KILLED, str(data), str(out), str(districts), *TABLES]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    child = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert child.returncode == -signal.SIGKILL, child.stderr
+    finished = {path.name: path.read_bytes() for path in (out / "measurements").glob("*.parquet")}
+    assert "persons_State.parquet" in finished
+    assert not (out / FILE).exists()
+    chosen = configuration("topdown", "pl94-us", root="State", noisy_measurements="lazy")
+    release(chosen, data, out, test_key=1, tables=TABLES, areas=districts)
+    assert {name: (out / "measurements" / name).read_bytes() for name in finished} == finished
+    assert pq.read_table(drawn / FILE).equals(pq.read_table(out / FILE))
 
 
 def test_stored_answers_are_estimated_afterwards_as_in_the_run(

@@ -69,7 +69,9 @@ def test_linear_estimates_read_no_more_answers_than_planned(
     whole = sum(level["geounits"] for level in levels[:-2]) * planned.linear.below
     assert 0 < sum(read.values()) <= whole
     assert planned.linear.answers["persons_State"] == 1_903_289
-    assert 1_903_289 / 4 < read["persons_State"] < 1_364_757  # those that can hold anyone, less absent kinds of group quarters
+    assert (
+        1_903_289 / 4 < read["persons_State"] < 1_364_757
+    )  # those that can hold anyone, less absent kinds of group quarters
     assert results["table_estimates"]["geounits"]["persons_State"] == 1
     assert set(planned.linear.answers) == {
         f"persons_{level}" for level in ("State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset")
