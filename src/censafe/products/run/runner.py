@@ -278,17 +278,9 @@ def run_job(
                 job.publish(MeasuredRun(measured, manifest, paid, confidence, out, folder.staging, data))
         resumed, statement = account.state != "new", account.statement
     private = options.test_key is None
-    return RunResult(
-        out,
-        job.plan,
-        private,
-        resumed,
-        job.files,
-        observer.stages,
-        statement=statement,
-        accuracy=accuracy_text(job.plan, job.outlook, options.confidence, out),
-        steps=next_steps(job.outlook, out, private=private),
-    )
+    result = RunResult(out, job.plan, private, resumed, job.files, observer.stages, statement=statement)
+    accuracy = accuracy_text(job.plan, job.outlook, options.confidence, out)
+    return replace(result, accuracy=accuracy, steps=next_steps(job.outlook, out, private=private))
 
 
 def _door(
