@@ -98,7 +98,7 @@ def synthesize(
         >>> synthesize(tempfile.mkdtemp(), persons=1000, states=["44"], layout="pl94").summary.split(" in ")[0]
         '1,000 persons'
     """
-    from censafe.model.observer import SilentObserver
+    from censafe.model.observer import SilentObserver, work_done
 
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is none of {', '.join(LAYOUTS)}")
@@ -107,12 +107,11 @@ def synthesize(
             f"`areas_of`: files of the layout {layout} have the areas of their own persons; leave it out"
         )
     observer = progress or SilentObserver()
-    counter = getattr(observer, "counter", None)
     asked: dict[str, Any] = {
         "persons": persons,
         "states": None if states is None else tuple(states),
         "seed": seed,
-        "progress": None if counter is None else counter("persons", persons),
+        "progress": work_done(observer, persons, "persons"),
     }
     if layout in _HISTOGRAMS:
         return _blocks(Path(out), _HISTOGRAMS[layout], file_format, observer, asked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +35,7 @@ from censafe.attack.tables import LineTable, Workload, chosen_tables, line_table
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
-from censafe.model.observer import Observer
+from censafe.model.observer import Observer, work_done
 from censafe.model.safe_text import csv_text
 from censafe.publication.atomic import atomic_text
 
@@ -186,7 +186,8 @@ def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer:
             with observer.stage("tabulate"):
                 published = PublishedTables.of(truth, tables)
         with observer.stage("reconstruct blocks"):
-            attack = _solved(published, truth, attackers, choices)
+            done = work_done(observer, len(published.values.low), "blocks")
+            attack = _solved(published, truth, attackers, choices, done)
         with observer.stage("match" if truth is not None else "write"):
             frames = _frames(attack, choices)
         files = [write_frame(out, name, frame, parquet=name in _PARQUET) for name, frame in frames.items()]
@@ -210,11 +211,15 @@ def _remark_missing(truth: People, attackers: Sequence[Attacker], observer: Obse
 
 
 def _solved(
-    published: PublishedTables, truth: People | None, attackers: tuple[Attacker, ...], choices: AttackChoices
+    published: PublishedTables,
+    truth: People | None,
+    attackers: tuple[Attacker, ...],
+    choices: AttackChoices,
+    done: Callable[[int], None],
 ) -> _Attack:
     tracts, values = None, published.values
     if published.lines is None:
-        found = reconstruct(published.workload, values, choices.solving)
+        found = reconstruct(published.workload, values, choices.solving, done)
     else:
         tables = TractTables(values.low, published.tract_values, published.tract)
         tracts = reconstruct_tracts(published.lines, tables, choices.solving, choices.seed)

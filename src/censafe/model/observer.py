@@ -1,13 +1,13 @@
-"""What a recipe tells whoever watches it run."""
+"""What a run reports while it works: stages, how far they are, and remarks."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-__all__ = ["Observer", "SilentObserver"]
+__all__ = ["Observer", "SilentObserver", "work_done"]
 
 
 class Observer(Protocol):
@@ -23,8 +23,14 @@ class Observer(Protocol):
     def remark(self, text: str) -> None:
         """Take one line for the operator."""
 
-    def advance(self, share: float) -> None:
-        """Hear how much of the work of the innermost stage is done, 0 to 1."""
+    def advance(self, share: float, total: int = 0, noun: str = "") -> None:
+        """Take how much of the work of the innermost stage is done.
+
+        Args:
+            share: 0 to 1.
+            total: pieces of work of the stage; 0 where they are not counted.
+            noun: what they are, in the plural.
+        """
 
 
 class SilentObserver:
@@ -45,5 +51,20 @@ class SilentObserver:
         """Keep the remark."""
         self.remarks.append(text)
 
-    def advance(self, share: float) -> None:
+    def advance(self, share: float, total: int = 0, noun: str = "") -> None:
         """Pass over it."""
+
+
+def work_done(observer: Observer, total: int, noun: str) -> Callable[[int], None]:
+    """A function that takes the number of pieces of work done so far, for the innermost stage.
+
+    Args:
+        observer: receives it.
+        total: pieces of work.
+        noun: what they are, in the plural.
+    """
+
+    def done(number: int) -> None:
+        observer.advance(number / total, total, noun)
+
+    return done

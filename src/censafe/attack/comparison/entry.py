@@ -29,7 +29,7 @@ from censafe.attack.tables import Workload
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
-from censafe.model.observer import Observer
+from censafe.model.observer import Observer, work_done
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.publication.atomic import sha256_file
 
@@ -69,10 +69,7 @@ def compare_defenses_on(
             Households.of(truth)  # refuses persons without households
     with evaluation_folder(out, _identity(truth, choices)):
         study = DefenseStudy(data, out, truth, workload, choices, observer)
-        every = []
-        for defense in (None, *defenses):
-            with observer.stage(NO_DEFENSE if defense is None else defense.spec):
-                every.append(study.attacked(defense))
+        every = _attack_each(study, (None, *defenses), observer)
         if any(one.keys.race_alone for one in every):
             every.insert(1, study.redistricting())
         frames = _frames(every, attackers, truth, choices)
@@ -101,6 +98,19 @@ def _require_inputs(data: Path, defenses: Sequence[Defense], workload: Workload)
             require_dhc_records(data, one.spec)
         if one.folder is not None:
             published_data(one.folder, workload)
+
+
+def _attack_each(
+    study: DefenseStudy, defenses: Sequence[Defense | None], observer: Observer
+) -> list[AttackedDefense]:
+    every = []
+    with observer.stage("attack the defenses"):
+        done = work_done(observer, len(defenses), "defenses")
+        for number, defense in enumerate(defenses, 1):
+            with observer.stage(NO_DEFENSE if defense is None else defense.spec):
+                every.append(study.attacked(defense))
+            done(number)
+    return every
 
 
 def _identity(truth: People, choices: AttackChoices) -> dict[str, str]:

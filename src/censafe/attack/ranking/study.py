@@ -20,7 +20,7 @@ from censafe.attack.tables import TypeSpace, Workload, tabulate_lines
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
-from censafe.model.observer import Observer
+from censafe.model.observer import Observer, work_done
 
 __all__ = ["ATTACK_SOURCE", "RankChoices", "rank_records_of"]
 
@@ -94,7 +94,7 @@ def rank_records_of(data: Path, out: Path, choices: RankChoices, observer: Obser
         with observer.stage("read persons"):
             truth = read_people(data)
         with observer.stage("rank"):
-            every = _attacked(truth, workload, choices)
+            every = _attacked(truth, workload, choices, observer)
         frames = {
             "match_rates": _rates(every),
             "areas": _area_frame(every),
@@ -107,7 +107,7 @@ def rank_records_of(data: Path, out: Path, choices: RankChoices, observer: Obser
         return Evaluated(_summary(frames["match_rates"]), tuple(out / name for name in files))
 
 
-def _attacked(truth: People, workload: Workload, choices: RankChoices) -> list[_Ranked]:
+def _attacked(truth: People, workload: Workload, choices: RankChoices, observer: Observer) -> list[_Ranked]:
     codes = truth.blocks[truth.block]
     names, area = np.unique(codes.astype(f"U{_DIGITS[choices.level]}"), return_inverse=True)
     population = np.bincount(area.ravel())
@@ -119,7 +119,11 @@ def _attacked(truth: People, workload: Workload, choices: RankChoices) -> list[_
         )
     places = np.unique(np.rint(np.linspace(0, len(large) - 1, choices.areas)).astype(np.int64))
     types = workload.space.types(truth)
-    return [_one(truth, workload, types, str(names[one]), choices) for one in large[places].tolist()]
+    done, found = work_done(observer, len(places), "areas"), []
+    for number, place in enumerate(large[places].tolist(), 1):
+        found.append(_one(truth, workload, types, str(names[place]), choices))
+        done(number)
+    return found
 
 
 def _one(truth: People, workload: Workload, types: _Ints, area: str, choices: RankChoices) -> _Ranked:

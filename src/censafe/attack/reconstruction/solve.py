@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -135,13 +135,19 @@ class Reconstruction:
         )
 
 
-def reconstruct(workload: Workload, tables: BlockTables, choices: SolveChoices) -> Reconstruction:
+def reconstruct(
+    workload: Workload,
+    tables: BlockTables,
+    choices: SolveChoices,
+    done: Callable[[int], None] = lambda _: None,
+) -> Reconstruction:
     """Reconstruct the persons of every block from its tables.
 
     Args:
         workload: the lines of the tables.
         tables: their published values.
         choices: what is asked.
+        done: receives the number of finished blocks.
 
     Source: attack.md 5 and 6.
     """
@@ -149,9 +155,17 @@ def reconstruct(workload: Workload, tables: BlockTables, choices: SolveChoices) 
     order = IncidenceOrder.of(workload.matrix)
     solve = partial(_chunk, order, choices)
     if choices.workers == 1 or len(pieces) == 1:
-        return Reconstruction.of([one for piece in map(solve, pieces) for one in piece])
+        return Reconstruction.of(_collected(map(solve, pieces), done))
     with ProcessPoolExecutor(choices.workers, get_context("spawn")) as pool:
-        return Reconstruction.of([one for piece in pool.map(solve, pieces) for one in piece])
+        return Reconstruction.of(_collected(pool.map(solve, pieces), done))
+
+
+def _collected(pieces: Iterable[list[SolvedBlock]], done: Callable[[int], None]) -> list[SolvedBlock]:
+    found: list[SolvedBlock] = []
+    for piece in pieces:
+        found += piece
+        done(len(found))
+    return found
 
 
 def _chunk(order: IncidenceOrder, choices: SolveChoices, tables: BlockTables) -> list[SolvedBlock]:

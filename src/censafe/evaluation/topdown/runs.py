@@ -144,7 +144,7 @@ def run_all(
     if wanted:
         with observer.stage(f"{len(wanted)} runs"):
             for done in _made(population, source, wanted, folder, workers):
-                observer.advance(done / len(wanted))
+                observer.advance(done / len(wanted), len(wanted), "runs")
 
 
 def _made(

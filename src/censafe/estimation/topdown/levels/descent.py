@@ -336,7 +336,7 @@ class Descent(EstimationFromRoot):
         rules = rules_of(self._histogram, level.name, self._choices)
         rules = replace(rules, solver=self._solver)
         return estimate_level(
-            task, rules, parents, above, workers=self._workers, progress=self._observer.advance
+            task, rules, parents, above, workers=self._workers, progress=self._progress(above)
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
@@ -89,6 +91,10 @@ class EstimationFromRoot(ABC):
             own = self._spine.levels[len(self._levels)]
             self._repaired = not adds_up(own, level, self._histogram.schema.schema.cells, self._levels[-1])
         self._levels.append(level)
+
+    def _progress(self, above: SpineLevel | None) -> Callable[[float], None]:
+        """What takes the share of a level that is done, with the number of its parents."""
+        return partial(self._observer.advance, total=0 if above is None else above.nodes, noun="parents")
 
     @abstractmethod
     def _estimated(

@@ -320,7 +320,7 @@ class OperatorDescent(EstimationFromRoot):
             self._choices.infeasible == "repair", None if self._further is None else self._further.at(depth),
         )  # fmt: skip
         return estimate_operator_level(
-            task, parents, above, workers=self._workers, progress=self._observer.advance
+            task, parents, above, workers=self._workers, progress=self._progress(above)
         )
 
     def _rules_of(self, level: str) -> OperatorRules:

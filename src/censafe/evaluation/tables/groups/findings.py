@@ -21,6 +21,7 @@ from censafe.evaluation.tables.groups.figure import draw_report
 from censafe.evaluation.tables.groups.trials import level_trials, run_group_trials
 from censafe.evaluation.tables.groups.truth import LOADERS, sorted_input
 from censafe.model import ReleasePlan
+from censafe.model.observer import work_done
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
 from censafe.products.detailed.config import SafetabConfig
@@ -109,7 +110,13 @@ class GroupTrials:
         with sorted_input(self.config, data, scratch, reading) as records:
             with reading.observer.stage(f"{trials} noise draws"):
                 levels = level_trials(records, self.config, self.plan)
-                run_group_trials(levels, self.plan, trials=trials, seed=drawing.seed)
+                run_group_trials(
+                    levels,
+                    self.plan,
+                    trials=trials,
+                    seed=drawing.seed,
+                    done=work_done(reading.observer, trials, "draws"),
+                )
             return GroupFindings(
                 error_rows(levels, drawing.confidence), share_rows(levels, trials), zero_rows(levels, trials)
             )

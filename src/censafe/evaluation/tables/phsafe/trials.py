@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from censafe.evaluation.tables.phsafe.accuracy import (
 )
 from censafe.evaluation.tables.phsafe.truth import TruthTable, truth_tables
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
+from censafe.model.observer import work_done
 from censafe.privacy.keys.part_keys import plan_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.mechanisms import measure
@@ -105,6 +106,7 @@ class PhsafeTrials:
                 truth_tables(truth),
                 trials=drawing.trials,
                 seed=drawing.seed,
+                done=work_done(reading.observer, drawing.trials, "draws"),
             )
         return PhsafeFindings(tuple(accuracy_rows(samples, drawing.confidence)))
 
@@ -116,6 +118,7 @@ def draw_tables(
     *,
     trials: int,
     seed: int,
+    done: Callable[[int], None] = lambda _: None,
 ) -> list[TableErrors]:
     """Noisy answers of every published table and level, ``trials`` times, beside exact and true counts.
 
@@ -125,8 +128,12 @@ def draw_tables(
         truth: true counts by table.
         trials: number of draws.
         seed: of the test key.
+        done: receives the number of finished draws.
     """
-    drawn = [_published(plan, exact, trial, seed) for trial in range(trials)]
+    drawn = []
+    for trial in range(trials):
+        drawn.append(_published(plan, exact, trial, seed))
+        done(trial + 1)
     samples = []
     for position, query in enumerate(drawn[0]):
         noisy = np.stack([published[position].values for published in drawn])

@@ -64,17 +64,19 @@ def make_replicates(
     sources = _with_results(folder, results)
     digits = max(2, len(str(count)))
     found = []
-    for number in range(1, count + 1):
-        place = out / f"{number:0{digits}}"
-        options = RunOptions(test_key=seed_of_run(seed, number), workers=workers, tables=NO_TABLES)
-        made: dict[str, Path] = {}
-        for name, source in sources.items():
-            own = place.with_name(f"{place.name}-{name}") if name else place
-            with observer.stage(own.name):
-                given = {} if name else made
-                _replicate(source, own, ReadOptions(results=given), options)
-            made[name] = own
-        found.append(place)
+    with observer.stage(f"{count} replicates"):
+        for number in range(1, count + 1):
+            place = out / f"{number:0{digits}}"
+            options = RunOptions(test_key=seed_of_run(seed, number), workers=workers, tables=NO_TABLES)
+            made: dict[str, Path] = {}
+            for name, source in sources.items():
+                own = place.with_name(f"{place.name}-{name}") if name else place
+                with observer.stage(own.name):
+                    given = {} if name else made
+                    _replicate(source, own, ReadOptions(results=given), options)
+                made[name] = own
+            found.append(place)
+            observer.advance(number / count, count, "replicates")
     return tuple(found)
 
 

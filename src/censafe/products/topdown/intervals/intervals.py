@@ -289,7 +289,7 @@ def _simulate(
                     before, after = one.sums(own.blocks), one.sums(further)
                     for query, part in own.parts():
                         found[name, one.kind, query.name].add(before[:, part], after[:, part])
-            observer.advance(done / options.simulations)
+            observer.advance(done / options.simulations, options.simulations, "runs")
     return found
 
 
