@@ -33,8 +33,8 @@ def test_a_state_out_of_several_and_a_block_file_with_one_more_line_are_no_new_r
     )
     first = censafe(*words, tmp_path / "both", *both)
     assert first.code == 0, first.err
-    assert f"Ledger {tmp_path / NAME}: these records are new to it" in first.out
-    assert "spent in all: rho = 46 (add/remove one person)" in first.out
+    assert f"Ledger {tmp_path / NAME}: no earlier spending on these records" in first.out
+    assert "total spent: rho = 46 (add/remove one person)" in first.out
     assert "rho = 46" in refused(censafe(*words, tmp_path / "one", *one))
     for blocks in ini.parent.glob("grfc*"):
         blocks.write_text(blocks.read_text() + "\n")

@@ -95,9 +95,11 @@ class Findings(Sequence["Finding"]):
             f"Warning: {one.text()}" for one in self.warnings
         ]
         verdict = "Valid" if self.valid else "NOT valid"
-        lines.append(
-            f"{verdict}: {len(self.stops)} rules broken that stop a run, {len(self.warnings)} warnings."
+        stops, warnings = (
+            f"{number} {noun}{'' if number == 1 else 's'}" if number else f"no {noun}s"
+            for number, noun in ((len(self.stops), "error"), (len(self.warnings), "warning"))
         )
+        lines.append(f"{verdict}: {stops}, {warnings}.")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -132,6 +132,8 @@ _OPTIONS: Final = {
     "configuration": "config",
     "file_format": "format",
     "margins": "moe",
+    "maximise": "maximize",
+    "minimise": "minimize",
     "parameters": "config",
     "queries": "query",
     "results": "result",

@@ -30,17 +30,21 @@ _WISHES: Final = (
         "(t3/county_2=11@95%) or a query (persons.votingage/County=40@90%); repeatable.",
     ),
     click.option(
+        "--minimize",
         "--minimise",
+        "minimise",
         type=click.Choice(["rho"]),
         help="Find the smallest total that meets the targets; in topdown all queries of a level contribute.",
     ),
     click.option(
+        "--maximize",
         "--maximise",
+        "maximise",
         type=click.Choice(["accuracy"]),
         help="Allocate --total so that all margins are the same, smallest possible multiple of their targets "
         "(without targets, of the current margins).",
     ),
-    click.option("--total", type=EXACT, help="Total budget, for --maximise accuracy."),
+    click.option("--total", type=EXACT, help="Total budget, for --maximize accuracy."),
     click.option(
         "--expected",
         multiple=True,
@@ -130,14 +134,14 @@ def command(
       censafe plan phsafe sdhc-us --set budget.PH3.state_A-G=0.5 --set tau.PH3=8
       censafe plan phsafe sdhc-us --set sensitivity=household-local --csv
       censafe plan phsafe sdhc-us --target PH3/state_A-G=30@90% --target PH6=150
-      censafe plan phsafe sdhc-us --maximise accuracy --total 2
+      censafe plan phsafe sdhc-us --maximize accuracy --total 2
       censafe plan phsafe sdhc-us --meaning --delta 1e-10
       censafe plan phsafe sdhc-us --xlsx budgets.xlsx
       censafe plan phsafe sdhc-us --paper
       censafe plan safetab-p ddhca --set run_pr=false
       censafe plan safetab-h ddhcb --moe t3.county_2=15 --csv
       censafe plan topdown pl94-us --expected "persons.votingage * hhgq/Tract"
-      censafe plan topdown pl94-us --minimise rho --target persons.votingage/County=20@95%
+      censafe plan topdown pl94-us --minimize rho --target persons.votingage/County=20@95%
       censafe plan topdown e2e-1940 --set epsilon=1/2
     """
     import censafe

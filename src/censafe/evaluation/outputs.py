@@ -58,6 +58,7 @@ class Evaluated:
         Nothing is wrong.
         Files:
           report.html
+        Next: open report.html in a browser.
     """
 
     lines: tuple[str, ...]
@@ -65,7 +66,9 @@ class Evaluated:
 
     def text(self) -> str:
         """The summary and the files."""
-        return "\n".join([*self.lines, "Files:", *(f"  {path}" for path in self.files)])
+        pages = [path for path in self.files if path.name == "report.html"]
+        opened = [f"Next: open {path} in a browser." for path in pages]
+        return "\n".join([*self.lines, "Files:", *(f"  {path}" for path in self.files), *opened])
 
 
 def write_frame(

@@ -121,7 +121,7 @@ def planned(
     if wishes.aim == "maximise" and wishes.total is None:
         raise UsageError("`maximise` accuracy needs `total`, the budget to be shared out")
     if wishes.total is not None and wishes.aim != "maximise":
-        raise UsageError("`total` goes with `maximise` accuracy")
+        raise UsageError("`total` is the budget for `maximise` accuracy; give both")
     if wishes.total is not None and wishes.total <= 0:
         raise ConfigError(f"`total` {wishes.total}: give a budget above 0")
     if wishes.total is not None and not _LEAST_TOTAL <= wishes.total <= _MOST_TOTAL:

@@ -38,7 +38,7 @@ def test_a_folder_of_text_files_under_the_reader_of_the_production(
 ) -> None:
     done = command("run", "phsafe", "sdhc-us", tmp_path, tmp_path / "out", "--quiet")
     assert done.code == 1
-    assert "for a folder of comma-separated files set reader=csv" in done.err
+    assert "add --set reader=csv" in done.err
 
 
 @pytest.mark.parametrize(

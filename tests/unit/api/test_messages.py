@@ -62,4 +62,4 @@ def test_the_command_line_names_the_option(
 ) -> None:
     done = CommandLine(monkeypatch, capsys)("plan", "phsafe", "sdhc-us", "--total", "1")
     assert done.code == 2
-    assert "Error: --total goes with --maximise accuracy" in done.err
+    assert "Error: --total is the budget for --maximize accuracy; give both" in done.err

@@ -165,7 +165,7 @@ def test_a_workbook_has_a_sheet_for_every_product_with_the_plan_first(tmp_path: 
         ),
         ("phsafe sdhc-us --maximise accuracy --total -1", ConfigError, "give a budget above 0"),
         ("phsafe sdhc-us --maximise accuracy", UsageError, "needs `total`"),
-        ("phsafe sdhc-us --target PH3=20 --total 1", UsageError, "`total` goes with"),
+        ("phsafe sdhc-us --target PH3=20 --total 1", UsageError, "`total` is the budget for"),
         ("phsafe sdhc-us --minimise rho", UsageError, "needs `targets`, at least one"),
         ("phsafe sdhc-us --set privacy_definition=puredp --target PH3=20", ConfigError, "zcdp only"),
         ("safetab-h ddhcb --target village_1=20", ConfigError, "no level 'village_1'"),

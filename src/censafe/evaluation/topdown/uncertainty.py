@@ -242,12 +242,15 @@ def uncertainty_frames(
 
 
 def _summary(classes: pa.Table) -> list[str]:
+    main = {row["histogram"]: row["characteristic"] for row in reversed(classes.to_pylist())}
+    shown = [row for row in classes.to_pylist() if row["characteristic"] == main[row["histogram"]]]
     head = f"{'histogram':<12}{'characteristic':<34}{'level':<14}{'counts of':>12}{'rmse':>10}{'bias':>9}"
     return [
         head,
         *(
             f"{row['histogram'][:11]:<12}{row['characteristic'][:33]:<34}{row['level'][:13]:<14}"
             f"{int(row['size_class']):>11,}+{number_text(row['rmse'], 2):>10}{number_text(row['bias'], 2):>9}"
-            for row in classes.to_pylist()
+            for row in shown
         ),
+        f"Root mean square error and bias of published counts by size; uncertainty.csv has the other {classes.num_rows - len(shown)} rows.",
     ]

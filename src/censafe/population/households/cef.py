@@ -155,8 +155,8 @@ def read_ini(ini: Path, states: tuple[str, ...]) -> dict[str, str]:
         paths = dict(parser["paths"]) if parser.has_section("paths") else {}
     except OSError:
         raise StorageError(
-            f"{ini}: not a readable file; the cef reader takes an .ini file with a section [paths] as DATA; "
-            "for a folder of comma-separated files set reader=csv"
+            f"{ini} is not a readable file; reader=cef takes an .ini file with a section [paths] as DATA; for a folder of "
+            "comma-separated or Parquet files, add --set reader=csv"
         ) from None
     except (configparser.Error, UnicodeDecodeError):
         raise ConfigError(

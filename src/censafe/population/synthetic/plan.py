@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from censafe.errors import UsageError
+from censafe.geography.regions import states
 from censafe.population.synthetic.structures import Chances, Tracts
 
 __all__ = [
@@ -294,8 +295,11 @@ def _checked_states(wanted: tuple[str, ...] | None) -> tuple[int, ...]:
         )
     unknown = sorted({code for code in wanted if code not in known})
     if unknown:
+        postal = {state.postal: state.code for state in states()}
+        meant = [f"{code} is {postal[code.upper()]}" for code in unknown if code.upper() in postal]
+        hint = f". {', '.join(meant)}" if meant else ""
         raise UsageError(
-            f"states: {', '.join(map(repr, unknown))} unknown; allowed are the two-digit codes of the 50 states, "
+            f"states: {', '.join(map(repr, unknown))} unknown{hint}; allowed are the two-digit codes of the 50 states, "
             "11 (District of Columbia) and 72 (Puerto Rico), such as 44"
         )
     if len(set(wanted)) < len(wanted):

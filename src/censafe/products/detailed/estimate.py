@@ -82,6 +82,7 @@ def estimate_with(load: LoadFinished, out: Path, options: EstimateOptions) -> Ru
         not manifest.test_key,
         resumed=True,
         files=files_of(config),
+        repeated=True,
         stages=observer.stages,
     )
 

@@ -130,6 +130,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
         not manifest.test_key,
         resumed=True,
         files=(*FILES[:-1], ESTIMATES, FILES[-1]),
+        repeated=True,
         stages=observer.stages,
     )
 

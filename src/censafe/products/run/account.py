@@ -45,8 +45,10 @@ class Statement:
 
     def lines(self) -> tuple[str, ...]:
         """For the operator."""
-        before = f"spent before: {_spent(self.before)}" if self.before else "these records are new to it"
-        return f"Ledger {self.path}: {before}", f"  spent in all: {_spent(self.after)}"
+        before = (
+            f"spent before: {_spent(self.before)}" if self.before else "no earlier spending on these records"
+        )
+        return f"Ledger {self.path}: {before}", f"  total spent: {_spent(self.after)}"
 
     def document(self) -> dict[str, object]:
         """For machines: fractions as text by definition, relation and unit."""

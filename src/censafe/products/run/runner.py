@@ -54,6 +54,7 @@ class RunResult:
         statement: what the ledger says of the records; None where it was not asked.
         accuracy: a typical margin of error, as a sentence; empty where none was asked for.
         steps: what to do next, each a command and its purpose.
+        repeated: whether only the post-processing of a finished run was done.
     """
 
     out: Path
@@ -66,10 +67,13 @@ class RunResult:
     statement: Statement | None = None
     accuracy: str = ""
     steps: tuple[str, ...] = ()
+    repeated: bool = False
 
     def summary(self) -> str:
         """A few lines for people."""
         kind = "Protected release" if self.private else "NOT PRIVATE (test key): rehearsal"
+        if self.repeated:
+            kind = f"Post-processing repeated, no budget spent. {kind}"
         queries = sum(len(part.queries) for part in self.plan.parts)
         shown = [f"  {self.out / name}" for name in self.files]
         if not self.measured:

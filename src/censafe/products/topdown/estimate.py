@@ -109,6 +109,7 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
         not manifest.test_key,
         resumed=True,
         files=output_files(config, intervals=options.intervals is not None),
+        repeated=True,
         stages=observer.stages,
     )
 

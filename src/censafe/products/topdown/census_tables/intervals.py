@@ -190,8 +190,8 @@ def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
     ]
     if len(same) < 2:
         raise UsageError(
-            f"{folder}: {len(same)} replicates of {source.place}; intervals need 2 at least, each in a folder of its own, of the same kind as what was "
-            f"published; fix: censafe replicate {source.place}"
+            f"{folder} has {len(same)} replicates of {source.place}; intervals need at least 2, each in its own folder and in the layout of the "
+            f"published run; fix: censafe replicate {source.place}"
         )
     return ReplicatedSource(source, same)
 

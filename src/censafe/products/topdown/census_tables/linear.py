@@ -65,8 +65,8 @@ class EstimatedSource(TableSource):
         path = run / ESTIMATES
         if not path.is_file():
             raise UsageError(
-                f"{run} has no linear estimates of tables; fix: run with --tables TABLE,TABLE (and --areas FILE for areas of your own), of a run "
-                "that stored its answers 'censafe estimate' with these options, or ask for intervals of replicates"
+                f"{run} has no linear estimates of tables; fix: give 'censafe estimate {run} --tables TABLE,TABLE' (if the run stored its "
+                "measurements), or give --tables at the run, or take intervals from replicates (censafe replicate)"
             )
         self._source = source
         self._path = path

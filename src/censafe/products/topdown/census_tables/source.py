@@ -216,7 +216,7 @@ class HistogramSource(TableSource):
         manifest = read_manifest(run / "manifest.json")
         if manifest.plan.product != "topdown":
             raise UsageError(
-                f"{run} is a run of {manifest.plan.product}, whose tables stand in its folder; tables are made of runs of "
+                f"{run} is a run of {manifest.plan.product}, whose tables are in {run / 'tables'}; this command takes runs of "
                 "topdown dhc-us, dhc-pr, pl94-us or pl94-pr"
             )
         found = {

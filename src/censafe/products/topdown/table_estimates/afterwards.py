@@ -73,5 +73,11 @@ def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
         write_manifest(folder.staging / "manifest.json", written)
         move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
     return RunResult(
-        out, manifest.plan, not manifest.test_key, resumed=True, files=ESTIMATE_FILES, stages=observer.stages
+        out,
+        manifest.plan,
+        not manifest.test_key,
+        resumed=True,
+        files=ESTIMATE_FILES,
+        repeated=True,
+        stages=observer.stages,
     )
