@@ -85,7 +85,7 @@ def test_what_microdata_do_not_say_is_said(censafe: CommandLine, state: Path, tm
     assert "do not say with which key they were drawn, of which records, or at what privacy loss" in found.err
     page = (out / "certificate.html").read_text(encoding="utf-8")
     assert "was given as microdata (ppmf_P.csv, units.txt; SHA-256 of their hashes" in page
-    assert "is the word of whoever gave them" in page
+    assert "is stated by the provider" in page
 
 
 def test_microdata_of_several_releases_are_refused(censafe: CommandLine, state: Path, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_vanishing_noise_repeats_what_was_published(run: Path, tmp_path: Path) -
 
 def test_what_cannot_be_replicated_is_refused(run: Path, tmp_path: Path, censafe: CommandLine) -> None:
     chosen = configuration("topdown", "pl94-us", {"root": "State"})
-    with pytest.raises(UsageError, match="whose counts were published: a release from them protects nobody"):
+    with pytest.raises(UsageError, match="whose counts were published: a release from them protects no one"):
         release(chosen, run, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(DataError, match=r"has no histograms/households_Block\.parquet"):

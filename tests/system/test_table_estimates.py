@@ -197,7 +197,7 @@ def test_stored_answers_are_those_that_a_run_draws(
     estimate(fewer, tables=TABLES, areas=districts)
     for kind in ("state", "county", "tract", "district"):
         same(estimates(drawn, kind), estimates(fewer, kind))
-    with pytest.raises(UsageError, match="kept none"):
+    with pytest.raises(UsageError, match="stored none"):
         estimate(drawn, tables=["P2"])
 
 

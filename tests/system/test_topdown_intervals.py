@@ -194,7 +194,7 @@ def test_a_run_that_kept_no_answers_and_other_products_have_no_intervals(
     lazy = ("--set", "noisy_measurements=lazy")
     censafe("run", "topdown", "e2e-1940", districts, out, *lazy, "--test-key", "5")
     found = censafe("estimate", out, "--intervals")
-    assert (found.code, "kept none, so there is nothing to estimate from again" in found.err) == (2, True)
+    assert (found.code, "stored none, so there is nothing to estimate from" in found.err) == (2, True)
     other = censafe("estimate", "phsafe", tmp_path / "new", "--measurements", tmp_path, "--intervals")
     assert (other.code, "--intervals belongs to topdown" in other.err) == (2, True)
 

@@ -135,7 +135,7 @@ def test_the_certificate_says_so_and_the_plan_costs_the_same(
 ) -> None:
     run(censafe, few, tmp_path / "out", *JOINT, "--set", "joint_max_household_size=5")
     text = (tmp_path / "out" / "certificate.json").read_text(encoding="utf-8")
-    assert "Persons and units were kept possible together" in text
+    assert "Persons and units were made consistent" in text
     assert post(tmp_path / "out")["joint_max_household_size"] == 5
     plans = [censafe("plan", "topdown", few[0], "--json", *more).out for more in ((), JOINT)]
     costs = [json.loads(plan)["rows"] for plan in plans]

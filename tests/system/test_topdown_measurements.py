@@ -130,7 +130,7 @@ def test_lazy_runs_are_refused_with_the_reason(censafe: CommandLine, tmp_path: P
     assert censafe("run", "topdown", "e2e-1940", data, out, *lazy).code == 0
     done = censafe("estimate", out)
     assert done.code == 2
-    assert "kept none" in done.err
+    assert "stored none" in done.err
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
     given = _given(keywords)
     if given.get("published_data") and product != "topdown":
         raise UsageError(
-            f"`published_data`: {product} reads records, which nobody has published; leave it out."
+            f"`published_data`: {product} reads confidential records, which have not been published; leave it out."
         )
     require_names_are_used(product, given.get("names"))
     if product != "topdown" and {"tables", "areas"} & set(given):

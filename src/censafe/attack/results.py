@@ -72,7 +72,7 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "percentile": ("blocks with no greater variability", "percent"),
     "cumulative_persons": ("persons in these blocks", "persons"),
     "block_size": ("class of blocks by true population", "persons"),
-    "data": ("what is compared with the truth: a defense's published data, or a guesser who knows block, sex and age of everybody", ""),
+    "data": ("what is compared with the truth: a defense's published data, or a guesser who knows block, sex and age of every person", ""),
     "exact_percent": ("true persons with a record of the same block, sex, age, race and origin", "percent"),
     "binned_percent": ("the same with the 38 classes of age in place of years", "percent"),
     "unique_percent": ("persons who are alone with their sex and age in their block", "percent"),

@@ -206,7 +206,7 @@ def _remark_missing(truth: People, attackers: Sequence[Attacker], observer: Obse
     elsewhere = sum(len(one.elsewhere) for one in attackers)
     if elsewhere:
         observer.remark(
-            f"{elsewhere:,} records of the attacker's file are in blocks without persons; they are counted, and match nobody."
+            f"{elsewhere:,} records of the attacker's file are in blocks without persons; they are counted, and match no one."
         )
 
 

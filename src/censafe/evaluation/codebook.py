@@ -120,7 +120,7 @@ CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {
     "up_from_20_to_100": ("counts of 100 or more that are below 20 in truth", "counts"),
     "down_from_100_to_20": ("counts below 20 that are 100 or more in truth", "counts"),
     "kind": ("kind of inconsistency; the page says it in words", ""),
-    "group": ("race group that an inconsistency is about; empty for everybody", ""),
+    "group": ("race group that an inconsistency is about; empty for all persons", ""),
     "universe": ("areas that an inconsistency is about; empty where it is not counted", "areas"),
     "percent": ("share of those areas that are inconsistent", "percent"),
     "status": ("counted, or why not: not in this product, or not asked of the lowest level", ""),

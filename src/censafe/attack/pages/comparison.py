@@ -81,7 +81,7 @@ def _answer(defenses: _Rows) -> list[str]:
     if exact["beyond_guessing"] is None or not known:
         return [
             *found,
-            "There is nobody among these persons whom the defenses on this page let an attacker match.",
+            "No person among these can be matched by an attacker under the defenses on this page.",
         ]
     half = [row for row in known if row["beyond_guessing"] <= exact["beyond_guessing"] / 2]
     cheap = sorted(efficient(half, _ERRORS), key=lambda row: row["error_tract"])[:_MOST_NAMED]
@@ -135,13 +135,15 @@ def _who(rates: _Rows, defenses: _Rows) -> Exhibit:
     return Exhibit(
         "who",
         "Who is at risk?",
-        "Most people have the race and origin of most of their neighbors and are guessed right by anybody: no defense can hide that. At risk are those who differ, above all where nobody else in the block "
-        "has their sex and age. A defense is for them.",
+        "Most people have the same race and origin as most of their neighbors, so that anyone guesses them correctly: no defense "
+        "can prevent that. At risk are those who differ, above all where no one else in the block has their sex and age. A "
+        "defense is meant to protect them.",
         attack_bars(names, series, "right among the matched, percent"),
         alt="Bars of precision by defense for three populations.",
         tables=[
             PageTable(
-                "An attacker who knows block, sex and age of everybody: right race and origin, percent of these persons (found) and of the matches (right).",
+                "An attacker who knows block, sex and age of every person: right race and origin, percent of these persons "
+                "(found) and of the matches (right).",
                 ("data", *(f"{one}: {column}" for one in short for column in ("found", "right"))), lines, numbers=6,
             )
         ],
@@ -246,7 +248,8 @@ def _alone(uniques: _Rows) -> Exhibit:
     return Exhibit(
         "alone",
         "Where do people stand alone?",
-        "Who is the only one of a sex and age in a block can be looked up by anybody who knows these. In small blocks that is nearly everybody.",
+        "A person who is the only one of a sex and age in a block can be looked up by anyone who knows these. In small blocks, "
+        "that is nearly every person.",
         tables=[
             PageTable(
                 "Persons who are alone with their sex and age in their block, by persons in the block; percent.",

@@ -52,7 +52,8 @@ def _ranking(rates: _Rows) -> Exhibit:
     return Exhibit(
         "ranking",
         "How many of the first candidates are right?",
-        "Where the line of the tables stands above those of the other half and of the areas around, the tables told something about these persons that others did not.",
+        "Where the line of the tables is above those of the other half and of the surrounding areas, the tables revealed "
+        "something about these persons that other records did not.",
         attack_lines(
             [str(step) for step in steps],
             series,

@@ -46,7 +46,7 @@ def reconstruction_page(folder: Path) -> Page:
         known = read_frame(folder, "variability_percentiles").to_pylist()
         exhibits.insert(2, _variability(known, document))
     return Page(
-        title="What do the tables give away?",
+        title="What do the tables disclose?",
         kicker="Reconstruction and re-identification",
         answer=answer,
         facts=_facts(document),
@@ -79,7 +79,8 @@ def _found(document: Mapping[str, Any], agreement: _Rows, rates: _Rows) -> list[
     return [
         f"From {len(document['tables'])} tables of {document['blocks']:,} blocks{' and their tracts' if document['tracts_met'] else ''}, "
         f"{number_text(agreement[0]['binned_percent'])}% of {document['persons']:,} persons were reconstructed with their sex, class of age, race and origin.",
-        f"An attacker who knows block, sex and age of everybody is right about race and origin of {number_text(own['nonmodal unique']['precision'])}% of those whom "
+        f"An attacker who knows block, sex and age of every person is right about race and origin of {number_text(own['nonmodal unique']['precision'])}% "
+        "of those whom "
         f"guessing misses most; without their records {number_text(guess['nonmodal unique']['precision'])}% would be.",
     ]
 
@@ -134,10 +135,11 @@ def _precision(rates: _Rows) -> Exhibit:
     return Exhibit(
         "precision",
         "Who is found, beyond what guessing finds?",
-        "Where a bar of the reconstruction stands above that of the guessers, the tables told something about these persons that their neighbors did not.",
+        "Where a bar of the reconstruction is above that of the guessers, the tables revealed something about these persons that "
+        "their neighbors did not.",
         attack_bars([_WORDS[name] for name in own], series, "right among the matched, percent"),
         alt="Bars of precision by population, for the reconstruction and two guessers.",
-        tables=[PageTable("An attacker who knows block, sex and age of everybody; percent.", (
+        tables=[PageTable("An attacker who knows block, sex and age of every person; percent.", (
             "who", "records", "putative", "confirmed", "precision", "proportional guesser", "modal guesser"), lines, numbers=6)],
         how=[
             "Putative: the attacker's record has a reconstructed record of the same block, sex and age, or class of age; confirmed: its race and origin are right. Expected over "

@@ -153,7 +153,7 @@ def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         tables=[one for one in tables if one.rows],
         how=(
             "The kinds are the Bureau's 23 tables of inconsistencies, at every level and list of areas. An area has no group quarters "
-            "when the list of facilities says so, or, without such a list, when nobody lives in one on the side that is looked at. "
+            "when the list of facilities says so, or, without such a list, when no one lives in one in the file considered. "
             "Quarters for adults are those that are for adults by name, nursing homes and military quarters; of 1940, prisons and "
             "barracks. Twice the couples are set against persons of 15 and older, as the label of that table reads to us. Published "
             "is the first run; all runs and classes of size are in the file.",

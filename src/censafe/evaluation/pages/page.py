@@ -81,7 +81,7 @@ def _banner(page: Page) -> str:
         return ""
     return (
         '<div class="banner" role="alert"><strong>CONFIDENTIAL: compares with the truth</strong>'
-        "<p>Errors reveal true counts: whoever has the published files can subtract. Do not publish or copy.</p></div>"
+        "<p>Errors reveal true counts: anyone who has the published files can subtract. Do not publish or copy.</p></div>"
     )
 
 

@@ -149,7 +149,7 @@ GUESSED: Final = (
     "The input has no functional status of places and county subdivisions and no crosswalk to Prims: a Prim is a county, by place "
     "everywhere and by county subdivision in the states where these govern."
 )
-NO_DISTRICTS: Final = "The input has no school districts: none were told apart in block groups."
+NO_DISTRICTS: Final = "The input has no school districts: block groups do not follow any."
 """What a run says of its spine where the input lacks columns."""
 
 MAJOR_KINDS: Final = (

@@ -175,7 +175,7 @@ def meaning_sentences(meaning: Meaning) -> tuple[str, ...]:
         Any one record: its block changes (epsilon 0.1).
           The best attack that knows all else and raises a false alarm 1 time in 100 finds it at most 1.11 times in 100; with 5 false alarms at most 5.53; with 10 at most 11.06.
           Without any data a random guess is right as often as it raises false alarms.
-          Whatever somebody believed before, the release moves their odds about this by a factor of 1.11 at most.
+          Whatever an attacker believed before, the release moves their odds about this by a factor of 1.11 at most.
     """
     question = meaning.question
     lines = [f"{question.name[:1].upper()}{question.name[1:]}: {question.words} ({_loss_text(question)})."]
@@ -217,14 +217,16 @@ def _odds_lines(odds: Sequence[OddsRow]) -> list[str]:
     """The curve of the odds, as the factor by which they move."""
     if odds[0].exact is None:
         return [
-            f"  Whatever somebody believed before, the release moves their odds about this by a factor of {_factor(odds[0].bound)} at most."
+            "  Whatever an attacker believed before, the release moves their odds about this by a factor of "
+            f"{_factor(odds[0].bound)} at most."
         ]
     exact = ", ".join(
         f"{_factor(row.exact.upper)} (delta {float(row.delta):.3g})" for row in odds if row.exact is not None
     )
     bounds = ", ".join(_factor(row.bound) for row in odds)
     return [
-        "  Whatever somebody who knows all other records believed before, with probability at least 1 - delta the release moves their odds "
+        "  Whatever an attacker who knows all other records believed before, with probability at least 1 - delta the release "
+        "moves their odds "
         f"about this by a factor of at most {exact}.",
         f"  For every mechanism of this rho, and where the other records are not known, the factors are {bounds}.",
     ]

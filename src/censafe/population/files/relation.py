@@ -79,7 +79,7 @@ def engine_errors(what: str) -> Iterator[None]:
     except (duckdb.IOException, duckdb.HTTPException, OSError) as error:
         full = "No space left" in str(error) or getattr(error, "errno", None) == 28
         reason = (
-            "the disk is full where working files are kept; free space there"
+            "the disk is full where the working files are; free space there"
             if full
             else "a file cannot be read or written; check that it exists, is whole and is readable"
         )

@@ -210,7 +210,7 @@ def check_budget(item: object, key: str, problems: Problems, *, infinite: bool, 
             return INFINITE
         problems.add(
             key,
-            "Infinity means no noise and protects nobody; only 'truth --private-path' takes it. "
+            "Infinity means no noise and protects no one; only 'truth --private-path' takes it. "
             "Give a number of 0 or more",
         )
         return None

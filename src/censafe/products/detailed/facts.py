@@ -123,7 +123,7 @@ def _at_most(config: SafetabConfig) -> str:
     if not config.zero_suppression_chance:
         return f"{_AT_MOST}."
     left = decimal_text(100 * (1 - config.zero_suppression_chance))
-    return f"{_AT_MOST}; and of the groups below states that hold nobody at most {left}% are published, on average."
+    return f"{_AT_MOST}; and of the groups below states without any person at most {left}% are published, on average."
 
 
 def _facts_of(

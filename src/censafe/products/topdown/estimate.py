@@ -151,8 +151,8 @@ def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions
         )
     if manifest.config.settings.get("noisy_measurements") == "lazy":
         raise UsageError(
-            f"{out} was run with noisy_measurements = lazy: it drew the answers that its estimate touched and kept none, so "
-            "there is nothing to estimate from again. Start a new run with --set noisy_measurements=stored."
+            f"{out} was run with noisy_measurements = lazy: it drew only the noisy measurements that its estimate used and stored "
+            "none, so there is nothing to estimate from. Start a new run with --set noisy_measurements=stored."
         )
     if options.data is not None or options.config is not None:
         raise UsageError(

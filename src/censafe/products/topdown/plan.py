@@ -183,7 +183,7 @@ def _check_whole(config: TopdownConfig, histogram: MeasuredHistogram) -> None:
     if exact is not None and exact not in whole:
         raise ConfigError(
             f"{config.origin}: histograms.{histogram.name}.exact_totals is {exact}: the spine {config.choices.spine} parts geounits "
-            f"of level {exact} between parents, so that their totals cannot be kept; allowed: totals of the states and above, of "
+            f"of level {exact} between parents, so that their totals cannot be exact; allowed: totals of the states and above, of "
             "the root, or of the blocks; fix: --set spine=standard"
         )
 

@@ -175,11 +175,12 @@ def _require_demonstration(data: Path, options: RunOptions) -> None:
     if options.test_key is None and not options.published_data:
         if is_run_folder(data):
             raise UsageError(
-                f"{data} is the folder of a finished run, whose counts were published: a release from them protects nobody. Give `published_data` "
+                f"{data} is the folder of a finished run, whose counts were published: a release from them protects no one. Give "
+                "`published_data` "
                 "for a demonstration, which is stamped as one and pays from the ledger, or `test_key` for a test."
             )
         raise UsageError(
-            "reader=pl94 makes up records from tables that were published: a release from them protects nobody. Give "
+            "reader=pl94 imputes records from published tables: a release from them protects no one. Give "
             "`published_data` for a demonstration, which is stamped as one and pays from the ledger, or `test_key` for a "
             "test; confidential records are read by reader=histogram or reader=cef."
         )

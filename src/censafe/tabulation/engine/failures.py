@@ -96,7 +96,7 @@ _MESSAGES = {
     Failure.WORKER: "workers were lost three times at the same stage; see that they run, then start the same command again",
     Failure.FILES: "workers cannot read or write the data or the scratch folder; both must be seen by every worker under the same "
     "path; name a shared folder with `scratch`",
-    Failure.FULL: "the disk is full where working files are kept; free space there",
+    Failure.FULL: "the disk is full where the working files are; free space there",
     Failure.CONTENT: "the content of a file cannot be read; allowed: whole Parquet files whose text is UTF-8; fix: write the file again",
     Failure.OTHER: "the server could not do a stage, three times; its own log says why",
 }

@@ -48,7 +48,7 @@ def test_units_come_first_and_the_plan_stays_as_it_is() -> None:
     assert plain.digest != joint.digest
     assert (plain.choices.joint, plain.choices.joint_max_household_size) == (False, 99_999)
     assert list(joint_remarks(plain)) == []
-    assert "cost nothing" in next(joint_remarks(joint))
+    assert "spent no budget" in next(joint_remarks(joint))
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_exact_totals_that_the_spine_would_part_keep_the_standard_one(tmp_path: 
     settings = {"histograms.persons.exact_totals": "County"}
     spine, _, _, said = chosen(folder(tmp_path, *AREAS), **settings)
     assert spine == "standard"
-    assert "totals cannot be kept" in said
+    assert "totals cannot be exact" in said
     assert load_for_plan("pl94-us", settings).choices.spine == "standard"
 
 

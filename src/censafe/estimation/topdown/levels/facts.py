@@ -54,7 +54,7 @@ def standard_depth(run: RunSpine, depth: int) -> int:
     name = run.spine.names[depth]
     if name not in run.standard.names:
         raise ConfigError(
-            f"exact_totals: the level {name} of the spine {run.name} is not published, so that its totals cannot be kept; allowed: "
+            f"exact_totals: the level {name} of the spine {run.name} is not published, so that its totals cannot be exact; allowed: "
             "totals of the states and above, or of the blocks"
         )
     return run.standard.names.index(name)
@@ -71,8 +71,8 @@ def whole_geounits(run: RunSpine, depth: int) -> NDArray[np.int32]:
     parents = np.unique(np.stack([whole, level.parent]), axis=1)
     if not np.array_equal(within, held) or len(np.unique(parents[0])) != parents.shape[1]:
         raise ConfigError(
-            f"exact_totals: the spine {run.name} parts geounits of level {level.name} between parents, so that their totals "
-            "cannot be kept; allowed: totals of the states and above, or of the blocks; fix: --set spine=standard"
+            f"exact_totals: the spine {run.name} parts geounits of level {level.name} between parents, so that their totals cannot "
+            "be exact; allowed: totals of the states and above, or of the blocks; fix: --set spine=standard"
         )
     return whole
 

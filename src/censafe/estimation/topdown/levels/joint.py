@@ -197,8 +197,8 @@ def joint_remarks(config: JointChoice) -> Iterator[str]:
         else "the published persons in households of every block bounded its occupied units"
     )
     yield (
-        f"Persons and units were kept possible together: {words}, so that every occupied unit has somebody and nobody lives in "
-        "households without one. This used published estimates alone and cost nothing."
+        f"Persons and units were made consistent: {words}, so that every occupied unit has at least one person, and no one lives "
+        "in a household without one. This used published estimates only and spent no budget."
     )
 
 

@@ -236,7 +236,7 @@ def _require_possible(
     if choices.joint and histograms and joint_pair(histograms) is None and not are_related(histograms):
         problems.add(
             "joint",
-            "needs persons with bounds by kind of unit, none of which asks for somebody in every housing unit, and housing units by "
+            "needs persons with bounds by kind of unit, none of which requires a person in every housing unit, and housing units by "
             "occupancy, both measured; fix: --set joint=false, or measure both (measure)",
         )
 

@@ -91,8 +91,9 @@ class MicrodataResult:
         names = ", ".join(path.name for _, path in self.files.values())
         return (
             f"In every area, counts add up to those of the published result {self.name}, which was given as microdata ({names}; "
-            f"SHA-256 of their hashes {self.digest}). The files do not say how they were made: that they are a private release of the same "
-            "records is the word of whoever gave them. Their privacy loss is not part of the loss stated here: the losses of both add."
+            f"SHA-256 of their hashes {self.digest}). The files do not say how they were made: that they are a private release of "
+            "the same records is stated by the provider. Their privacy loss is not part of the loss stated here: the losses of "
+            "both add."
         )
 
     def published_blocks(self, histogram: str) -> NDArray[np.str_]:
