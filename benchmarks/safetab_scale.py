@@ -1,7 +1,7 @@
 """Seconds and memory of a whole SafeTab run, by number of records and of areas.
 
     python benchmarks/safetab_scale.py --product safetab-p|safetab-h [--records N] [--areas FRACTION] [--json]
-        [--data DIR] [--seed S]
+        [--data DIR] [--seed S] [--engine E]
 
 Makes a synthetic population of the nation, or takes the one that an earlier call left in DIR, then runs `censafe run`
 with the shipped configuration (every iteration of the Detailed DHC-A or DHC-B, production budgets) on it in a process of
@@ -33,7 +33,7 @@ NATION = 331_449_281
 PERSONS_A_HOUSEHOLD = 2.6  # of the synthetic population, group quarters included
 CONFIGS = {"safetab-p": "ddhca", "safetab-h": "ddhcb"}
 RECORDS = {"safetab-p": "person-records", "safetab-h": "household-records"}
-SETTINGS = ("--set", "reader=csv", "--set", "run_pr=false", "--test-key", "1", "--quiet")
+SETTINGS = ("--set", "reader=csv", "--set", "run_pr=false", "--test-key", "1", "--quiet", "--engine")
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ def records_in(data: Path, product: str) -> int:
     return sum(pq.ParquetFile(file).metadata.num_rows for file in files)
 
 
-def release(product: str, data: Path, out: Path, *more: str) -> tuple[float, float]:
+def release(product: str, data: Path, out: Path, engine: str, *more: str) -> tuple[float, float]:
     """Wall seconds and peak GiB of one run."""
-    return censafe(["run", product, CONFIGS[product], str(data), str(out), *SETTINGS, *more])
+    return censafe(["run", product, CONFIGS[product], str(data), str(out), *SETTINGS, engine, *more])
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
@@ -78,10 +78,10 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     with TemporaryDirectory(dir=folder) as scratch:
         totals: tuple[str, ...] = ()
         if households:
-            release("safetab-p", data, Path(scratch) / "totals")
+            release("safetab-p", data, Path(scratch) / "totals", "duckdb")
             totals = ("--t1", str(Path(scratch) / "totals"))
         out = Path(scratch) / "run"
-        seconds, peak = release(product, data, out, *totals)
+        seconds, peak = release(product, data, out, arguments.engine, *totals)
         stages = stages_of(out)
     return Measured(
         product,
@@ -108,6 +108,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--product", choices=sorted(CONFIGS), required=True)
     parser.add_argument("--records", type=int, default=1_000_000, help="persons, or households for safetab-h")
     parser.add_argument("--areas", type=float, default=0.1, help="fraction of the nation's tracts and places")
+    parser.add_argument("--engine", default="duckdb", help="duckdb, sail or spark=sc://HOST:PORT")
     return parser.parse_args()
 
 
