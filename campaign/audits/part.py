@@ -24,6 +24,7 @@ from campaign.audits.topdown import (
 )
 from campaign.trials import Failures, Finding
 from censafe.model import Axis, Definition, ExactCounts, KeyDomain, NoiseLaw, QueryPlan
+from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.adaptive import AdaptiveTables, measure_adaptive
@@ -235,26 +236,36 @@ def _vector(moved: np.ndarray, law: NoiseLaw, planted: Callable[[NoiseLaw], Nois
 
 def _histograms(one: Measured, two: Measured, planted: Callable[[NoiseLaw], NoiseLaw]) -> Statistic:
     """TopDown: every query of every level."""
+    budgets = [one.budgets(load) for load in one.loads]
+    drawn = [
+        LevelBudgets(
+            own.kinds,
+            tuple(tuple(None if law is None else planted(law) for law in row) for row in own.laws),
+            own.costs,
+        )
+        for own in budgets
+    ]
+    moved: list[list[tuple[int, int, np.ndarray, np.ndarray, float]]] = [[] for _ in one.loads]
+    for depth, load in enumerate(one.loads):
+        for ordinal, query in enumerate(load.queries):
+            before, after = one.answers(depth, query), two.answers(depth, query)
+            for geounit in np.flatnonzero((before != after).any(axis=1)).tolist():
+                law = budgets[depth].laws[budgets[depth].kinds[geounit]][ordinal]
+                if law is not None:
+                    change = after[geounit] - before[geounit]
+                    moved[depth].append((ordinal, geounit, change, before[geounit], float(law.parameter)))
 
     def draw(second: bool, seed: int) -> float:
         total, key = 0.0, TestKey(seed)
         for depth, load in enumerate(one.loads):
-            budgets = one.budgets(load)
-            laws = tuple(tuple(None if law is None else planted(law) for law in row) for row in budgets.laws)
+            if not moved[depth]:
+                continue
             exact = (two if second else one).loaded.exact["people"][depth]
             shapes = [(query.answers,) for query in load.queries]
-            own = type(budgets)(budgets.kinds, laws, budgets.costs)
             part = derive_part_key(key, DIGEST, b"", load.part.name)
-            found = measure_histograms(exact, load.part, load.queries, shapes, part, own)
-            for ordinal, query in enumerate(load.queries):
-                before, after = one.answers(depth, query), two.answers(depth, query)
-                for geounit in np.flatnonzero((before != after).any(axis=1)).tolist():
-                    law = budgets.laws[budgets.kinds[geounit]][ordinal]
-                    if law is not None:
-                        change = after[geounit] - before[geounit]
-                        total += gaussian_statistic(
-                            change, found.values[ordinal][geounit], before[geounit], float(law.parameter)
-                        )
+            found = measure_histograms(exact, load.part, load.queries, shapes, part, drawn[depth])
+            for ordinal, geounit, change, before, sigma2 in moved[depth]:
+                total += gaussian_statistic(change, found.values[ordinal][geounit], before, sigma2)
         return total
 
     return draw

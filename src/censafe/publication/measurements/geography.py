@@ -19,6 +19,7 @@ from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.grfc import BlockAreas
 from censafe.model.safe_text import csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
+from censafe.publication.measurements.sealed import DAMAGE
 from censafe.publication.stamps import Stamp
 
 __all__ = [
@@ -124,7 +125,7 @@ def read_geography(path: Path) -> Blocks:
             notes = tuple(json.loads(metadata.get(b"areas", b"[]")))
             aiannh, place, cousub = (table[name].to_numpy() for name in _AREAS)
             areas = BlockAreas(codes, aiannh, place, cousub, keys, notes)
-    except (KeyError, ValueError, IndexError, OSError, pa.ArrowException) as error:
+    except DAMAGE as error:
         raise CheckError(
             f"{path} is missing, damaged or no file of blocks; restore it from a copy"
         ) from error
@@ -183,6 +184,7 @@ def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream)
             rows, header = list(reader), set(reader.fieldnames or ())
+            rows = [{**row, "geocode": row.get("geocode") or ""} for row in rows]  # rows may be cut short
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{path}: the table of totals cannot be read as text") from error
     if not set(_NEEDED) <= header:

@@ -85,6 +85,16 @@ def test_other_files_are_no_blocks(tmp_path: Path) -> None:
         read_geography(tmp_path / "later.parquet")
 
 
+@pytest.mark.parametrize("column", ["geocode", "units_0"])
+def test_a_block_without_a_value_is_damage(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "blocks.parquet"
+    metadata = {"format": "censafe geography 1", "imputed": "[]"}
+    columns = {"geocode": ["1", "2"], "units_0": [1, 2]} | {column: [None, None]}
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path)
+    with pytest.raises(CheckError, match="missing, damaged or no file of blocks"):
+        read_geography(path)
+
+
 def test_totals_come_back_and_short_tables_are_read(tmp_path: Path) -> None:
     totals = (ExactTotal("35", 2117522, "persons", "State", "New Mexico"), ExactTotal("40", 0))
     write_exact_totals(tmp_path / "t.csv", totals)
@@ -101,6 +111,7 @@ def test_totals_come_back_and_short_tables_are_read(tmp_path: Path) -> None:
         ("state,value\n35,1\n", "header with geocode and value"),
         ("geocode,value\n35,many\n", r"no whole numbers of 0 or more \(1\), such as 35"),
         ("geocode,value\n35,-1\n", "no whole numbers"),
+        ("value,geocode\nmany\n", "no whole numbers"),
         ("geocode,value\n35,1\n35,2\n", r"geounits there twice \(1\), such as 35"),
     ],
 )
