@@ -109,20 +109,26 @@ class SumReadings:
             Shape (areas, sums).
         """
         found = np.zeros((len(states[0]), self.sums))
-        for place, (state, family) in enumerate(zip(states, self.families, strict=True)):
+        for state, family, member in zip(states, self.families, self._members, strict=True):
+            asked = (state @ family.asked.T).reshape(len(state), -1)
+            found += np.asarray((member @ asked.T).T)
+        return found
+
+    @cached_property
+    def _members(self) -> tuple[csr_array, ...]:
+        """Of every family how its functions of all columns make up the sums, sparse, shape (sums, columns times functions)."""
+        found = []
+        for place, family in enumerate(self.families):
             own = [
-                (number, one)
+                (number, one.column * len(family.asked) + one.function, one.weight)
                 for number, entries in enumerate(self.entries)
                 for one in entries
                 if one.family == place
             ]
-            asked = (state @ family.asked.T).reshape(len(state), -1)
-            number = [one for one, _ in own]
-            cell = [entry.column * len(family.asked) + entry.function for _, entry in own]
-            weight = np.array([entry.weight for _, entry in own])
-            member = csr_array((weight, (number, cell)), shape=(self.sums, asked.shape[1]))
-            found += np.asarray((member @ asked.T).T)
-        return found
+            number, cell, weight = np.array(own, np.float64).reshape(-1, 3).T
+            shape = self.sums, len(family.columns) * len(family.asked)
+            found.append(csr_array((weight, (number.astype(np.int64), cell.astype(np.int64))), shape=shape))
+        return tuple(found)
 
     def variances(self, covariances: Sequence[Floats]) -> Floats:
         """Variances of the sums from covariances of their functions in one area, shape (sums,).
