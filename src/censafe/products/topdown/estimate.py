@@ -152,7 +152,7 @@ def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions
     if manifest.config.settings.get("noisy_measurements") == "lazy":
         raise UsageError(
             f"{out} was run with noisy_measurements = lazy: it drew only the noisy measurements that its estimate used and stored "
-            "none, so there is nothing to estimate from. Start a new run with --set noisy_measurements=stored."
+            "none, so there is nothing to estimate from. Start a new run with --set noisy_measurements=stored, or see 'censafe card' and 'censafe replicate' for intervals of this one."
         )
     if options.data is not None or options.config is not None:
         raise UsageError(

@@ -122,7 +122,9 @@ def _table(path: Path) -> pa.Table:
         options = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
         return pa_csv.read_csv(path, parse_options=parsing, convert_options=options)
     except OSError as error:
-        raise StorageError(f"{path}: the table of areas cannot be read") from error
+        raise StorageError(
+            f"{path}: the table of areas does not exist or cannot be read; fix: check the path"
+        ) from error
     except pa.ArrowInvalid as error:
         raise DataError(
             f"{path}: the table of areas is no CSV with a header and as many fields in every row"

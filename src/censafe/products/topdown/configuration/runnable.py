@@ -39,5 +39,5 @@ def require_free(config: TopdownConfig, what: str) -> None:
     if found:
         raise UsageError(
             f"{config.origin}: {what} cannot take this configuration yet, because of {'; '.join(found)}. Nothing was read, and nothing "
-            "was spent. 'censafe run' can, and 'censafe plan' shows costs, noise and order of the estimation."
+            "was spent. 'censafe run' can, 'censafe plan' shows costs and noise, and 'censafe replicate' estimates the error of a finished run."
         )
