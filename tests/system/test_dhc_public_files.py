@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe import configuration, estimate, estimate_public, release, synthesize
+from censafe.errors import UsageError
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES
@@ -167,12 +169,49 @@ def test_tables_from_files_of_some_levels_use_these_alone(
         (("--tables", "none"), "none are named"),
         (("--tables", "P99"), "no such table"),
         (("--tables", "P12"), "there is no folder US_DHCP_PROD"),
-        (("--tables", "H3", "--pl94", states / "pl94"), "asked for one after the other"),
+        (("--tables", "H3", "--pl94", states / "pl94"), "was drawn with a test key"),
     ):
         refused = censafe(*given[:3], tmp_path / "none", *given[4:], *words, "--quiet")
         assert refused.code in (1, 2), refused.out
         assert message in " ".join(refused.err.split())
         assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.long
+def test_redistricting_answers_are_used_beside_those_of_the_dhc(
+    censafe: CommandLine, states: Path, tmp_path: Path
+) -> None:
+    """In a run, from its stored answers and from public files the same estimates, never less precise than without; a result of others is refused."""
+    for name in ("run", "alone"):
+        shutil.copytree(states / "dhc", tmp_path / name)
+    results = {"redistricting": states / "pl94"}
+    estimate(tmp_path / "run", tables=["P12"], results=results)
+    estimate(tmp_path / "alone", tables=["P12"])
+    both, alone = estimates(tmp_path / "run"), estimates(tmp_path / "alone")
+    assert all(one[1] <= alone[key][1] + 1e-9 for key, one in both.items())
+    county = [key for key in both if key[0] == "county" and key[2] == "P12_001N"]
+    assert all(both[key][1] < 0.9 * alone[key][1] for key in county)
+    for place in (states / "pl94", states / "pl94" / "measurements"):
+        out = tmp_path / f"files-{place.name}"
+        given = {"source": "dhc-us", "results": {"redistricting": place}, "tables": ["P12"]}
+        estimate_public("topdown", states / "dhc" / "measurements", out, **given)  # type: ignore[arg-type]
+        found = estimates(out)
+        assert len(found) > 1000
+        assert all(np.allclose(both[key], one, rtol=0, atol=1e-9) for key, one in found.items())
+    document = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    levels = ["US", "State", "County", "Block_Group", "Block"]
+    assert document["post_processing"]["table_estimates"]["beside"] == {"persons": levels}
+    synthesize(tmp_path / "others", persons=310, states=("44", "50"), layout="dhc")
+    release(
+        configuration("topdown", "pl94-us", {"reader": "records"}),
+        tmp_path / "others",
+        tmp_path / "other",
+        test_key=3,
+    )
+    with pytest.raises(UsageError, match="it is a result of other records"):
+        estimate(tmp_path / "run", tables=["P12"], results={"redistricting": tmp_path / "other"})
+    with pytest.raises(UsageError, match="`results` to these or to `tables`"):
+        estimate(tmp_path / "run", results=results)
 
 
 def test_one_state_alone_from_files_and_results_of_several(

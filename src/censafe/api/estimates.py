@@ -43,7 +43,8 @@ class EstimateKeywords(TypedDict, total=False):
         workers: threads; results do not depend on them.
         solver: topdown: solves parents in the place of ours; see :class:`censafe.ParentSolver`.
         results: topdown, public files: folders of the published results to which the estimate holds, by name, such as
-            {"redistricting": folder}; those whose sums the files state need none.
+            {"redistricting": folder}; those whose sums the files state need none. With `tables` run folders whose stored answers
+            are used as well.
         state: topdown, public files: FIPS code of the state whose files alone are read, where the folder has those of several.
         progress: receives stages; none without.
     """
@@ -93,9 +94,9 @@ def estimate(run: Release | Path | str, **options: Unpack[EstimateKeywords]) -> 
     from censafe.products.registry import recipe_of
     from censafe.products.run.folder import finished_run
 
-    if options.get("results") or options.get("state"):
+    if options.get("state") or (options.get("results") and not options.get("tables")):
         raise UsageError(
-            "`results` and `state` belong to public measurement files; a finished run has its own"
+            "`state` belongs to public measurement files, and `results` to these or to `tables`; a finished run has its own"
         )
     out = run.folder if isinstance(run, Release) else Path(run)
     with finished_run(out) as (_, manifest):
@@ -204,7 +205,6 @@ def _tables(product: str, given: Mapping[str, Any]) -> tuple[str, ...] | None:
         "confidence",
         "names",
         "solver",
-        "results",
     )
     mixed = [name for name in other if given.get(name) not in (None, False, (), [], {})]
     if mixed:

@@ -94,7 +94,7 @@ __all__ = ["command"]
     "results",
     multiple=True,
     metavar="NAME=FOLDER",
-    help="With --measurements: earlier published data with which the estimates must agree, by the name in the configuration "
+    help="With --measurements or --tables: earlier published data with which the estimates must agree, by the name in the configuration "
     "([published]): its run folder, or a folder with its microdata. Repeatable.",
 )
 @click.option(
@@ -105,7 +105,8 @@ __all__ = ["command"]
 @click.option(
     "--pl94",
     metavar="FOLDER",
-    help="With --measurements of the DHC: short for --result redistricting=FOLDER, if the files do not contain these counts.",
+    help="With --measurements of the DHC: short for --result redistricting=FOLDER, if the files do not contain these counts; with --tables "
+    "the redistricting run, or its public measurement files, whose noisy answers are used as well.",
 )
 @click.option(
     "--workers", type=click.IntRange(1), help="topdown, phsafe: threads; results do not depend on them."

@@ -19,8 +19,9 @@ from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.descents import Descents
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, place_of, read_facts
+from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, read_facts
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
+from censafe.products.topdown.measuring import level_reader
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.release import (
     Estimates,
@@ -32,7 +33,6 @@ from censafe.products.topdown.release import (
 )
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
-from censafe.publication.measurements.reader import read_noisy_measurements
 from censafe.publication.stamps import stamp_of
 from censafe.publication.sums import require_confidence
 
@@ -40,7 +40,6 @@ __all__ = [
     "AFTERWARDS",
     "FROM_FILES",
     "estimate_all",
-    "level_reader",
     "re_estimate",
     "stored_configuration",
 ]
@@ -176,21 +175,6 @@ def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions
     return config
 
 
-def level_reader(
-    out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts
-) -> Callable[[LevelWorkload], LevelMeasurements]:
-    """What reads the measurements of a level of a run, and refuses those of others."""
-    place = place_of(config)
-
-    def read(load: LevelWorkload) -> LevelMeasurements:
-        path = out / "measurements" / place(load.part.name)
-        measured = read_noisy_measurements(path, plan_digest=manifest.plan.digest())
-        _require_same(path, load, measured, public)
-        return measured
-
-    return read
-
-
 def estimate_all(
     config: TopdownConfig,
     public: PublicFacts,
@@ -236,15 +220,3 @@ def estimate_all(
 
 def _name(solver: object) -> str:
     return f"{getattr(solver, '__module__', '')}.{getattr(solver, '__qualname__', type(solver).__qualname__)}"
-
-
-def _require_same(path: Path, load: LevelWorkload, measured: LevelMeasurements, public: PublicFacts) -> None:
-    """Refuse measurements of other geounits or budgets than the run's blocks have."""
-    level = public.spine.levels[public.spine.names.index(load.level.name)]
-    same = (measured.part, measured.queries) == (load.part.name, load.part.queries)
-    budgets = measured.budgets.same_as(public.budgets[load.part.name])
-    if not (same and budgets and measured.geounits.tolist() == level.geounits.tolist()):
-        raise CheckError(
-            f"{path} does not hold the measurements of {load.part.name} at the geounits of the run; restore the run folder "
-            "from a copy"
-        )

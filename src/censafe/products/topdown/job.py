@@ -34,6 +34,7 @@ from censafe.products.topdown.release import (
     publish,
     query_facts,
 )
+from censafe.products.topdown.table_estimates.beside import answers_beside, has_answers, result_of_run
 from censafe.products.topdown.table_estimates.choice import TableChoice
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.certificate.levels import LevelFacts
@@ -106,7 +107,9 @@ class TopdownJob:
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
         self.config = ConfigRecord(config.origin, config.overrides, config.record)
-        words = () if tables is None else (tables.digest,)
+        words: tuple[str, ...] = ()
+        if tables is not None:
+            words = (tables.digest, *(f"beside {one.name}" for one in results if has_answers(one)))
         self.config_digest = " ".join((config.digest, *(result.digest for result in results), *words))
         self.files: tuple[str, ...] = output_files(config, tables=tables is not None)
         self.outlook = _outlook(config)
@@ -137,10 +140,7 @@ class TopdownJob:
             descents = Descents(self._config, public, reading.observer, self._workers, self._results)
         tables = None
         if self._tables is not None:
-            stored = not self._lazy
-            tables = TableEstimates(
-                self._config, self._tables, public, reading.observer, stored=stored, workers=self._workers
-            )
+            tables = self._estimates(self._tables, public, reading.observer)
         reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
         facts: dict[str, list[LevelFacts]] = {}
         for histogram in descents.order:
@@ -164,6 +164,20 @@ class TopdownJob:
         remarks = tuple(result.remark for result in self._results)
         return replace(
             found_all, remarks=(*remarks, *descents.remarks), relations=descents.relations, tables=tables
+        )
+
+    def _estimates(self, choice: TableChoice, public: PublicFacts, observer: Observer) -> TableEstimates:
+        """What takes the answers of levels for linear estimates, beside those of the results that have any."""
+        known = [one for one in map(result_of_run, self._results) if one is not None]
+        beside = answers_beside(self._config, public, known, choice, observer)
+        return TableEstimates(
+            self._config,
+            choice,
+            public,
+            observer,
+            stored=not self._lazy,
+            beside=beside,
+            workers=self._workers,
         )
 
     def _lazily(

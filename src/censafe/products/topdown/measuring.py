@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
 from censafe.model.observer import Observer
@@ -21,16 +23,20 @@ from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
 from censafe.privacy.measure.lazy import LazyAnswers
 from censafe.products.run.door import Door, MeasurementFiles
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.folder import place_of
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
+from censafe.publication.manifest import Manifest
 from censafe.publication.measurements.final_levels import (
     FinishedLevel,
     read_finished_level,
     write_finished_level,
 )
+from censafe.publication.measurements.reader import read_noisy_measurements
 from censafe.publication.stamps import Stamp
 
-__all__ = ["finish_level", "full_shape", "measure_stored"]
+__all__ = ["finish_level", "full_shape", "level_reader", "measure_stored"]
 
 
 def measure_stored(
@@ -188,3 +194,37 @@ def full_shape(schema: Schema, query: CellQuery) -> tuple[int, ...]:
     """
     sizes = dict(zip(query.attributes, (size for size in query.shape if size > 1), strict=True))
     return tuple(sizes.get(name, 1) for name in schema.names)
+
+
+def level_reader(
+    out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts
+) -> Callable[[LevelWorkload], LevelMeasurements]:
+    """What reads the measurements of a level of a finished run, and refuses those of others.
+
+    Args:
+        out: the folder of the run.
+        config: of the run.
+        manifest: of the run.
+        public: what is known exactly.
+    """
+    place = place_of(config)
+
+    def read(load: LevelWorkload) -> LevelMeasurements:
+        path = out / "measurements" / place(load.part.name)
+        measured = read_noisy_measurements(path, plan_digest=manifest.plan.digest())
+        _require_same(path, load, measured, public)
+        return measured
+
+    return read
+
+
+def _require_same(path: Path, load: LevelWorkload, measured: LevelMeasurements, public: PublicFacts) -> None:
+    """Refuse measurements of other geounits or budgets than the run's blocks have."""
+    level = public.spine.levels[public.spine.names.index(load.level.name)]
+    same = (measured.part, measured.queries) == (load.part.name, load.part.queries)
+    budgets = measured.budgets.same_as(public.budgets[load.part.name])
+    if not (same and budgets and measured.geounits.tolist() == level.geounits.tolist()):
+        raise CheckError(
+            f"{path} does not hold the measurements of {load.part.name} at the geounits of the run; restore the run folder "
+            "from a copy"
+        )

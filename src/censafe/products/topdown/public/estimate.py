@@ -36,7 +36,7 @@ from censafe.publication.measurements.geography import ExactTotal, read_exact_to
 from censafe.publication.stamps import DEMONSTRATION
 from censafe.publication.sums import require_confidence
 
-__all__ = ["estimate_files", "files_manifest", "require_state", "totals_table"]
+__all__ = ["estimate_files", "files_manifest", "require_same_stamp", "require_state", "totals_table"]
 
 _PACKAGES = ("censafe", "numba", "numpy", "pyarrow")
 
@@ -142,6 +142,22 @@ def _require_results(
 ) -> None:
     """Refuse published results that are missing, or that were made with a test key where the files were not."""
     require_right_sides(config, found.given, options.results)
+    require_same_stamp(found, results)
+    for one in results:
+        if isinstance(one, MicrodataResult) and not one.test_key:
+            options.observer.remark(f"Warning: {one.warning}")
+
+
+def require_same_stamp(found: FilesRun, results: Sequence[PublishedResult | MicrodataResult]) -> None:
+    """Refuse published results that were made with a test key, or of published data, where the files were not.
+
+    Args:
+        found: the files.
+        results: that were named.
+
+    Raises:
+        UsageError: names the folder.
+    """
     for one in results:
         strange = one.test_key or (one.published_data and found.stamp is None)
         if strange and not found.stamped:
@@ -154,8 +170,6 @@ def _require_results(
                 f"{one.folder} {kind}, and the measurement files are no such thing; allowed: the {one.name} that was released, or none where the "
                 "files state its counts; fix: give that"
             )
-        if isinstance(one, MicrodataResult) and not one.test_key:
-            options.observer.remark(f"Warning: {one.warning}")
 
 
 def _opened(

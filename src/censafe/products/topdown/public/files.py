@@ -66,6 +66,7 @@ class FilesRun:
         files: of every part of the plan, by its name.
         places: of every part of the plan, folders of its files, and which of them every geounit is in.
         given: right sides of constraints that the files state, by histogram and constraint.
+        totals: exact totals of states, from a table or as the sums of what the files state.
     """
 
     facts: PublicFacts
@@ -75,6 +76,7 @@ class FilesRun:
     files: Mapping[str, LevelFiles] = field(repr=False)
     places: Mapping[str, tuple[tuple[str, ...], NDArray[np.int32]]] = field(repr=False)
     given: Mapping[tuple[str, str], BlockRows] = field(default_factory=dict, repr=False)
+    totals: tuple[ExactTotal, ...] = ()
 
     @property
     def stamped(self) -> bool:
@@ -179,7 +181,8 @@ def open_files(
         run = spine_above_blocks(codes, _rules(config), folder)
     facilities, remarks = facilities_of_files(config, folder, run, found, state, blocks=blocks)
     given = stated_right_sides(config, found)
-    declared, limits = _exact(config, run, found, table, given, facilities)
+    known = tuple(table) or sum((stated_totals(one, run, given) for one in config.histograms), ())
+    declared, limits = _exact(config, run, found, known, facilities)
     return FilesRun(
         PublicFacts(run, facilities, limits, {}, (), None, declared),
         _stamp(files.values()),
@@ -188,6 +191,7 @@ def open_files(
         files,
         {name: (level.places, level.place) for name, level in found.items()},
         given,
+        known,
     )
 
 
@@ -196,15 +200,14 @@ def _exact(
     run: RunSpine,
     found: Mapping[str, ListedLevel],
     table: Sequence[ExactTotal],
-    given: Mapping[tuple[str, str], BlockRows],
     facilities: NDArray[np.int32],
 ) -> tuple[dict[str, DeclaredTotals], dict[str, tuple[LevelLimits, ...]]]:
     """Totals of histograms that other results hold, whose exact sums are limits of every cell, and limits of the others."""
     units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
     limits, declared = {}, {}
     for histogram in config.histograms:
-        known = table or stated_totals(histogram, run, given)
-        totals = totals_of_files(config, histogram, run, found, known)
+        own = [one for one in table if one.histogram in ("", histogram.name)]
+        totals = totals_of_files(config, histogram, run, found, own)
         if is_held(histogram):
             declared[histogram.name] = totals
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import prod
@@ -19,14 +20,26 @@ from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
-from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.folder import STATE
+from censafe.products.topdown.intake.results import MicrodataResult, PublishedResult, open_results
 from censafe.products.topdown.plan import workloads
-from censafe.products.topdown.public.estimate import files_manifest, require_state, totals_table
+from censafe.products.topdown.public.estimate import (
+    files_manifest,
+    require_same_stamp,
+    require_state,
+    totals_table,
+)
 from censafe.products.topdown.public.files import FilesRun, file_budgets, open_files
 from censafe.products.topdown.public.present import PresentFiles, areas_above_blocks, present_files
+from censafe.products.topdown.table_estimates.beside import (
+    MeasuredResult,
+    answers_beside,
+    result_of_run,
+)
 from censafe.products.topdown.table_estimates.choice import TableChoice, table_choice
 from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
-from censafe.publication.atomic import move_into_place
+from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
 from censafe.publication.measurements.chosen import AnswerIndex, ChosenAnswers, read_chosen
 from censafe.publication.stamps import DEMONSTRATION
@@ -35,6 +48,7 @@ __all__ = ["WholeAnswers", "estimate_tables_of_files"]
 
 _HELD: Final = 1 << 25  # answers that are read at once
 _READINGS: Final = 4  # that are kept
+_NOT_USED: Final = "Warning: noisy answers of a published result are not used where it stored none, or where the measurement files do not hold the blocks."
 _EVERY: Final = 1 << 32  # answers up to which all are used, however little the lowest levels add
 
 
@@ -50,7 +64,7 @@ def estimate_tables_of_files(
         measurements: folder with one folder a product.
         out: a new or empty folder.
         totals: table of exact totals that the files cannot hold; None for the one that lies beside the measurements, if any.
-        options: tables, areas, the state, what changes in the configuration, and what receives stages.
+        options: tables, areas, the state, published results whose noisy answers are used as well, what changes in the configuration, and what receives stages.
 
     Raises:
         UsageError: the output folder holds something else, or a table or area that cannot be estimated.
@@ -59,18 +73,17 @@ def estimate_tables_of_files(
         CheckError: the answers do not determine the cells of a geounit.
     """
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    chosen = load_config(config, options.settings)
-    require_state(chosen, options.state)
-    choice = table_choice(chosen, options.tables, options.areas)
-    if choice is None:
-        raise UsageError("`tables`: none are named; fix: name tables, such as P12, or leave `tables` out")
+    chosen, choice = _asked(config, options)
+    files = {name: path for name, path in options.results.items() if _holds_files(chosen, name, path)}
+    results = open_results(
+        chosen, {name: path for name, path in options.results.items() if name not in files}
+    )
     observer = options.observer
-    for warning in chosen.warnings:
-        observer.remark(f"Warning: {warning}")
     with RunFolder(out) as folder:
         with observer.stage("hash inputs"):
-            manifest = files_manifest(chosen, measurements, totals, (), options.state, created)
-        manifest = replace(manifest, identity={**manifest.identity, "tables": choice.digest})
+            manifest = files_manifest(chosen, measurements, totals, results, options.state, created)
+            more = {f"files of {name}": sha256_path(path) for name, path in files.items()}
+        manifest = replace(manifest, identity={**manifest.identity, "tables": choice.digest, **more})
         state = folder.identify(manifest.identity)
         present = present_files(chosen, measurements, choice)
         with observer.stage("read"):
@@ -78,21 +91,86 @@ def estimate_tables_of_files(
             found = open_files(present.config, measurements, table, options.state, blocks=present.blocks)
         for remark in (*present.remarks, *found.remarks):
             observer.remark(f"Warning: {remark}")
-        estimates = _estimated(present, found, choice, options)
+        measured = _measured(chosen, present, found, results, files, options)
+        estimates = _estimated(present, found, choice, measured, options)
         _publish(out, folder, replace(manifest, run=folder.run), found, estimates)
+    shown = (*ESTIMATE_FILES, "manifest.json")
     return RunResult(
-        out,
-        manifest.plan,
-        not found.stamped,
-        state != "new",
-        (*ESTIMATE_FILES, "manifest.json"),
-        observer.stages,
-        measured=False,
+        out, manifest.plan, not found.stamped, state != "new", shown, observer.stages, measured=False
     )
 
 
+def _asked(config: str, options: EstimateOptions) -> tuple[TopdownConfig, TableChoice]:
+    """The configuration and the tables that are wanted."""
+    chosen = load_config(config, options.settings)
+    require_state(chosen, options.state)
+    choice = table_choice(chosen, options.tables, options.areas)
+    if choice is None:
+        raise UsageError("`tables`: none are named; fix: name tables, such as P12, or leave `tables` out")
+    for warning in chosen.warnings:
+        options.observer.remark(f"Warning: {warning}")
+    return chosen, choice
+
+
+def _holds_files(config: TopdownConfig, name: str, folder: Path) -> bool:
+    """Whether a folder has public measurement files of a published result, and is no run."""
+    if name not in config.published or (folder / "manifest.json").exists():
+        return False
+    theirs = load_config(config.published[name])
+    return any((folder / histogram.folder).is_dir() for histogram in theirs.histograms)
+
+
+def _measured(
+    config: TopdownConfig,
+    present: PresentFiles,
+    found: FilesRun,
+    results: Sequence[PublishedResult | MicrodataResult],
+    files: Mapping[str, Path],
+    options: EstimateOptions,
+) -> list[MeasuredResult]:
+    """The published results whose noisy answers can be used."""
+    require_same_stamp(found, results)
+    measured: list[MeasuredResult] = []
+    if present.blocks:
+        measured += [one for one in map(result_of_run, results) if one is not None]
+        measured += [
+            _result_of_files(name, config.published[name], path, found, options)
+            for name, path in files.items()
+        ]
+    if len(measured) < len(options.results):
+        options.observer.remark(_NOT_USED)
+    return measured
+
+
+def _result_of_files(
+    name: str,
+    source: str,
+    folder: Path,
+    ours: FilesRun,
+    options: EstimateOptions,
+) -> MeasuredResult:
+    """The answers of a published result in public measurement files, of the same states as ours; their exact totals are ours."""
+    state = options.state
+    settings = {} if state is None else {"root": STATE}
+    theirs = load_config(source, settings)
+    measured = [one.name for one in theirs.histograms if (folder / one.folder).is_dir()]
+    theirs = load_config(source, {**settings, "measure": ",".join(measured)})
+    with options.observer.stage(f"read {name}"):
+        found = open_files(theirs, folder, totals_table(folder, None) or ours.totals, state)
+    if found.stamp != ours.stamp:
+        raise UsageError(
+            f"{folder}: one of these files and the measurements is drawn with a test key or a demonstration, and the other is not; fix: name "
+            f"files of one release by `measurements` and `results`"
+        )
+    return MeasuredResult(name, theirs, found.facts, found.read)
+
+
 def _estimated(
-    present: PresentFiles, found: FilesRun, choice: TableChoice, options: EstimateOptions
+    present: PresentFiles,
+    found: FilesRun,
+    choice: TableChoice,
+    results: Sequence[MeasuredResult],
+    options: EstimateOptions,
 ) -> TableEstimates:
     """Read the answers level by level, and estimate the tables."""
     config, observer = present.config, options.observer
@@ -116,7 +194,8 @@ def _estimated(
             f"Of {answers:,} answers those of geounits that the areas need are read; the others would add little."
         )
     public = replace(found.facts, budgets=budgets)
-    tables = TableEstimates(config, choice, public, observer, stored=every, areas=areas)
+    beside = answers_beside(config, public, results, choice, observer)
+    tables = TableEstimates(config, choice, public, observer, stored=every, areas=areas, beside=beside)
     for histogram in config.histograms:
         for load in loads:
             if load.histogram is histogram and tables.sums(load) is not None:

@@ -29,7 +29,12 @@ from censafe.products.topdown.census_tables.writing import full_labels
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.table_estimates.choice import EstimatedAreas, TableChoice, estimated_areas
-from censafe.products.topdown.table_estimates.sums import HistogramSums, group_sums, stacked_tree
+from censafe.products.topdown.table_estimates.sums import (
+    BesideAnswers,
+    HistogramSums,
+    group_sums,
+    stacked_tree,
+)
 from censafe.publication.atomic import atomic_write
 from censafe.publication.columns import tidy_columns, write_codebook_rows
 from censafe.publication.stamps import STAMP_REASONS, Stamp
@@ -79,6 +84,7 @@ class TableEstimates:
         stored: whether all answers are stored; all of them are used then.
         areas: that tables are estimated for; None for those of the choice.
         workers: threads that add answers up; results do not depend on them.
+        beside: noisy answers of earlier results at the same geounits.
 
     Raises:
         DataError: the list of areas breaks a rule.
@@ -95,6 +101,7 @@ class TableEstimates:
         stored: bool,
         areas: Sequence[EstimatedAreas] | None = None,
         workers: int = 1,
+        beside: BesideAnswers | None = None,
     ) -> None:
         self._config = config
         self._workers = workers
@@ -104,6 +111,7 @@ class TableEstimates:
         self._areas = (
             estimated_areas(choice, public, observer, stored=stored) if areas is None else tuple(areas)
         )
+        self._beside = {} if beside is None else dict(beside)
         self._used = _used(public, self._areas, stored=stored)
         self._sums: dict[str, HistogramSums] = {}
         self._counted: dict[str, tuple[int, int]] = {}
@@ -118,7 +126,9 @@ class TableEstimates:
         if not (tables or shared) or not self._used[depth].any():
             return None
         if histogram.name not in self._sums:
-            self._sums[histogram.name] = HistogramSums(histogram, self._public, tables, self._used, shared)
+            self._sums[histogram.name] = HistogramSums(
+                histogram, self._public, tables, self._used, shared, self._beside
+            )
         return self._sums[histogram.name]
 
     def _linked(self) -> tuple[MeasuredHistogram, MeasuredHistogram, CellGroups, CellGroups] | None:
@@ -204,9 +214,17 @@ class TableEstimates:
             "areas": {one.kind: len(one.codes) for one in self._areas},
             "geounits": {part: geounits for part, (geounits, _) in self._counted.items()},
             "answers": {part: answers for part, (_, answers) in self._counted.items()},
+            "beside": self._shared_levels(),
             "rows": sum(one.values.size for one in self.rows),
             "left_out": {one.kind: one.left_out for one in self.rows if one.left_out},
         }
+
+    def _shared_levels(self) -> dict[str, list[str]]:
+        """By histogram the levels at which answers of earlier results are used."""
+        found: dict[str, list[str]] = {}
+        for histogram, level in self._beside:
+            found.setdefault(histogram, []).append(level)
+        return found
 
     def write(self, folder: Path, stamp: Stamp | None) -> None:
         """Write the estimates and their codebook.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -13,11 +14,12 @@ from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.stacked import StackedAnswers, StackedSums
 from censafe.estimation.topdown.cell_sums.structure import CellSum, SumProblem, SumTerm
 from censafe.estimation.topdown.cell_sums.tree import SumLevel, SumTree, sum_tree
-from censafe.estimation.topdown.least_squares.objective import query_weight
+from censafe.estimation.topdown.least_squares.objective import StoredAnswers, query_weight
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.spines.tree import SpineLevel
+from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats, Integers
-from censafe.model.topdown.answer_sums import Summing
+from censafe.model.topdown.answer_sums import AnswerSums, Summing
 from censafe.model.topdown.constraints import CellGroups, FacilityCounts
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.privacy.measure.histograms import level_variances
@@ -26,9 +28,68 @@ from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.table_estimates.choice import line_sum
 
-__all__ = ["HistogramSums", "group_sums", "stacked_tree", "sum_problem"]
+__all__ = ["BesideAnswers", "BesideLevel", "HistogramSums", "group_sums", "stacked_tree", "sum_problem"]
 
 _WHOLE: Final = -1
+
+
+@dataclass(frozen=True, eq=False)
+class BesideLevel:
+    """Noisy answers of an earlier result at the geounits of a level, as queries of the histogram that is estimated.
+
+    Args:
+        queries: what they count in the cells of the histogram.
+        variances: of an answer, by kind and query, infinite where nothing is measured or the other tree has no such geounit.
+        kinds: kind of every geounit, shape (n,).
+        values: of every query, shape (n, answers); 0 where nothing is measured.
+    """
+
+    queries: tuple[CellQuery, ...]
+    variances: Floats = field(repr=False)
+    kinds: NDArray[np.int32] = field(repr=False)
+    values: tuple[Integers, ...] = field(repr=False)
+
+    def after(self, source: Summing, queries: int) -> Summing:
+        """A histogram's own answers, and these as further queries.
+
+        Args:
+            source: of its own.
+            queries: how many it measures.
+        """
+        return _Together(source, queries, self)
+
+    def joined(self, weights: Floats, kinds: NDArray[np.int32]) -> tuple[Floats, NDArray[np.int32]]:
+        """Weights of both by kind and query, and the kind of every geounit; what has no answers of its own has none beside them.
+
+        Args:
+            weights: of the histogram's own answers, by kind and query.
+            kinds: kind of every geounit.
+        """
+        beside = np.array([[query_weight(one) for one in row] for row in self.variances])
+        pairs, place = np.unique(np.stack([kinds, self.kinds], axis=1), axis=0, return_inverse=True)
+        own = weights[pairs[:, 0]]
+        other = beside[pairs[:, 1]] * (own > 0).any(axis=1, keepdims=True)
+        return np.hstack([own, other]), place.ravel().astype(np.int32)
+
+
+BesideAnswers = Mapping[tuple[str, str], BesideLevel]
+"""Answers of earlier results by histogram and level."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Together:
+    """Answers of a level with those beside them, which have the last ordinals."""
+
+    own: Summing
+    queries: int
+    beside: BesideLevel
+
+    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+        own = asked.query < self.queries
+        more = asked.only(~own)
+        others = replace(more, query=more.query - np.int32(self.queries))
+        found: NDArray[np.int64] = self.own.sums(asked.only(own), geounits)
+        return found + StoredAnswers(self.beside.values).sums(others, geounits)
 
 
 class HistogramSums:
@@ -40,6 +101,7 @@ class HistogramSums:
         tables: that count it.
         used: geounits whose answers are used, by level.
         shared: sums that another histogram has as well, beside the cells of the tables.
+        beside: answers of earlier results.
     """
 
     def __init__(
@@ -49,6 +111,7 @@ class HistogramSums:
         tables: Sequence[CensusTable],
         used: Sequence[Flags],
         shared: Sequence[CellSum] = (),
+        beside: BesideAnswers | None = None,
     ) -> None:
         self.tables = tuple(tables)
         self._histogram = histogram
@@ -56,7 +119,9 @@ class HistogramSums:
         self._used = tuple(used)
         self._facilities = _Facilities(histogram, public)
         self.shared = len(shared)
-        self.problem = sum_problem(histogram, tables, self._facilities, shared)
+        self._beside = {level: one for (name, level), one in (beside or {}).items() if name == histogram.name}
+        more = {query.name: query for one in self._beside.values() for query in one.queries}
+        self.problem = sum_problem(histogram, tables, self._facilities, shared, tuple(more.values()))
         self._groups = AnswerGroups(self.problem)
         self._limits = public.exact_limits(histogram.name)
         self._states: dict[int, Floats] = {}
@@ -73,7 +138,8 @@ class HistogramSums:
     def answers(self, load: LevelWorkload) -> int:
         """How many answers of a level are used."""
         level = self._own(load)
-        of_pattern = np.array([level.read(pattern).answers for pattern in range(len(level.weights))])
+        asked = [level.read(pattern) for pattern in range(len(level.weights))]
+        of_pattern = np.array([one.only(one.query < len(load.queries)).answers for one in asked])
         return int(of_pattern[level.pattern[level.pattern >= 0]].sum())
 
     def geounits(self, load: LevelWorkload) -> int:
@@ -91,6 +157,9 @@ class HistogramSums:
         Returns:
             Shape (used geounits, numbers), which :meth:`take` takes as well.
         """
+        beside = self._beside.get(load.level.name)
+        if beside is not None:
+            source = beside.after(source, len(load.queries))
         states = own_states(self._own(load), source, workers)
         depth = self._depth(load)
         found = self.problem.flat(states)[self._used[depth]]
@@ -148,10 +217,14 @@ class HistogramSums:
     def _own_level(self, load: LevelWorkload) -> OwnLevel:
         depth, budgets = self._depth(load), self._public.budgets[load.part.name]
         weights = np.array([[query_weight(one) for one in row] for row in level_variances(budgets)])
+        names, kinds = [query.name for query in load.queries], budgets.kinds
+        beside = self._beside.get(load.level.name)
+        if beside is not None:
+            names += [query.name for query in beside.queries]
+            weights, kinds = beside.joined(weights, kinds)
         return OwnLevel.of(
-            self._groups, [query.name for query in load.queries], weights, budgets.kinds,
-            self._facilities.present(depth), self._used[depth],
-        )  # fmt: skip
+            self._groups, names, weights, kinds, self._facilities.present(depth), self._used[depth]
+        )
 
 
 def stacked_tree(
@@ -268,6 +341,7 @@ def sum_problem(
     tables: Sequence[CensusTable],
     facilities: _Facilities,
     shared: Sequence[CellSum] = (),
+    beside: Sequence[CellQuery] = (),
 ) -> SumProblem:
     """The cells of some tables as sums of cells of their histogram, table by table and line by line.
 
@@ -276,6 +350,7 @@ def sum_problem(
         tables: that count it.
         facilities: what counts of units say of it.
         shared: further sums, the last ones.
+        beside: queries of earlier results.
     """
     schema: HistogramSchema = histogram.schema
     shares: Mapping[str, Mapping[str, object]] = histogram.query_shares
@@ -283,5 +358,5 @@ def sum_problem(
     sums = [line_sum(table, number) for table in tables for number in range(len(table.lines))]
     sums += shared
     return SumProblem(
-        schema.schema, [schema.query(name) for name in names], schema.allowed(), sums, facilities.kinds, facilities.known
+        schema.schema, [*(schema.query(name) for name in names), *beside], schema.allowed(), sums, facilities.kinds, facilities.known
     )  # fmt: skip

@@ -1,0 +1,173 @@
+"""Noisy answers of an earlier result beside a histogram's own: which sums they are, at which geounits, and the estimate from both."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
+from censafe.estimation.topdown.cell_sums.structure import SumProblem, SumTerm
+from censafe.estimation.topdown.cell_sums.tree import SumLevel, sum_tree
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.geography.grfc import BlockAreas
+from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine
+from censafe.geography.spines.tree import PL94_US, build_spine
+from censafe.model import CellQuery, Recode
+from censafe.model.schema import Attribute, Schema, make_query
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.products.topdown.table_estimates.beside import moved_query, same_geounits
+from censafe.products.topdown.table_estimates.sums import BesideLevel
+
+OURS = Schema("ours", (Attribute("relgq", 5), Attribute("sex", 2), Attribute("age", 4), Attribute("race", 3)))
+THEIRS = Schema("theirs", (Attribute("kind", 3), Attribute("adult", 2), Attribute("race", 3)))
+RECODES = {
+    "adult": Recode("adult", "age", ((0, 1), (2, 3)), True),
+    "kind": Recode("kind", "relgq", ((0,), (1, 2), (3, 4)), True),
+}
+TWO = {"two": Recode("two", "kind", ((0,), (1, 2)), True)}
+SHARED = make_query(OURS, "kind * adult * race", RECODES)
+WHOLE = make_query(THEIRS, "detailed", TWO)
+PARENT = np.array([0, 0, 0])
+SUMS = (
+    (SumTerm({}),),
+    (SumTerm({"age": frozenset({0, 1})}),),
+    (SumTerm({"race": frozenset({1}), "relgq": frozenset({0, 1})}),),
+    (SumTerm({"sex": frozenset({0}), "age": frozenset({2})}),),
+)
+
+
+def asked(query: CellQuery) -> np.ndarray:
+    return (query.label == np.arange(query.answers)[:, None]).astype(np.int64)
+
+
+def test_redistricting_queries_count_the_same_persons_of_the_dhc() -> None:
+    """Cell by cell of all 1,227,744: the answer of its redistricting cell."""
+    held = next(one for one in load_config("dhc-us").histogram("persons").constraints if one.name == "pl94")
+    ours, theirs = shipped_schemas()["dhc-persons"], shipped_schemas()["pl94-persons"]
+    left, right = ours.grouped(held.groups), theirs.grouped(held.right.groups)  # type: ignore[union-attr]
+    cell = np.argsort(right.label)[left.label]
+    redistricting = load_config("pl94-us").histogram("persons")
+    texts = {text for shares in redistricting.query_shares.values() for text in shares}
+    assert len(texts) == 11
+    for text in sorted(texts):
+        query = theirs.query(text)
+        found = moved_query(query, left, right)
+        assert found is not None
+        moved, answers = found
+        assert moved.covers
+        assert answers.tolist() == list(range(query.answers))
+        assert np.array_equal(query.label[cell], answers[moved.label])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_estimates_from_both_equal_dense_least_squares(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    own = [make_query(OURS, name, RECODES) for name in ("sex * age", "kind * adult", "relgq", "detailed")]
+    theirs = [make_query(THEIRS, name, TWO) for name in ("total", "two * race", "adult * race", "detailed")]
+    moved = [moved_query(query, SHARED, WHOLE) for query in theirs]
+    beside = [
+        CellQuery(f"beside {place}", one[0].answers, one[0].factors) for place, one in enumerate(moved) if one
+    ]
+    assert len(beside) == len(theirs)
+    truth = rng.poisson(4.0, (3, OURS.cells))
+    problem = SumProblem(OURS, [*own, *beside], np.ones(OURS.cells, bool), SUMS)
+    levels, rows, answers, noise = [], [], [], []
+    for depth, nodes in enumerate((1, 3)):
+        counts = [truth.sum(axis=0)] if depth == 0 else list(truth)
+        kinds = rng.integers(0, 2, nodes).astype(np.int32)
+        there = np.arange(nodes) != 1
+        values, spread = {}, {}
+        for name, queries in (("own", own), ("beside", beside)):
+            spread[name] = rng.uniform(1.0, 20.0, (2, len(queries)))
+            values[name] = [
+                np.array([
+                    asked(query) @ count + np.rint(rng.normal(0, 3.0, query.answers)).astype(np.int64)
+                    for count in counts
+                ])
+                for query in queries
+            ]  # fmt: skip
+            for place, query in enumerate(queries):
+                for node in range(nodes):
+                    if name == "beside" and not there[node]:
+                        continue
+                    row = np.zeros((query.answers, 3, OURS.cells))
+                    row[:, slice(None) if depth == 0 else node] = (
+                        asked(query)[:, None] if depth == 0 else asked(query)
+                    )
+                    rows.append(row.reshape(query.answers, -1))
+                    answers.append(values[name][place][node])
+                    noise.append(np.full(query.answers, spread[name][kinds[node], place]))
+        level = BesideLevel(
+            tuple(beside),
+            np.vstack([spread["beside"], np.full(len(beside), np.inf)]),
+            np.where(there, kinds, 2).astype(np.int32),
+            tuple(values["beside"]),
+        )
+        objective = LevelObjective.of([query.label for query in own], spread["own"], values["own"], kinds)
+        weights, both = level.joined(objective.weights, kinds)
+        names = [query.name for query in (*own, *beside)]
+        ready = OwnLevel.of(problem, names, weights, both, np.ones((nodes, 1), bool))
+        states, _ = own_states(ready, level.after(objective.source, len(own)))
+        parent = np.array([-1]) if depth == 0 else PARENT
+        levels.append(SumLevel(str(depth), parent, ready, states))
+    tree = sum_tree(problem, levels)
+    system, weight = np.concatenate(rows), 1 / np.concatenate(noise)
+    covariance = np.linalg.inv((system.T * weight) @ system)
+    estimate = (covariance @ (system.T @ (weight * np.concatenate(answers)))).reshape(3, -1)
+    wanted = np.zeros((len(SUMS), *OURS.shape))
+    for number, (term,) in enumerate(SUMS):
+        sets = [
+            list(term.when.get(one, range(size))) for one, size in zip(OURS.names, OURS.shape, strict=True)
+        ]
+        wanted[number][np.ix_(*sets)] = 1
+    wanted = wanted.reshape(len(SUMS), -1)
+    for node in range(3):
+        block = slice(node * OURS.cells, (node + 1) * OURS.cells)
+        assert np.allclose(wanted @ estimate[node], tree.values(1)[node], rtol=0, atol=1e-9)
+        dense = np.einsum("ij,jk,ik->i", wanted, covariance[block, block], wanted)
+        assert np.allclose(dense, tree.union_variances([(1, node)]), rtol=1e-9, atol=1e-9)
+
+
+def test_what_has_no_answers_of_its_own_has_none_beside_them() -> None:
+    level = BesideLevel((SHARED,), np.array([[4.0]]), np.zeros(3, np.int32), (np.zeros((3, 18), np.int64),))
+    weights, kinds = level.joined(np.array([[0.5], [0.0]]), np.array([0, 1, 0], np.int32))
+    assert weights[kinds].tolist() == [[0.5, 0.25], [0.0, 0.0], [0.5, 0.25]]
+
+
+def test_a_query_that_our_cells_do_not_tell_is_left_out() -> None:
+    coarse = make_query(OURS, "adult * race", RECODES)
+    summed = make_query(THEIRS, "adult * race", TWO)
+    assert moved_query(make_query(THEIRS, "two * race", TWO), coarse, summed) is None
+    assert moved_query(make_query(THEIRS, "race", TWO), coarse, summed) is not None
+
+
+def test_geounits_of_two_trees_are_the_same_where_they_hold_the_same_blocks() -> None:
+    codes = np.array(
+        [(44 * 1000 + county) * 10**11 + tract * 10**5 + 10**4 + block
+         for county in (1, 3, 5) for tract in (100, 200, 300) for block in range(1000, 1008)], np.int64
+    )  # fmt: skip
+    rng = np.random.default_rng(5)
+    none = np.full(len(codes), 99999, np.int32)
+    inside = np.where((codes // 10**11 == 44003) & (rng.random(len(codes)) < 0.5), 10, 9999).astype(np.int32)
+    areas = BlockAreas(codes, inside, none, none)
+    standard = build_spine(codes, PL94_US)
+    other = build_run_spine(standard, SpineChoice("optimised", None, {}), areas)
+    some = codes // 10**11 != 44005
+    less = build_spine(codes[some], PL94_US)
+    for ours, every in (
+        (RunSpine("standard", standard, standard, None, {}), codes),
+        (RunSpine("less", less, less, None, {}), codes[some]),
+    ):
+        for depth in range(len(PL94_US)):
+            found = same_geounits(ours, depth, other, depth)
+            mine, theirs = held(ours, every, depth), held(other, codes, depth)
+            for node, match in enumerate(found.tolist()):
+                same = [place for place, blocks in enumerate(theirs) if blocks == mine[node]]
+                assert same == ([match] if match >= 0 else [])
+
+
+def held(run: RunSpine, codes: np.ndarray, depth: int) -> list[set[int]]:
+    order = codes if run.order is None else codes[run.order]
+    of = run.spine.ancestors(depth)
+    return [set(order[of == node].tolist()) for node in range(run.spine.levels[depth].nodes)]
