@@ -214,6 +214,23 @@ def test_redistricting_answers_are_used_beside_those_of_the_dhc(
         estimate(tmp_path / "run", results=results)
 
 
+@pytest.mark.long
+def test_answers_from_below_change_counts_that_hold_to_the_same_results(states: Path, tmp_path: Path) -> None:
+    """The same noise, put together with that below: the certificate says so, and persons are still those of the redistricting cells."""
+    chosen = configuration("topdown", "dhc-us", {"noisy_measurements": "stored", "information": "lower"})
+    results = {"redistricting": states / "pl94"}
+    release(chosen, states / "data", tmp_path / "lower", test_key=3, results=results, tables=["none"])
+    certificate = json.loads((tmp_path / "lower" / "certificate.json").read_text())
+    assert "put together query by query with their exact variances" in json.dumps(certificate)
+    for name in ("persons", "households"):
+        own, other = (
+            pq.read_table(run / "histograms" / f"{name}_County.parquet")
+            for run in (tmp_path / "lower", states / "dhc")
+        )
+        assert own != other
+        assert pc.sum(own["count"]) == pc.sum(other["count"])
+
+
 def test_one_state_alone_from_files_and_results_of_several(
     censafe: CommandLine, states: Path, tmp_path: Path
 ) -> None:

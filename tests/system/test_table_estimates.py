@@ -189,9 +189,9 @@ def test_stored_answers_are_those_that_a_run_draws(
     fewer = stored.with_name("fewer")
     shutil.copytree(stored, fewer)
 
-    def of_areas(*arguments: Any, stored: bool) -> TableEstimates:
+    def of_areas(*arguments: Any, stored: bool, **more: Any) -> TableEstimates:
         assert stored
-        return TableEstimates(*arguments, stored=False)
+        return TableEstimates(*arguments, stored=False, **more)
 
     monkeypatch.setattr("censafe.products.topdown.table_estimates.afterwards.TableEstimates", of_areas)
     estimate(fewer, tables=TABLES, areas=districts)

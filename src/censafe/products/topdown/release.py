@@ -21,6 +21,7 @@ from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.files import area_names, write_files
 from censafe.products.topdown.folder import RUN_FACTS, write_facts
+from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES, write_labeled
 from censafe.products.topdown.moves import paths_of
@@ -56,6 +57,8 @@ _FITTED_AT_ONCE: Final = (
     "All queries of a level were fitted at once; the passes of the configuration were not used."
 )
 _FROM_BELOW: Final = "Every geounit was fitted to its own noisy measurements and those of all geounits below it, with their exact covariances."
+
+_BY_QUERY: Final = "Every geounit was fitted to its own answers and those of all geounits below it, put together query by query with their exact variances."
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +275,7 @@ def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstim
     published = (_PUBLISHED,) if release.manifest.published_data else ()
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
-        fitted = (*fitted, _FROM_BELOW)
+        fitted = (*fitted, _BY_QUERY if any(map(is_held, config.histograms)) else _FROM_BELOW)
     fitted = (*estimates.remarks, *fitted, *joint_remarks(config))
     return LevelEstimates(
         facts=estimates.facts,

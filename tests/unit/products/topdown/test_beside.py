@@ -13,10 +13,10 @@ from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine
 from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import CellQuery, Recode
-from censafe.model.schema import Attribute, Schema, make_query
+from censafe.model.schema import Attribute, Factor, Schema, make_query
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.products.topdown.table_estimates.beside import moved_query, same_geounits
+from censafe.products.topdown.table_estimates.beside import moved_query, parted_query, same_geounits
 from censafe.products.topdown.table_estimates.sums import BesideLevel
 
 OURS = Schema("ours", (Attribute("relgq", 5), Attribute("sex", 2), Attribute("age", 4), Attribute("race", 3)))
@@ -127,6 +127,51 @@ def test_estimates_from_both_equal_dense_least_squares(seed: int) -> None:
         assert np.allclose(wanted @ estimate[node], tree.values(1)[node], rtol=0, atol=1e-9)
         dense = np.einsum("ij,jk,ik->i", wanted, covariance[block, block], wanted)
         assert np.allclose(dense, tree.union_variances([(1, node)]), rtol=1e-9, atol=1e-9)
+
+
+def test_occupancy_says_of_housing_units_what_both_answers_say() -> None:
+    """With the housing units and group quarters of a geounit known exactly: equal to dense least squares under these sums."""
+    rng = np.random.default_rng(3)
+    units, occupancy = Schema("units", (Attribute("tenure", 6),)), Schema("occupancy", (Attribute("h1", 2),))
+    vacant = make_query(
+        units, "vacant", {"vacant": Recode("vacant", "tenure", ((2, 3, 4),), False)}, measured=False
+    )
+    detailed = make_query(units, "detailed", {})
+    theirs = make_query(occupancy, "detailed", {})
+    group = CellQuery("total", 1, (Factor(1, np.array([0, -1], np.int32)),))
+    found = parted_query(theirs, vacant, group)
+    assert found is not None
+    query, answers = found
+    assert query.label.tolist() == [1, 1, 0, 0, 0, 1]
+    assert answers.tolist() == [0, 1]
+    truth = np.array([30, 20, 4, 2, 5, 7])
+    housing, quarters = int(truth[:5].sum()), int(truth[5])
+    own = truth + rng.integers(-9, 9, 6)
+    y, z = int(truth[2:5].sum()) + 3, int(truth[:2].sum()) - 5
+    known = np.array([0, 0, 0, 0, 0, 1], np.int32)
+    sums = ((SumTerm({"tenure": frozenset({0, 1})}),), (SumTerm({"tenure": frozenset({2})}),))
+    problem = SumProblem(units, [detailed, query], np.ones(6, bool), sums, known, known)
+    level = BesideLevel((query,), np.array([[6.0]]), np.zeros(1, np.int32), (np.array([[y, z + quarters]]),))
+    objective = LevelObjective.of([detailed.label], np.array([[9.0]]), [own[None]], np.zeros(1, np.int32))
+    weights, kinds = level.joined(objective.weights, np.zeros(1, np.int32))
+    ready = OwnLevel.of(problem, ["detailed", query.name], weights, kinds, np.ones((1, 2), bool))
+    states, _ = own_states(ready, level.after(objective.source, 1))
+    exact = np.array([[housing, quarters]])
+    tree = sum_tree(problem, [SumLevel("all", np.array([-1]), ready, states, exact)])
+    rows = np.vstack([np.eye(6), [0, 0, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0]])
+    weight = np.array([1 / 9] * 6 + [1 / 6] * 2)
+    covariance = np.linalg.inv((rows.T * weight) @ rows)
+    estimate = covariance @ (rows.T @ (weight * np.array([*own, y, z])))
+    holds = np.array([[1, 1, 1, 1, 1, 0], [0, 0, 0, 0, 0, 1.0]])
+    gain = covariance @ holds.T @ np.linalg.inv(holds @ covariance @ holds.T)
+    estimate, covariance = (
+        estimate + gain @ (exact[0] - holds @ estimate),
+        covariance - gain @ holds @ covariance,
+    )
+    wanted = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1.0, 0, 0, 0]])
+    assert np.allclose(wanted @ estimate, tree.values(0)[0], rtol=0, atol=1e-9)
+    dense = np.diag(wanted @ covariance @ wanted.T)
+    assert np.allclose(dense, tree.union_variances([(0, 0)]), rtol=0, atol=1e-9)
 
 
 def test_what_has_no_answers_of_its_own_has_none_beside_them() -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.limits import LevelLimits
+from censafe.estimation.topdown.operator.pooled import pooled_objectives
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
@@ -46,6 +47,10 @@ def informed(
         return
     own = tuple(objectives)
     with observer.stage(f"estimate {histogram.name} from below"):
+        if histogram.name in public.declared:  # too many cells for covariances
+            names = [tuple(histogram.query_shares[level]) for level in public.spine.names]
+            yield from pooled_objectives(public.spine, names, own)
+            return
         tree = linear_tree(histogram, public, own)
         found = pooled(tree.blocks, tree.levels, tree.lower)
     yield from (one for one in found if one is not None)

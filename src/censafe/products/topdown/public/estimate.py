@@ -129,8 +129,8 @@ def _require_supported(config: TopdownConfig, options: EstimateOptions, *, held:
         )
     if config.choices.information != "level":
         raise UsageError(
-            f"information = {config.choices.information}: {names} are held to published results, and estimated from the answers of every level; "
-            "fix: --set information=level"
+            f"information = {config.choices.information}: {names} are held to published results, and estimated from files level by level, as the answers of "
+            "all levels together are too many; fix: --set information=level"
         )
 
 

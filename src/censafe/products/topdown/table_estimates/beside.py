@@ -1,7 +1,7 @@
 """Noisy answers of an earlier result that say something of the same histogram: those of the redistricting data beside the DHC's.
 
 A constraint that holds sums of cells to a published result tells how the cells of both belong together, and so what a query of that result
-counts in ours. Its published counts are not used, since they are noisy themselves; its noisy answers are independent of ours. Spines share
+counts in ours. Of a sum of some cells its answers say something where both totals are known exactly (housing units by occupancy). Its published counts are not used, since they are noisy themselves; its noisy answers are independent of ours. Spines share
 geounits that hold the same blocks: the nation, parts of states, counties, and blocks.
 """
 
@@ -20,8 +20,8 @@ from censafe.model import CellQuery
 from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
 from censafe.model.schema import Factor
-from censafe.model.topdown.constraints import LinearConstraint, PublishedAnswers
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint, PublishedAnswers
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.folder import CONFIGURATION, read_facts
@@ -31,7 +31,15 @@ from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.table_estimates.choice import TableChoice
 from censafe.products.topdown.table_estimates.sums import BesideAnswers, BesideLevel
 
-__all__ = ["MeasuredResult", "answers_beside", "has_answers", "moved_query", "result_of_run", "same_geounits"]
+__all__ = [
+    "MeasuredResult",
+    "answers_beside",
+    "has_answers",
+    "moved_query",
+    "parted_query",
+    "result_of_run",
+    "same_geounits",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,19 +121,30 @@ def answers_beside(
                 f"The noisy answers of {result.name} are not used for linear estimates: it does not have all blocks."
             )
             continue
-        for histogram, load, constraint in _matching(config, result, wanted):
-            _require_same_records(public, histogram.name, result, load.histogram.name)
-            depth = public.spine.names.index(load.level.name)
-            with observer.stage(f"read {result.name} {load.part.name}"):
-                theirs = same_geounits(
-                    public.run, depth, result.run, result.run.spine.names.index(load.level.name)
-                )
-                if (theirs >= 0).any():
-                    measured = result.read(load)
-                    level = _level(histogram.schema, load, constraint, measured, theirs)
-                    if level is not None:
-                        found[histogram.name, load.level.name] = level
+        used: set[str] = set()
+        for histogram, constraint in _matching(config, result, wanted):
+            for load in _loads(public, result, constraint):
+                if load.part.name in used:
+                    continue
+                if histogram.schema.grouped(constraint.groups).covers:
+                    _require_same_records(public, histogram.name, result, load.histogram.name)
+                with observer.stage(f"read {result.name} {load.part.name}"):
+                    level = _level(histogram, load, constraint, public, result)
+                if level is not None:
+                    found[histogram.name, load.level.name] = level
+                    used.add(load.part.name)
     return found
+
+
+def _loads(
+    public: PublicFacts, result: MeasuredResult, constraint: LinearConstraint
+) -> Iterator[LevelWorkload]:
+    """The measured levels of the histogram that a constraint holds to, as far as our tree has levels of their names."""
+    for load in workloads(result.config):
+        right = constraint.right
+        same = isinstance(right, PublishedAnswers) and load.histogram.name == right.histogram
+        if same and load.level.name in public.spine.names:
+            yield load
 
 
 def _require_same_records(public: PublicFacts, histogram: str, result: MeasuredResult, theirs: str) -> None:
@@ -152,44 +171,67 @@ def _exact_total(public: PublicFacts, histogram: str) -> int | None:
 
 def _matching(
     config: TopdownConfig, result: MeasuredResult, wanted: TableChoice
-) -> Iterator[tuple[MeasuredHistogram, LevelWorkload, LinearConstraint]]:
-    """Our histograms with the levels of theirs that say something of all of our records."""
-    names = [level.name for level in config.run_levels]
-    for histogram in (one for one in config.histograms if wanted.of(one.name)):
-        for one in histogram.constraints:
-            right = one.right
-            if not isinstance(right, PublishedAnswers) or one.relation != "=" or right.result != result.name:
-                continue
-            if not histogram.schema.grouped(one.groups).covers:
-                continue
-            for load in workloads(result.config):
-                if load.histogram.name == right.histogram and load.level.name in names:
-                    yield histogram, load, one
+) -> Iterator[tuple[MeasuredHistogram, LinearConstraint]]:
+    """Our histograms that are held to a result; those of which it counts a part come first, since an answer is used once."""
+    found = [
+        (histogram, one)
+        for histogram in config.histograms
+        if wanted.of(histogram.name)
+        for one in histogram.constraints
+        if isinstance(one.right, PublishedAnswers) and one.relation == "=" and one.right.result == result.name
+    ]
+    yield from sorted(found, key=lambda pair: pair[0].schema.grouped(pair[1].groups).covers)
 
 
 def _level(
-    schema: HistogramSchema,
+    histogram: MeasuredHistogram,
     load: LevelWorkload,
     constraint: LinearConstraint,
-    measured: LevelMeasurements,
-    theirs: NDArray[np.int64],
+    public: PublicFacts,
+    result: MeasuredResult,
 ) -> BesideLevel | None:
-    """Their answers at our geounits; None where no query says anything of ours."""
+    """Their answers at our geounits; None where no query says anything of ours, or no geounit is the same."""
     right = constraint.right
     if not isinstance(right, PublishedAnswers):
         raise TypeError("a constraint on published answers")
-    ours, other = schema.grouped(constraint.groups), load.histogram.schema.grouped(right.groups)
-    moved = [moved_query(query, ours, other) for query in load.queries]
-    chosen = [(number, *one) for number, one in enumerate(moved) if one is not None]
-    if not chosen:
+    depth, other = (one.names.index(load.level.name) for one in (public.spine, result.run.spine))
+    theirs = same_geounits(public.run, depth, result.run, other)
+    here = theirs >= 0
+    if not here.any():
         return None
+    ours, groups = histogram.schema.grouped(constraint.groups), load.histogram.schema.grouped(right.groups)
+    moved = [
+        moved_query(query, ours, groups) if ours.covers else parted_query(query, ours, groups)
+        for query in load.queries
+    ]
+    chosen = [(number, *one) for number, one in enumerate(moved) if one is not None]
+    more = np.zeros(len(theirs), np.int64)
+    if not ours.covers:
+        own, known = (
+            _all_records(histogram, public, depth),
+            result.public.exact_limits(right.histogram)[other].totals,
+        )
+        if own is None or known is None:
+            return None
+        more[here] = own[here] - known[theirs[here]]
+    return _beside(result.read(load), theirs, chosen, more) if chosen else None
+
+
+def _beside(
+    measured: LevelMeasurements,
+    theirs: NDArray[np.int64],
+    chosen: Sequence[tuple[int, CellQuery, NDArray[np.int64]]],
+    more: Integers,
+) -> BesideLevel:
+    """Chosen queries of theirs at our geounits, with records that only ours count in their last answers."""
     here = theirs >= 0
     kinds = np.where(here, measured.budgets.kinds[np.maximum(theirs, 0)], len(measured.variances))
-    variances = np.array([*measured.variances, [np.inf] * len(load.queries)])
+    variances = np.array([*measured.variances, [np.inf] * len(measured.values)])
     values = []
     for number, _, answers in chosen:
         rows = np.zeros((len(theirs), len(answers)), np.int64)
         rows[here] = measured.values[number][theirs[here]][:, answers]
+        rows[:, -1] += more
         values.append(rows)
     return BesideLevel(
         tuple(query for _, query, _ in chosen),
@@ -197,6 +239,53 @@ def _level(
         kinds.astype(np.int32),
         tuple(values),
     )
+
+
+def _all_records(histogram: MeasuredHistogram, public: PublicFacts, depth: int) -> Integers | None:
+    """Records of every geounit of a level where published counts of units are all of them; None elsewhere."""
+    for one in histogram.constraints:
+        if (
+            isinstance(one.right, FacilityCounts)
+            and one.relation == "="
+            and histogram.schema.grouped(one.groups).covers
+        ):
+            units = public.facilities[:, : len(one.right.each)].astype(np.int64) @ np.array(one.right.each)
+            units = units if public.run.order is None else units[public.run.order]
+            return np.asarray(np.add.reduceat(units, public.spine.starts[depth]))
+    return None
+
+
+def parted_query(
+    query: CellQuery, ours: CellQuery, theirs: CellQuery
+) -> tuple[CellQuery, NDArray[np.int64]] | None:
+    """A query of two answers of theirs where one of them is a sum of our cells, and the total of both histograms is known exactly.
+
+    With x that sum, X and Y our total and theirs, and answers y and z, the rest of our cells is X - x, and their other cells are Y - x: the answer z
+    says of the rest what z + X - Y says. Both answers are of the sum and of the rest then, with noise of their own.
+
+    Args:
+        query: of theirs.
+        ours: one group of our cells.
+        theirs: the group of their cells that has the same sum.
+
+    Returns:
+        The query of our cells, the sum before the rest, and the answers in this order; None where the answers are no such two.
+    """
+    parted = [axis for axis, factor in enumerate(ours.factors) if (factor.of_level < 0).any()]
+    inside = theirs.label >= 0
+    own = np.unique(query.label[inside])
+    if (
+        ours.answers != 1
+        or len(parted) != 1
+        or query.answers != 2
+        or len(own) != 1
+        or (query.label[~inside] == own[0]).any()
+    ):
+        return None
+    factors = list(ours.factors)
+    axis = parted[0]
+    factors[axis] = Factor(2, np.where(factors[axis].of_level < 0, 1, 0).astype(np.int32))
+    return CellQuery(f"{query.name} (beside)", 2, tuple(factors)), np.array([own[0], 1 - own[0]])
 
 
 def moved_query(
