@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
 from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.structure import SumProblem, SumTerm
 from censafe.estimation.topdown.cell_sums.tree import SumLevel, sum_tree
-from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine
 from censafe.geography.spines.tree import PL94_US, build_spine
@@ -107,8 +108,8 @@ def test_estimates_from_both_equal_dense_least_squares(seed: int) -> None:
         objective = LevelObjective.of([query.label for query in own], spread["own"], values["own"], kinds)
         weights, both = level.joined(objective.weights, kinds)
         names = [query.name for query in (*own, *beside)]
-        ready = OwnLevel.of(problem, names, weights, both, np.ones((nodes, 1), bool))
-        states, _ = own_states(ready, level.after(objective.source, len(own)))
+        ready = OwnLevel.of(AnswerGroups(problem), names, weights, both, np.ones((nodes, 1), bool))
+        states = own_states(ready, level.after(StoredAnswers(tuple(values["own"])), len(own)))
         parent = np.array([-1]) if depth == 0 else PARENT
         levels.append(SumLevel(str(depth), parent, ready, states))
     tree = sum_tree(problem, levels)
@@ -154,8 +155,10 @@ def test_occupancy_says_of_housing_units_what_both_answers_say() -> None:
     level = BesideLevel((query,), np.array([[6.0]]), np.zeros(1, np.int32), (np.array([[y, z + quarters]]),))
     objective = LevelObjective.of([detailed.label], np.array([[9.0]]), [own[None]], np.zeros(1, np.int32))
     weights, kinds = level.joined(objective.weights, np.zeros(1, np.int32))
-    ready = OwnLevel.of(problem, ["detailed", query.name], weights, kinds, np.ones((1, 2), bool))
-    states, _ = own_states(ready, level.after(objective.source, 1))
+    ready = OwnLevel.of(
+        AnswerGroups(problem), ["detailed", query.name], weights, kinds, np.ones((1, 2), bool)
+    )
+    states = own_states(ready, level.after(StoredAnswers((own[None],)), 1))
     exact = np.array([[housing, quarters]])
     tree = sum_tree(problem, [SumLevel("all", np.array([-1]), ready, states, exact)])
     rows = np.vstack([np.eye(6), [0, 0, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0]])
