@@ -23,6 +23,7 @@ import numpy as np
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
+import make_dhc_information  # noqa: E402
 import union_tables  # noqa: E402
 
 from censafe.population.synthetic.blocks import synthesize_histograms  # noqa: E402
@@ -227,7 +228,19 @@ def page() -> str:
             geounits, possible = facts[case.name, level]
             if level == levels[-1] and possible < geounits:
                 parts.append(level_table(case, level, facts[case.name, level], table, 1))
-    return "\n".join(parts) + "\n"
+    return "\n".join([*parts, *dhc_section()]) + "\n"
+
+
+def dhc_section() -> list[str]:
+    """What is put together for the DHC, and its errors as far as docs/make_dhc_information.py has measured any."""
+    done = make_dhc_information.rows()
+    draws = len({row["draw"] for row in done})
+    if draws < FEWEST:
+        return [
+            DHC,
+            f"Errors beside those of `level` are not measured yet (`docs/make_dhc_information.py`; {draws} draws so far).",
+        ]
+    return [DHC, DHC_MEASURED.format(draws=draws), *make_dhc_information.table(done)]
 
 
 def paired(
@@ -376,6 +389,29 @@ TRIED = """Paired changes of the mean L1 error against `lower`, of a few draws e
 - **lower without facility zeros**: estimates from below that do not know which kinds of group quarters an area has.
 - **block groups with their blocks**: the blocks of a tract and the answers of its block groups in one problem, in which no block is
   negative; block groups are the rounded sums. Foresight of the blocks' limits, in place of their linear estimates. Not adopted.
+"""
+
+DHC = """
+## The DHC
+
+The covariances of 1.2 and 1.6 million cells cannot be held. With `information = lower` answers to the same query are put together instead. Let y be the answer at a geounit, of
+variance v, and S the sum over its children of what is known of that answer there, from their own answers and all below, of variance T. The geounit is fitted to
+
+    z = (y / v + S / T) / (1 / v + 1 / T),   of variance 1 / (1 / v + 1 / T),
+
+query by query. That is the objective of the best linear unbiased estimate where the children of every geounit have the same information about their cells up to a number:
+the same queries, budgets in the same proportions, the same kinds of facility. A test compares both with dense algebra to 1e-10. The Bureau's budgets are nearly of that kind, and budget
+that moves along the spine changes them by a number. Kinds of facility differ between areas: there z is as unbiased, its variance as exact, and something of what is known is not used.
+
+    censafe run topdown dhc-us data out --result redistricting=pl94 --set information=lower --set noisy_measurements=stored
+
+All levels are in memory at once, so that this is for small populations; a run that draws its answers without storing them is refused, as are public files. `information = all` is refused as
+for the redistricting data: given the counts of the parent, the estimate from the whole tree is that of `lower`.
+"""
+
+DHC_MEASURED = """
+600 synthetic persons of one state and their households, {draws} draws, held to the same redistricting data of each draw; made by `docs/make_dhc_information.py` from
+`docs/dhc_information.csv`.
 """
 
 
