@@ -89,11 +89,11 @@ def test_files_of_a_joint_run_give_its_output(censafe: CommandLine, states: Path
 
 
 def test_tables_of_a_stored_run_are_estimated_afterwards(censafe: CommandLine, states: Path) -> None:
-    """Without the redistricting data that the counts are held to; histograms whose tables are not named are not read."""
+    """With the redistricting answers that the run used; histograms whose tables are not named are not read."""
     path = states / "dhc" / "table_estimates.parquet"
     before = pq.read_table(path).to_pydict()
     path.unlink()
-    done = censafe("estimate", states / "dhc", "--tables", "H3", "--quiet")
+    done = censafe("estimate", states / "dhc", "--tables", "H3", "--pl94", states / "pl94", "--quiet")
     assert done.code == 0, done.err
     after = pq.read_table(path).to_pydict()
     assert set(after["table"]) == {"H3"}
@@ -107,7 +107,7 @@ def test_tables_of_a_stored_run_are_estimated_afterwards(censafe: CommandLine, s
 def test_tables_from_public_files_are_those_of_the_run(
     censafe: CommandLine, states: Path, tmp_path: Path
 ) -> None:
-    """Areas that the files cannot know are places; no microdata are made, and neither redistricting data nor all products are needed."""
+    """From its own answers alone. Areas that the files cannot know are places; no microdata are made, and neither redistricting data nor all products are needed."""
     out = tmp_path / "out"
     shutil.copytree(states / "nmf" / "units", tmp_path / "nmf" / "units", symlinks=True)
     words = (
@@ -125,7 +125,10 @@ def test_tables_from_public_files_are_those_of_the_run(
     assert done.code == 0, done.err
     assert sorted(path.name for path in out.iterdir()) == sorted([*ESTIMATE_FILES, "manifest.json"])
     verify_outputs(out, read_manifest(out / "manifest.json"))
-    known, found = estimates(states / "dhc"), estimates(out)
+    run = tmp_path / "run"
+    shutil.copytree(states / "dhc", run)
+    estimate(run, tables=["H3"])
+    known, found = estimates(run), estimates(out)
     assert {key for key in known if key[0] != "place"} == set(found)
     assert all(np.allclose(known[key], one, rtol=0, atol=1e-9) for key, one in found.items())
     once = censafe(*(one if one != "H3" else "H1" for one in words))
