@@ -136,14 +136,12 @@ def _who(rates: _Rows, defenses: _Rows) -> Exhibit:
         "who",
         "Who is at risk?",
         "Most people have the same race and origin as most of their neighbors, so that anyone guesses them correctly: no defense "
-        "can prevent that. At risk are those who differ, above all where no one else in the block has their sex and age. A "
-        "defense is meant to protect them.",
+        "can prevent that. At risk are those who differ, above all where no one else in the block has their sex and age. Defenses are for them.",
         attack_bars(names, series, "right among the matched, percent"),
         alt="Bars of precision by defense for three populations.",
         tables=[
             PageTable(
-                "An attacker who knows block, sex and age of every person: right race and origin, percent of these persons "
-                "(found) and of the matches (right).",
+                "An attacker who knows block, sex and age of every person: right race and origin, percent of these (found) and of the matches (right).",
                 ("data", *(f"{one}: {column}" for one in short for column in ("found", "right"))), lines, numbers=6,
             )
         ],

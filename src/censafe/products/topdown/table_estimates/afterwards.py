@@ -76,15 +76,8 @@ def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
         )
         write_manifest(folder.staging / "manifest.json", written)
         move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
-    return RunResult(
-        out,
-        manifest.plan,
-        not manifest.test_key,
-        resumed=True,
-        files=ESTIMATE_FILES,
-        repeated=True,
-        stages=observer.stages,
-    )
+    plan, private = manifest.plan, not manifest.test_key
+    return RunResult(out, plan, private, True, ESTIMATE_FILES, observer.stages, repeated=True)
 
 
 def _read_all(
