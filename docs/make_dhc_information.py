@@ -29,6 +29,8 @@ from censafe.products.topdown.rehearsal import rehearse, rehearse_results
 
 CSV = Path(__file__).resolve().parent / "dhc_information.csv"
 CHOICES = ("level", "lower")
+LEVELS = ("State", "County", "Block")
+"""Of which the table has errors; the file has those of all."""
 FIELDS = ("draw", "information", "histogram", "level", "query", "geounits", "error")
 
 
@@ -36,7 +38,7 @@ def main() -> None:
     """Run what is missing, and write the table to standard output."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--persons", type=int, default=600)
+    parser.add_argument("--persons", type=int, default=300)
     parser.add_argument("--state", default="44")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
@@ -123,7 +125,8 @@ def table(done: list[dict[str, str]]) -> list[str]:
     found: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for row in done:
         key = row["histogram"], row["level"], row["query"]
-        found[key][row["information"]][int(row["draw"])] = float(row["error"])
+        if row["level"] in LEVELS:
+            found[key][row["information"]][int(row["draw"])] = float(row["error"])
     lines = ["| histogram | level | query | level | lower | lower - level |", "|---|---|---|---:|---:|---:|"]
     for key, own in found.items():
         draws = sorted(set(own["level"]) & set(own["lower"]))
