@@ -148,8 +148,8 @@ def test_edits_are_not_held_up_while_the_noise_is_composed(explorer: ExplorerPag
 
 
 def test_what_cannot_be_composed_says_so(explorer: ExplorerPage) -> None:
-    explorer.open("pl94-us")
-    explorer.page.locator('[data-switch="Block"]').click()
+    explorer.open("pl94-tracts")
+    explorer.page.locator('[data-switch="Tract"]').click()
     cells = explorer.page.locator("#composed tbody tr").nth(1).locator("td").all_text_contents()
     assert cells[3:7] == ["not measured"] * 4
     explorer.type("persons.County.detailed", "margin", "10000000")

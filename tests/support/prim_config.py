@@ -32,5 +32,6 @@ def write_prim_config(path: Path) -> Path:
     for position, section in enumerate(sections):
         if re.match(r"\[query_shares\.\w+\.Tract\]", section):
             sections[position] = "".join(section.replace(".Tract]", f".{name}]") for name in BETWEEN)
-    path.write_text('spine = "prim"\n' + "".join(sections), encoding="utf-8")
+    text = re.sub(r'(?m)^spine = ".*"$', 'spine = "prim"', "".join(sections))
+    path.write_text(text, encoding="utf-8")
     return path

@@ -54,7 +54,7 @@ def test_standard_levels_are_published_and_the_spine_is_stated(censafe: CommandL
     for level in document["levels"]:
         assert level["geounits"] == sum(kind["geounits"] for kind in level["shares"]["persons"])
     remarks = json.loads((out / "certificate.json").read_text())["estimated"]["remarks"]
-    assert any("walked the spine prim" in text for text in remarks)
+    assert any("used the spine prim" in text for text in remarks)
     assert {GUESSED, NO_DISTRICTS} <= set(remarks)
     before = (out / "microdata" / "persons.txt").read_bytes()
     again = censafe("estimate", out, "--quiet")

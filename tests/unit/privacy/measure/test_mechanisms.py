@@ -129,7 +129,7 @@ def test_a_subclass_of_measurements_is_never_published(tmp_path: Path) -> None:
     found = measure(counts(), QUERY, 0, seeded_part_key(1))
     forged = Forged(found.query, found.domain, found.values, "seeded")
     assert forged.source == "system"
-    with pytest.raises(ReleaseError, match="Forged: no type of results that a run makes"):
+    with pytest.raises(ReleaseError, match="Forged: not a type of result that a run makes"):
         write_measurements(tmp_path / "PH2.parquet", [forged], plan_digest=PLAN.digest(), stamp=None)
     for stamp in (None, STAMP):
         with pytest.raises(ReleaseError):
