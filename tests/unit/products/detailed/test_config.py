@@ -158,7 +158,7 @@ P: dict[str, tuple[Edit, str]] = {
     "budget boolean": (put("privacy_budget_p_level_1_usa", value=True), "_1_usa: true is not a number"),
     "budget infinite": (
         put("privacy_budget_p_level_1_usa", value=float("inf")),
-        "privacy_budget_p_level_1_usa: Infinity means no noise and protects nobody; "
+        "privacy_budget_p_level_1_usa: Infinity means no noise and protects no one; "
         "only 'truth --private-path' takes it",
     ),
     "budget nan": (put("privacy_budget_p_level_1_usa", value=float("nan")), "_1_usa: NaN is not a number"),
