@@ -5,7 +5,7 @@ A list is a table that says which areas blocks lie in: places, districts, school
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
@@ -57,7 +57,7 @@ class AreaKind:
 
 def read_block_areas(
     path: Path, blocks: NDArray[np.int64], form: GeocodeForm
-) -> tuple[tuple[AreaKind, ...], Mapping[str, int]]:
+) -> tuple[tuple[AreaKind, ...], tuple[str, ...]]:
     """Read areas from CSV: a column with the blocks, and one column with the code of the area for each kind.
 
     Blocks are given as ``geocode`` as the run has them, or as ``GEOID20``, ``GEOID``, ``GISJOIN`` or ``BLOCKID``; the first of these that is
@@ -71,7 +71,7 @@ def read_block_areas(
         form: of a geocode.
 
     Returns:
-        The kinds in the order of their columns, and how many of the blocks are in no area, by kind, where there are any.
+        The kinds in the order of their columns, and what the user should know: rows of other blocks, and blocks in no area.
 
     Raises:
         DataError: a column is missing or there twice, a geocode has another form, a block is there twice, or no row is of these blocks.
@@ -98,7 +98,12 @@ def read_block_areas(
             f"{path}: none of the {len(texts):,} rows is a block of this run; fix: give the blocks of its states, with geocodes of "
             f"{form.words}"
         )
-    found, missing = [], {}
+    found, remarks = [], []
+    if not known.all():
+        other = texts[~known]
+        remarks.append(
+            f"{path.name}: {len(other):,} of {len(texts):,} rows are of blocks that this run does not have, such as {other[0]}, and are passed over."
+        )
     for name in kinds:
         own = np.char.strip(_column(table, name))
         inside = known & (own != "")
@@ -108,8 +113,8 @@ def read_block_areas(
         found.append(AreaKind(name, codes, area_of))
         outside = int((area_of < 0).sum())
         if outside:
-            missing[name] = outside
-    return tuple(found), missing
+            remarks.append(f"{path.name}: {outside:,} of {len(blocks):,} blocks are in no area of {name}.")
+    return tuple(found), tuple(remarks)
 
 
 def _table(path: Path) -> pa.Table:
@@ -223,7 +228,7 @@ def area_sets(
     if listed is None:
         return tuple(found)
     leaf = run.standard.leaf
-    kinds, missing = read_block_areas(listed, leaf.codes, leaf.form)
+    kinds, remarks = read_block_areas(listed, leaf.codes, leaf.form)
     taken = {one.kind for one in found}
     for kind in kinds:
         if kind.name in taken:
@@ -231,8 +236,8 @@ def area_sets(
                 f"{listed}: column {kind.name} has the name of a level; fix: give it another name"
             )
         found.append(AreaSet(kind.name, kind.codes, known.given(kind.codes), kind.area_of))
-    for name, blocks in missing.items():
-        observer.remark(f"{listed.name}: {blocks:,} of {leaf.nodes:,} blocks are in no area of {name}.")
+    for text in remarks:
+        observer.remark(text)
     return tuple(found)
 
 

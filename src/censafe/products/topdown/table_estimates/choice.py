@@ -170,12 +170,10 @@ def estimated_areas(
     lowest = deepest if stored or not above else max(above)
     found = [(kind, lowest) for kind in _known_kinds(public)]
     if choice.areas is not None:
-        kinds, missing = read_block_areas(choice.areas, run.standard.leaf.codes, run.standard.leaf.form)
+        kinds, remarks = read_block_areas(choice.areas, run.standard.leaf.codes, run.standard.leaf.form)
         found += [(kind, deepest) for kind in kinds]
-        for name, blocks in missing.items():
-            observer.remark(
-                f"{choice.areas.name}: {blocks:,} of {run.standard.leaf.nodes:,} blocks are in no area of {name}."
-            )
+        for text in remarks:
+            observer.remark(text)
     return tuple(
         EstimatedAreas(
             kind.name, kind.codes, kind.area_of if run.order is None else kind.area_of[run.order], depth

@@ -28,11 +28,15 @@ def test_kinds_in_the_order_of_their_columns(tmp_path):
         "1,9999,z",
         "0500,0012,",
     )
-    kinds, missing = read_block_areas(path, BLOCKS, GeocodeForm(4))
+    kinds, remarks = read_block_areas(path, BLOCKS, GeocodeForm(4))
     assert [kind.name for kind in kinds] == ["place", "district"]
     assert [kind.codes.tolist() for kind in kinds] == [["0500", "0700"], ["a", "b"]]
     assert [kind.area_of.tolist() for kind in kinds] == [[-1, 1, 0, 1], [0, 1, -1, 0]]
-    assert missing == {"place": 1, "district": 1}
+    assert remarks == (
+        f"{path.name}: 1 of 5 rows are of blocks that this run does not have, such as 9999, and are passed over.",
+        f"{path.name}: 1 of 4 blocks are in no area of place.",
+        f"{path.name}: 1 of 4 blocks are in no area of district.",
+    )
 
 
 @pytest.mark.parametrize(
