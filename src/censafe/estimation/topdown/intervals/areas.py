@@ -98,12 +98,7 @@ def read_block_areas(
             f"{path}: none of the {len(texts):,} rows is a block of this run; fix: give the blocks of its states, with geocodes of "
             f"{form.words}"
         )
-    found, remarks = [], []
-    if not known.all():
-        other = texts[~known]
-        remarks.append(
-            f"{path.name}: {len(other):,} of {len(texts):,} rows are of blocks that this run does not have, such as {other[0]}, and are passed over."
-        )
+    found, remarks = [], _passed_over(path, texts, known)
     for name in kinds:
         own = np.char.strip(_column(table, name))
         inside = known & (own != "")
@@ -115,6 +110,16 @@ def read_block_areas(
         if outside:
             remarks.append(f"{path.name}: {outside:,} of {len(blocks):,} blocks are in no area of {name}.")
     return tuple(found), tuple(remarks)
+
+
+def _passed_over(path: Path, texts: NDArray[np.str_], known: NDArray[np.bool_]) -> list[str]:
+    """A remark on rows of other blocks, where there are any."""
+    if known.all():
+        return []
+    other = texts[~known]
+    return [
+        f"{path.name}: {len(other):,} of {len(texts):,} rows are of blocks that this run does not have, such as {other[0]}, and are passed over."
+    ]
 
 
 def _table(path: Path) -> pa.Table:
