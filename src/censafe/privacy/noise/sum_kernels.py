@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import read_only_type, tuple_type
+from censafe.privacy.noise.kernels import map_words
 from censafe.privacy.noise.lazy_kernels import EXACT_TYPE
 from censafe.privacy.proofs import proven
 
 __all__ = ["LawTables", "SummedWords", "add_draws", "add_summed_counts", "fill_summed", "place_sums"]
-
-_ONE = np.uint64(1)
-_ZERO = np.uint64(0)
-_TOP = np.uint64(63)
 
 
 class SummedWords(NamedTuple):
@@ -73,29 +70,6 @@ def fill_summed(asked, begin, end, geounit, counters):  # type: ignore[no-untype
     return index
 
 
-@proven("../measure/lazy.proof.md", digest="0f05156ccb2329b7")
-@compiled(uint64(read_only_type(uint64), read_only_type(uint64), int64, int64, int64[::1]))
-def _decode(words, entries, bits, width, out):  # type: ignore[no-untyped-def]
-    """Turn consecutive words into signed draws, without a branch that depends on them; see ``twins.map_words``."""
-    b = np.uint64(bits)
-    last = (_ONE << b) - _ONE
-    shift = np.uint64(width - bits)
-    mask = (_ONE << shift) - _ONE
-    flag = _ZERO
-    for index in range(len(out)):
-        word = words[index]
-        magnitude_bits = word >> _ONE
-        column = (magnitude_bits >> shift) & last
-        entry = entries[column]
-        alias = entry & last
-        take_column = _ZERO - (((magnitude_bits & mask) - (entry >> b)) >> _TOP)
-        magnitude = alias ^ ((alias ^ column) & take_column)
-        flag |= ((magnitude ^ last) - _ONE) >> _TOP
-        sign = _ZERO - (word & _ONE)
-        out[index] = np.int64((magnitude ^ sign) - sign)
-    return flag
-
-
 @proven("../measure/lazy.proof.md", digest="5a4330a1032d5254")
 @compiled(void(int64[::1], read_only_type(int32), int64[::1]))
 def _add(draws, slot, sums):  # type: ignore[no-untyped-def]
@@ -109,7 +83,7 @@ def _add(draws, slot, sums):  # type: ignore[no-untyped-def]
     sums[current] += total
 
 
-@proven("../measure/lazy.proof.md", digest="032b8e1521319993")
+@proven("../measure/lazy.proof.md", digest="804b39f9eb4a7a17")
 @compiled(int64(SUMMED_TYPE, TABLES_TYPE, int64, int64, read_only_type(uint64), int64[::1], int64[::1]))
 def add_draws(asked, tables, begin, end, words, draws, sums):  # type: ignore[no-untyped-def]
     """Turn the words of a range of pieces into signed draws, and add each to its sum.
@@ -127,7 +101,7 @@ def add_draws(asked, tables, begin, end, words, draws, sums):  # type: ignore[no
         1 when some draw was a residual one, so that the sums are not complete; else 0.
     """
     query, first, length, start, slot = asked.query, asked.first, asked.length, asked.start, asked.slot
-    flag = _ZERO
+    flag = np.int64(0)
     base, done, piece = np.int64(0), np.int64(0), begin
     while piece < end:
         ordinal, stop = query[piece], piece
@@ -138,13 +112,13 @@ def add_draws(asked, tables, begin, end, words, draws, sums):  # type: ignore[no
         if width == 0:
             piece, done = stop, base
             continue
-        flag |= _decode(words[done:base], tables.entries[table:], bits, width, draws[done:base])
+        flag |= map_words(words[done:base], tables.entries[table:], bits, width, draws[done:base])
         for one in range(piece, stop):
             draw, size = done + (np.int64(first[one]) & 1), np.int64(length[one])
             done += 2 * (((np.int64(first[one]) + size + 1) >> 1) - (np.int64(first[one]) >> 1))
             _add(draws[draw : draw + size], slot[start[one] : start[one] + size], sums)
         piece = stop
-    return np.int64(flag)
+    return flag
 
 
 @proven("../measure/lazy.proof.md", digest="cee85462455c02aa")

@@ -17,12 +17,13 @@ from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.operator.descent import OperatorDescent
 from censafe.estimation.topdown.operator.facilities import HeldSums
-from censafe.estimation.topdown.operator.further import FurtherAnswers, answer_weights
+from censafe.estimation.topdown.operator.further import FurtherAnswers, answer_weights, level_sums
 from censafe.geography.spines.choice import standard_levels
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
+from censafe.model.topdown.constraints import InformedSums
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -32,7 +33,7 @@ from censafe.products.topdown.intake.held import held_sums
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.relations.blocks import RelatedBlocks, require_housing_units
-from censafe.products.topdown.relations.following import block_sums, following
+from censafe.products.topdown.relations.following import following
 
 __all__ = ["Descents"]
 
@@ -79,7 +80,7 @@ class Descents:
         self._known = known_blocks(public, results, given)
         self._held = self._sums()
         self._levels: dict[str, tuple[SparseLevel, ...]] = {}
-        self._spine_levels: dict[str, tuple[SparseLevel, ...]] = {}
+        self._informing: dict[str, tuple[SparseLevel, ...]] = {}
         self._groups: dict[str, NDArray[np.int32]] = {}
         self._related: RelatedBlocks | None = None
         if config.choices.joint and any(map(follows_stack, config.histograms)):
@@ -140,7 +141,7 @@ class Descents:
                 known = np.array([[query_weight(float(one)) for one in row] for row in rows])
                 weights.append(answer_weights(theirs, allowed, labels, known)[kinds])
         label = histogram.schema.grouped(one.groups).label
-        return FurtherAnswers(label, self._spine_levels[other.name], theirs, weights)
+        return FurtherAnswers(label, self._informing[other.name], theirs, weights)
 
     def finish(self, histogram: MeasuredHistogram, descent: EstimationFromRoot) -> None:
         """Take the final histograms of all levels; those of the blocks hold what follows in the stack."""
@@ -149,25 +150,25 @@ class Descents:
         if self._related is not None:
             with self._observer.stage(f"persons and households that fit: {histogram.name}"):
                 levels = self._related.fitted(histogram, levels, self._groups[histogram.name])
-        self._spine_levels[histogram.name] = levels
+        if any(
+            one.informed and one.informed.right.histogram == histogram.name for one in self._config.histograms
+        ):
+            self._informing[histogram.name] = levels
         self._levels[histogram.name] = standard_levels(self._public.run, levels, cells)
         if histogram.informed is not None:
-            self._follow(histogram, levels[-1])
+            self._follow(histogram, histogram.informed, levels[-1])
 
     def _budgeted(self, load: LevelWorkload) -> Variances:
         """Variances as the budgets of the geounits give them."""
         budgets = self._public.budgets[load.part.name]
         return level_variances(budgets), budgets.kinds
 
-    def _follow(self, histogram: MeasuredHistogram, blocks: SparseLevel) -> None:
+    def _follow(self, histogram: MeasuredHistogram, one: InformedSums, blocks: SparseLevel) -> None:
         """Change the histogram that informed one to the sums that came out, in every block."""
-        one = histogram.informed
-        if one is None:
-            return
         other = self._config.histogram(one.right.histogram)
         own, theirs = histogram.schema.grouped(one.groups), other.schema.grouped(one.right.groups)
-        before = self._spine_levels[other.name][-1]
-        found = following(before, theirs.label, block_sums(blocks, own.label, own.answers))
+        before = self._informing.pop(other.name)[-1]
+        found = following(before, theirs.label, level_sums(blocks, own.label, own.answers))
         self._known.estimated[other.name] = (other.schema, found)
         cells = other.schema.schema.cells
         levels = sum_histograms(self._public.spine, found, cells)

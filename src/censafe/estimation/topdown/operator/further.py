@@ -13,7 +13,7 @@ from censafe.estimation.topdown.operator.passes import OperatorRules, is_sum
 from censafe.model import SparseLevel
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["FurtherAnswers", "FurtherLevel", "answer_weights", "with_query"]
+__all__ = ["FurtherAnswers", "FurtherLevel", "answer_weights", "level_sums", "with_query"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +66,26 @@ class FurtherAnswers:
 
     def at(self, depth: int) -> FurtherLevel:
         """The answers of a level, root 0."""
-        level, answers = self.levels[depth], int(self.label.max()) + 1
-        group = self.theirs[level.cell].astype(np.int64)
-        place = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)) * answers + group
-        inside = group >= 0
-        sums = np.bincount(place[inside], level.count[inside], level.nodes * answers)
-        return FurtherLevel(
-            self.label, np.rint(sums).astype(np.int64).reshape(level.nodes, answers), self.weights[depth]
-        )
+        values = level_sums(self.levels[depth], self.theirs, int(self.label.max()) + 1)
+        return FurtherLevel(self.label, values, self.weights[depth])
+
+
+def level_sums(level: SparseLevel, label: NDArray[np.int32], answers: int) -> Integers:
+    """Records of every geounit of a level by group of cells.
+
+    Args:
+        level: histograms.
+        label: group of every cell, -1 for none, shape (cells,).
+        answers: number of groups.
+
+    Returns:
+        int64, shape (geounits, answers).
+    """
+    group = label[level.cell].astype(np.int64)
+    place = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)) * answers + group
+    inside = group >= 0
+    sums = np.bincount(place[inside], level.count[inside], level.nodes * answers)
+    return np.rint(sums).astype(np.int64).reshape(level.nodes, answers)
 
 
 def answer_weights(

@@ -234,6 +234,15 @@ def _price(old, new, rules, moved):  # type: ignore[no-untyped-def]
     return price
 
 
+@compiled(int64(int64, int64, int64, int64, RECORDS, RULES, _SCRATCH))
+def _change_of(b, s, t, here, records, rules, scratch):  # type: ignore[no-untyped-def]
+    """By how much a block misses more when a record's signature changes; worked out once in a round of the search."""
+    if scratch.seen[t] != scratch.round[0]:
+        scratch.seen[t] = scratch.round[0]
+        scratch.change[t] = _missed_with(records.state, records.target, b, s, t, rules, scratch.slack) - here
+    return scratch.change[t]
+
+
 @compiled(types.Tuple((float64, int64))(int64, int64, RECORDS, RULES, int64[:, ::1], _SCRATCH))
 def _best_variant(b, i, records, rules, moved, scratch):  # type: ignore[no-untyped-def]
     """The variant of a record that is best for what its block misses and the price: its value, and -1 for none."""
@@ -245,13 +254,9 @@ def _best_variant(b, i, records, rules, moved, scratch):  # type: ignore[no-unty
         t = rules.signature[v]
         if not rules.allowed[kind, v] or t == s:
             continue
-        if scratch.seen[t] != scratch.round[0]:
-            scratch.seen[t] = scratch.round[0]
-            scratch.change[t] = (
-                _missed_with(records.state, records.target, b, s, t, rules, scratch.slack) - here
-            )
-        if scratch.change[t] < 0:
-            value = _PRICE * scratch.change[t] + _price(old, v, rules, moved)
+        change = _change_of(b, s, t, here, records, rules, scratch)
+        if change < 0:
+            value = _PRICE * change + _price(old, v, rules, moved)
             if value < best:
                 best, found = value, np.int64(v)
     return best, found
@@ -362,15 +367,7 @@ def _way_back(b, i, records, rules, moved, scratch):  # type: ignore[no-untyped-
         if v == old or not rules.allowed[kind, v]:
             continue
         value = _nearer(old, v, rules, moved)
-        if value <= best:
-            continue
-        t = rules.signature[v]
-        if scratch.seen[t] != scratch.round[0]:
-            scratch.seen[t] = scratch.round[0]
-            scratch.change[t] = (
-                _missed_with(records.state, records.target, b, s, t, rules, scratch.slack) - here
-            )
-        if scratch.change[t] <= 0:
+        if value > best and _change_of(b, s, rules.signature[v], here, records, rules, scratch) <= 0:
             best, found = value, np.int64(v)
     return found
 

@@ -5,28 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.estimation.topdown.operator.further import level_sums
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 
-__all__ = ["block_sums", "following"]
-
-
-def block_sums(blocks: SparseLevel, label: NDArray[np.int32], answers: int) -> Integers:
-    """Records of every block by group of cells.
-
-    Args:
-        blocks: histograms.
-        label: group of every cell, -1 for none, shape (cells,).
-        answers: number of groups.
-
-    Returns:
-        int64, shape (blocks, answers).
-    """
-    group = label[blocks.cell].astype(np.int64)
-    place = np.repeat(np.arange(blocks.nodes), np.diff(blocks.node_ptr)) * answers + group
-    inside = group >= 0
-    sums = np.bincount(place[inside], blocks.count[inside], blocks.nodes * answers)
-    return np.rint(sums).astype(np.int64).reshape(blocks.nodes, answers)
+__all__ = ["following"]
 
 
 def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -> SparseLevel:
@@ -47,7 +30,7 @@ def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -
         >>> found.node_ptr.tolist(), found.cell.tolist(), found.count.tolist()
         ([0, 2, 3], [0, 2, 1], [2, 9, 2])
     """
-    change = block_sums(blocks, label, wanted.shape[1]) != wanted
+    change = level_sums(blocks, label, wanted.shape[1]) != wanted
     block = np.repeat(np.arange(blocks.nodes), np.diff(blocks.node_ptr))
     group = label[blocks.cell]
     stays = (group < 0) | ~change[block, group]

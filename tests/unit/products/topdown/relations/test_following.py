@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from censafe.estimation.topdown.operator.further import level_sums
 from censafe.model import SparseLevel
-from censafe.products.topdown.relations.following import block_sums, following
+from censafe.products.topdown.relations.following import following
 
 LABEL = np.array([0, 1, 2, 2, -1, -1], np.int32)
 
@@ -23,7 +24,7 @@ def world(seed: int, blocks: int = 200) -> tuple[SparseLevel, np.ndarray]:
         cell.astype(np.int32),
         dense[place, cell].astype(np.int32),
     )
-    wanted = block_sums(level, LABEL, 3)
+    wanted = level_sums(level, LABEL, 3)
     change = rng.random(blocks) < 0.3
     wanted[change] = rng.permuted(wanted[change], axis=1)
     return level, wanted
@@ -39,10 +40,10 @@ def dense_of(level: SparseLevel) -> np.ndarray:
 def test_sums_are_those_wanted_and_the_rest_stays(seed: int) -> None:
     level, wanted = world(seed)
     found = following(level, LABEL, wanted)
-    assert np.array_equal(block_sums(found, LABEL, 3), wanted)
+    assert np.array_equal(level_sums(found, LABEL, 3), wanted)
     before, after = dense_of(level), dense_of(found)
     assert np.array_equal(before[:, LABEL < 0], after[:, LABEL < 0])
-    same = (block_sums(level, LABEL, 3) == wanted).all(axis=1)
+    same = (level_sums(level, LABEL, 3) == wanted).all(axis=1)
     assert same.any() and not same.all()
     assert np.array_equal(before[same], after[same])
     assert (found.count > 0).all()
