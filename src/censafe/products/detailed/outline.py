@@ -1,4 +1,4 @@
-"""The tables of SafeTab-P and SafeTab-H in lines of text, for whoever prints a configuration."""
+"""The tables of SafeTab-P and SafeTab-H as lines of text, to be printed with a configuration."""
 
 from __future__ import annotations
 

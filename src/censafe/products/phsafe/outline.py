@@ -1,4 +1,4 @@
-"""The tables of PHSafe in lines of text, for whoever prints a configuration."""
+"""The tables of PHSafe as lines of text, to be printed with a configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas, queries, passes and constraints of a TopDown configuration in lines of text, for whoever prints it."""
+"""Schemas, queries, passes and constraints of a TopDown configuration as lines of text, to be printed with it."""
 
 from __future__ import annotations
 
