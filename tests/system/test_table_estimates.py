@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from censafe import card, configuration, estimate, release, replicate, synthesize, tables
+from censafe import card, configuration, estimate, plan, release, replicate, synthesize, tables
 from censafe.errors import CheckError, ConfigError, DataError, StorageError, UsageError
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.manifest import read_manifest, verify_outputs
@@ -76,6 +76,24 @@ def same(one: Rows, other: Rows) -> None:
 def estimates(out: Path, kind: str) -> Rows:
     rows = pq.read_table(out / FILE, filters=[("geography", "=", kind)]).to_pylist()
     return {(row["area"], row["variable"]): (row["estimate"], row["sd"]) for row in rows}
+
+
+@pytest.mark.parametrize("measurements", ["stored", "lazy"])
+def test_a_plan_with_the_data_says_which_answers_a_run_uses(
+    data: Path, stored: Path, drawn: Path, districts: Path, measurements: str
+) -> None:
+    chosen = configuration("topdown", "pl94-us", root="State", noisy_measurements=measurements)
+    out, areas = (stored, None) if measurements == "stored" else (drawn, districts)
+    planned = json.loads(plan(chosen, data=data, tables=TABLES, areas=areas).to_json())["effort"][
+        "linear_estimates"
+    ]
+    done = json.loads((out / "manifest.json").read_text())["post_processing"]["table_estimates"]
+    assert planned["answers"] == done["answers"]
+    assert planned["estimates"] == done["rows"]
+    assert planned["stored"] == (measurements == "stored")
+    assert planned["geounits"] == sum(
+        n for part, n in done["geounits"].items() if part.startswith("persons_")
+    )
 
 
 def test_estimates_equal_those_of_the_redistricting_intervals(stored: Path) -> None:

@@ -18,6 +18,7 @@ Checks = Literal["full", "strict", "off"]
 __all__ = [
     "Checks",
     "EvaluateKeywords",
+    "PlanKeywords",
     "ReadKeywords",
     "RunKeywords",
     "TableKeywords",
@@ -96,6 +97,41 @@ class RunKeywords(ReadKeywords, total=False):
     names: Path | None
     tables: Sequence[str] | None
     areas: str | Path | None
+
+
+class PlanKeywords(TypedDict, total=False):
+    """What a plan is asked for besides the cost of its configuration.
+
+    Args:
+        targets: wanted margins of error, such as ``PH3/state_A-G=20@90%``, that replace budgets.
+        minimise: ``rho`` for the least total under the targets.
+        maximise: ``accuracy`` to share out ``total`` so that all margins are the same, smallest multiple of their targets.
+        total: the whole budget, for ``maximise``.
+        expected: names of answers whose expected error is wanted, measured or not.
+        meaning: whether to compose the noise that is drawn and find the best attack; takes some seconds.
+        size: persons, households or blocks for the expected time and memory; the nation without.
+        margins: wanted margins of error by table or level, by the rule of the product's paper.
+        confidence: level of the margins of error; that of the product's papers without.
+        deltas: of the conversions to epsilon; the first is the headline.
+        tables: topdown: census tables that the run estimates from its noisy answers, as in :class:`RunKeywords`.
+        areas: topdown: list of further areas that they are estimated for, as there.
+        data: topdown: folder that the run would read, or that of a finished run, for how many answers it draws for them; without it at most so
+            many, by numbers of geounits. Of records, only what the run publishes exactly has a part in that: blocks, facilities, totals.
+    """
+
+    targets: Sequence[str]
+    minimise: Literal["rho"] | None
+    maximise: Literal["accuracy"] | None
+    total: Fraction | None
+    expected: Sequence[str]
+    meaning: bool
+    size: int | None
+    margins: Mapping[str, Fraction]
+    confidence: Fraction | None
+    deltas: Sequence[Fraction]
+    tables: Sequence[str] | None
+    areas: str | Path | None
+    data: str | Path | None
 
 
 class EvaluateKeywords(ReadKeywords, total=False):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from censafe.api.frames import Frame
-from censafe.api.options import exact_number, require_configuration, setting_texts
+from censafe.api.options import PlanKeywords, exact_number, require_configuration, setting_texts
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from censafe.api.figures import Figure
     from censafe.planning.prices.extras import Extras
     from censafe.planning.prices.rows import PlanReport
+    from censafe.planning.prices.table_work import AskedTables
     from censafe.products.planned import Aim
     from censafe.products.registry import Planner
 
 __all__ = [
     "Configuration",
     "Plan",
-    "PlanKeywords",
     "configuration",
     "configurations",
     "plan",
@@ -144,34 +144,6 @@ def configurations(product: str | None = None) -> Frame:
     kinds |= {"production": pa.bool_(), "meaning": pa.string()}
     columns = {name: pa.array([getattr(one, name) for one in found], kind) for name, kind in kinds.items()}
     return Frame(pa.table(columns))
-
-
-class PlanKeywords(TypedDict, total=False):
-    """What a plan is asked for besides the cost of its configuration.
-
-    Args:
-        targets: wanted margins of error, such as ``PH3/state_A-G=20@90%``, that replace budgets.
-        minimise: ``rho`` for the least total under the targets.
-        maximise: ``accuracy`` to share out ``total`` so that all margins are the same, smallest multiple of their targets.
-        total: the whole budget, for ``maximise``.
-        expected: names of answers whose expected error is wanted, measured or not.
-        meaning: whether to compose the noise that is drawn and find the best attack; takes some seconds.
-        size: persons, households or blocks for the expected time and memory; the nation without.
-        margins: wanted margins of error by table or level, by the rule of the product's paper.
-        confidence: level of the margins of error; that of the product's papers without.
-        deltas: of the conversions to epsilon; the first is the headline.
-    """
-
-    targets: Sequence[str]
-    minimise: Literal["rho"] | None
-    maximise: Literal["accuracy"] | None
-    total: Fraction | None
-    expected: Sequence[str]
-    meaning: bool
-    size: int | None
-    margins: Mapping[str, Fraction]
-    confidence: Fraction | None
-    deltas: Sequence[Fraction]
 
 
 @dataclass(frozen=True)
@@ -299,15 +271,16 @@ class Plan:
 
 
 def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
-    """Cost, variance and margin of error of every table; opens no data.
+    """Cost, variance and margin of error of every table; opens no data, but for what estimates of tables of given `data` take.
 
     Args:
         configuration: of any product.
         wanted: see :class:`PlanKeywords`.
 
     Raises:
-        ConfigError: a target or budget that is malformed, unknown or impossible.
-        UsageError: wishes that do not go together, or a level outside 0 to 1.
+        ConfigError: a target or budget that is malformed, unknown or impossible, or a table that there is not.
+        DataError: `data` or the list of areas break a rule.
+        UsageError: wishes that do not go together, a level outside 0 to 1, or estimates of tables that the product does not make.
 
     Source: the budget sections of the PHSafe and SafeTab papers; Bun & Steinke (2016) for zCDP.
 
@@ -356,7 +329,18 @@ def _wishes(wanted: PlanKeywords) -> Any:
         expected=tuple(wanted.get("expected", ())),
         meaning=bool(wanted.get("meaning")),
         size=wanted.get("size"),
+        estimated=_asked_tables(wanted),
     )
+
+
+def _asked_tables(wanted: PlanKeywords) -> AskedTables | None:
+    from censafe.planning.prices.table_work import AskedTables
+
+    tables, areas, data = wanted.get("tables"), wanted.get("areas"), wanted.get("data")
+    if tables is None and areas is None and data is None:
+        return None
+    paths = [None if one is None else Path(str(one)) for one in (areas, data)]
+    return AskedTables(None if tables is None else tuple(tables), *paths)
 
 
 def _share(name: str, value: Fraction | str | None, default: Fraction) -> Fraction:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from censafe.cli.options import EXACT, config_argument, parse_settings, product_argument, set_option
+from censafe.cli.options import (
+    EXACT,
+    config_argument,
+    parse_settings,
+    parse_tables,
+    product_argument,
+    set_option,
+)
 
 if TYPE_CHECKING:
     from censafe.api.plans import Plan
@@ -61,7 +68,18 @@ _WISHES: Final = (
     click.option(
         "--size",
         type=click.IntRange(1),
-        help="Number of persons, households (safetab-h) or blocks (topdown) for expected time and memory [default: the nation].",
+        help="Number of persons, households (safetab-h) or blocks (topdown) for expected time and memory [default: those of DATA, else the nation].",
+    ),
+    click.option(
+        "--tables",
+        metavar="LIST",
+        help="topdown: census tables that the run estimates from its noisy measurements, such as P12,H4, or none, for how many answers are drawn, how "
+        "long that takes and what it fills [default: those of censafe run].",
+    ),
+    click.option(
+        "--areas",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="topdown: list of blocks with a column for each further kind of area of these estimates.",
     ),
 )
 
@@ -76,6 +94,7 @@ def _wishes(command: _Command) -> _Command:
 @click.command(name="plan")
 @product_argument
 @config_argument
+@click.argument("data", type=click.Path(exists=True, path_type=Path), required=False, metavar="[DATA]")
 @set_option
 @click.option(
     "--confidence",
@@ -117,15 +136,17 @@ def _wishes(command: _Command) -> _Command:
 def command(
     product: str,
     config: str,
+    data: Path | None,
     settings: tuple[str, ...],
     margins: tuple[str, ...],
     form: str | None,
     xlsx: Path | None,
     **wanted: Any,
 ) -> None:
-    """Show the cost, variance and margin of error of every table of CONFIG; reads no data.
+    """Show the cost, variance and margin of error of every table of CONFIG; reads no data but DATA.
 
-    CONFIG is the Bureau's config.json (or its folder), a TOML file, or a name from 'censafe configs'.
+    CONFIG is the Bureau's config.json (or its folder), a TOML file, or a name from 'censafe configs'. topdown: DATA, the folder that the run would
+    read or that of a finished run, says how many answers estimates of tables draw; of records, only what the run publishes exactly counts.
 
     \b
     Examples:
@@ -142,13 +163,15 @@ def command(
       censafe plan safetab-h ddhcb --moe t3.county_2=15 --csv
       censafe plan topdown pl94-us --expected "persons.votingage * hhgq/Tract"
       censafe plan topdown pl94-us --minimize rho --target persons.votingage/County=20@95%
+      censafe plan topdown dhc-us state/ --set root=State --tables P12,H4 --areas districts.csv
       censafe plan topdown e2e-1940 --set epsilon=1/2
     """
     import censafe
 
     changes = parse_settings(settings)
     chosen = censafe.configuration(product, config, changes)
-    found = censafe.plan(chosen, margins=_parse_margins(margins), **wanted)
+    wanted["tables"] = parse_tables(wanted["tables"])
+    found = censafe.plan(chosen, margins=_parse_margins(margins), data=data, **wanted)
     for warning in found.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if xlsx is not None:

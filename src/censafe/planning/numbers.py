@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-__all__ = ["decimal_text", "fixed_text", "short_text"]
+__all__ = ["decimal_text", "duration_text", "fixed_text", "short_text"]
 
 
 def decimal_text(value: Fraction) -> str:
@@ -48,3 +48,15 @@ def short_text(value: Fraction) -> str:
     if "/" not in text and len(text) <= 10:
         return text
     return fixed_text(value, 2) if abs(value) >= 100 else f"{float(value):.6g}"
+
+
+def duration_text(seconds: float) -> str:
+    """A time in seconds, minutes or hours.
+
+    Example:
+        >>> duration_text(4.26), duration_text(150), duration_text(20_000)
+        ('4 s', '2 min', '6 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 3 * 3600 else f"{seconds / 3600:,.0f} h"

@@ -13,6 +13,7 @@ from censafe.model import Definition
 from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.extras import Expected, Extras, Outcome, conversions_of, expected_of
 from censafe.planning.prices.rows import PlanReport
+from censafe.planning.prices.table_work import AskedTables
 from censafe.planning.prices.targets import LEAST_MARGIN, MOST_MARGIN, Request, achieve, parse_target
 from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.registry import Planner
@@ -90,6 +91,7 @@ class Wishes:
         expected: names of answers whose expected error is wanted.
         meaning: whether to compose the noise and find the best attack.
         size: records or blocks for which to state time and memory; None for the nation.
+        estimated: tables that the run estimates; None for those that the product estimates by itself.
     """
 
     targets: tuple[str, ...] = ()
@@ -98,6 +100,7 @@ class Wishes:
     expected: tuple[str, ...] = ()
     meaning: bool = False
     size: int | None = None
+    estimated: AskedTables | None = None
 
 
 def planned(
@@ -189,7 +192,7 @@ def extras_of(
             for name in wishes.expected
             for expected in _expected(planner, config, name, budgets, report.confidence)
         ),
-        planner.effort(config, wishes.size),
+        planner.effort(config, wishes.size, wishes.estimated),
         overrides or {},
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from censafe.planning.explorer.sheets import ExplorerSheet
 from censafe.planning.prices.extras import Effort
 from censafe.planning.prices.rows import PlanReport
+from censafe.planning.prices.table_work import AskedTables
 from censafe.planning.prices.targets import Asked
 from censafe.products.configuration.document import ConfigFields
 from censafe.products.configuration.source import PRODUCTS, ShippedConfig, shipped_configs
@@ -88,8 +89,8 @@ class Planner(Protocol):
     def questions(self, config: Any) -> tuple[RecordQuestion, ...]:
         """Questions about one record, and the measured cells that they move."""
 
-    def effort(self, config: Any, size: int | None) -> Effort | None:
-        """Expected time and memory of a run over so many records or blocks, None for the nation; None where no rate is known."""
+    def effort(self, config: Any, size: int | None, asked: AskedTables | None = None) -> Effort | None:
+        """Expected time and memory of a run over so many records or blocks, None for the nation, with estimates of some tables; None where no rate is known."""
 
 
 PLANNERS: Final[Mapping[str, str]] = {

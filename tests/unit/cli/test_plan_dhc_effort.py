@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import censafe
+from censafe.errors import ConfigError, DataError, UsageError
+from censafe.planning.prices.table_work import AskedTables
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.effort import effort
 from censafe.products.topdown.plan import workloads
@@ -16,12 +19,18 @@ SETTINGS = {"root": "State", "measure": "persons"}
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a small run says of its post-processing."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records and a small run of them."""
     folder = tmp_path_factory.mktemp("dhc-effort")
     censafe.synthesize(folder / "data", persons=6_000, states=["50"], layout="dhc")
     chosen = censafe.configuration("topdown", "dhc-us", **SETTINGS)
     censafe.release(chosen, folder / "data", folder / "out", test_key=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> dict[str, Any]:
+    """What a small run says of its post-processing."""
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
     return manifest["post_processing"]
 
@@ -76,7 +85,72 @@ def test_linear_estimates_read_no_more_answers_than_planned(
     assert set(planned.linear.answers) == {
         f"persons_{level}" for level in ("State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset")
     }
-    assert round(planned.linear.seconds, 3) == 0.108  # 6.3 ns an answer, 9 geounits
+    assert round(planned.linear.seconds, 3) == 0.072  # 4.2 ns an answer, 9 geounits
+
+
+def test_with_the_data_exactly_what_a_run_draws_is_planned(folder: Path, results: dict[str, Any]) -> None:
+    chosen = censafe.configuration("topdown", "dhc-us", **SETTINGS)
+    done = results["table_estimates"]
+    effort = json.loads(censafe.plan(chosen, data=folder / "data").to_json())["effort"]
+    planned = effort["linear_estimates"]
+    assert planned["from_data"]
+    assert planned["answers"] == done["answers"]
+    assert planned["answers_drawn"] == sum(done["answers"].values())
+    assert planned["geounits"] == sum(done["geounits"].values())
+    assert planned["estimates"] == done["rows"]
+    assert planned["left_out"] == done.get("left_out", {})
+    assert effort["size"] == results["levels_persons"][-1]["geounits"]
+    written = (folder / "out" / "table_estimates.parquet").stat().st_size
+    assert 0.8 < planned["file_bytes"] / written < 1.2
+
+
+def test_other_tables_and_areas_are_planned_without_data() -> None:
+    config = load_config("dhc-us")
+    usual, named = effort(config, 1_000_000), effort(config, 1_000_000, AskedTables(("P12",)))
+    assert usual is not None
+    assert usual.linear is not None
+    assert named is not None
+    assert named.linear is not None
+    assert named.linear.tables == ("P12",)
+    assert set(named.linear.answers) == {name for name in usual.linear.answers if name.startswith("persons")}
+    assert named.linear.drawn == 1_903_289 * named.linear.geounits
+    assert named.linear.estimates == 49 * sum(round(n * 1_000_000 / 8_132_968) for n in (51, 3_143))
+    none = effort(config, 1_000_000, AskedTables(("none",)))
+    assert none is not None
+    assert none.linear is None
+
+
+def test_a_list_adds_the_block_groups_and_blocks_that_it_divides(tmp_path: Path) -> None:
+    listed = tmp_path / "districts.csv"
+    groups = ["440010001011", "440010001012", "440010001013"]
+    rows = [
+        f"{group}{block:04d},{group[-1] if block < 3 or group == groups[0] else 9}"
+        for group in groups
+        for block in range(5)
+    ]
+    listed.write_text("geocode,district\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    config = load_config("dhc-us", SETTINGS)
+    without, planned = effort(config, 10_000), effort(config, 10_000, AskedTables(areas=listed))
+    assert without is not None
+    assert without.linear is not None
+    assert planned is not None
+    assert planned.linear is not None
+    assert planned.linear.lower_geounits == 2 + 10
+    assert planned.linear.drawn - without.linear.drawn == 12 * 1_903_289
+    cells = without.linear.estimates // sum(max(1, round(n * 10_000 / 8_132_968)) for n in (51, 3_143))
+    assert planned.linear.estimates - without.linear.estimates == 4 * cells  # districts 1, 2, 3 and 9
+
+
+def test_what_cannot_be_planned_is_refused(tmp_path: Path) -> None:
+    chosen = censafe.configuration("topdown", "dhc-us", **SETTINGS)
+    with pytest.raises(UsageError, match=r"from State has is not known; fix: give the data, or `size`"):
+        censafe.plan(chosen, tables=["P12"])
+    with pytest.raises(ConfigError, match="P99"):
+        censafe.plan(chosen, tables=["P99"], size=100)
+    with pytest.raises(UsageError, match="phsafe publishes its tables as they are measured"):
+        censafe.plan(censafe.configuration("phsafe", "sdhc-us"), tables=["PH3"])
+    with pytest.raises(DataError, match=str(tmp_path)):
+        censafe.plan(chosen, data=tmp_path)
 
 
 def test_linear_estimates_of_other_runs_are_not_planned() -> None:

@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from censafe.model import Neighbours
-from censafe.planning.numbers import decimal_text
+from censafe.planning.numbers import decimal_text, duration_text
 from censafe.planning.prices.programme import Goal, Solution, exact_goal_variance
 from censafe.planning.prices.rows import PlanReport
+from censafe.planning.prices.table_work import LinearWork
 from censafe.planning.prices.targets import Achieved, Asked, factor_of, target_record, target_sentences
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 
@@ -24,7 +25,6 @@ __all__ = [
     "Effort",
     "Expected",
     "Extras",
-    "LinearWork",
     "Outcome",
     "Rate",
     "Run",
@@ -76,52 +76,6 @@ class Rate:
     runs: tuple[Run, ...]
     benchmark: str
     conditions: str = ""
-
-
-@dataclass(frozen=True)
-class LinearWork:
-    """What a run that stores no answers reads for linear estimates of tables, at most.
-
-    Args:
-        tables: their names.
-        areas: which areas they are estimated for; in words.
-        geounits: whose answers are read, histogram by histogram.
-        answers: read, by part of the run.
-        below: answers of one geounit of the lower levels, which areas of a list need where they divide geounits.
-        nanoseconds: to draw and weight an answer; one after another.
-    """
-
-    tables: tuple[str, ...]
-    areas: str
-    geounits: int
-    answers: Mapping[str, int]
-    below: int
-    nanoseconds: float
-
-    @property
-    def seconds(self) -> float:
-        """Time beside that of the run."""
-        return sum(self.answers.values()) * self.nanoseconds / 1e9
-
-    def sentence(self) -> str:
-        """What is read, how long that takes, and what storing it would take."""
-        read = sum(self.answers.values())
-        return (
-            f"Linear estimates of {', '.join(self.tables)} for {self.areas} read at most {read:,} answers, of {self.geounits:,} geounits: about "
-            f"{_duration(self.seconds)} beside the rest; they are drawn and not stored ({8 * read / 2**30:,.1f} GiB). Each geounit below "
-            f"these levels that an area of a list needs adds {self.below:,}. Name other tables and areas in the run (--tables, --areas)."
-        )
-
-    def document(self) -> dict[str, Any]:
-        """As plain values for JSON."""
-        return {
-            "tables": list(self.tables),
-            "areas": self.areas,
-            "geounits": self.geounits,
-            "answers": dict(self.answers),
-            "answers_of_a_lower_geounit": self.below,
-            "seconds": self.seconds,
-        }
 
 
 @dataclass(frozen=True)
@@ -207,7 +161,7 @@ def effort_sentences(effort: Effort) -> tuple[str, ...]:
         'Expected for 1,000,000 persons: about 15 s and 3.0 GiB on two cores, extrapolated from 100,000 (benchmarks/x.py).'
     """
     lines = [
-        f"Expected for {effort.size:,} {effort.rate.counted}: about {_duration(effort.seconds)} and "
+        f"Expected for {effort.size:,} {effort.rate.counted}: about {duration_text(effort.seconds)} and "
         f"{effort.gib:.1f} GiB on two cores, {_basis_text(effort)} ({effort.rate.benchmark}"
         f"{'; ' + effort.rate.conditions if effort.rate.conditions else ''})."
     ]
@@ -215,11 +169,11 @@ def effort_sentences(effort: Effort) -> tuple[str, ...]:
         drawn = "" if effort.drawn is None else f"draws about {effort.drawn / 1e6:,.0f} million of them and "
         lines.append(
             f"Measured answers: {sum(effort.answers.values()):,}, stored {effort.stored_gib:,.1f} GiB at 8 bytes each "
-            f"before compression, and {_duration(effort.draw_seconds)} for their draws alone; "
+            f"before compression, and {duration_text(effort.draw_seconds)} for their draws alone; "
             f"noisy_measurements=lazy {drawn}stores none."
         )
     if effort.linear is not None:
-        lines.append(effort.linear.sentence())
+        lines += effort.linear.sentences()
     return tuple(lines)
 
 
@@ -251,12 +205,6 @@ def _basis_text(effort: Effort) -> str:
     if effort.basis == "extrapolated":
         return f"extrapolated from {sizes[-1]}"
     return f"interpolated between runs of {sizes[0]} to {sizes[-1]}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 3 * 3600 else f"{seconds / 3600:,.0f} h"
 
 
 @dataclass(frozen=True)

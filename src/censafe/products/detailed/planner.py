@@ -17,6 +17,7 @@ from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.programme import Term
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, plan_report
+from censafe.planning.prices.table_work import AskedTables, refuse_tables
 from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
@@ -312,8 +313,9 @@ def questions(config: PlannedConfig) -> tuple[RecordQuestion, ...]:
     return record_questions(plan_release(config.config, config.universe))
 
 
-def effort(config: PlannedConfig, size: int | None) -> Effort:
-    """Time and memory for a number of records."""
+def effort(config: PlannedConfig, size: int | None, asked: AskedTables | None = None) -> Effort:
+    """Time and memory for a number of records; no estimates of tables."""
+    refuse_tables(asked, config.config.product)
     return effort_of(_RATES[config.config.product], size)
 
 

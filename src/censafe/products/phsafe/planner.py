@@ -17,6 +17,7 @@ from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.programme import Term
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
+from censafe.planning.prices.table_work import AskedTables, refuse_tables
 from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
@@ -343,6 +344,7 @@ def paper(config: PhsafeConfig) -> str:
     return paper_csv(table10_rows(config))
 
 
-def effort(config: PhsafeConfig, size: int | None) -> Effort:
-    """Time and memory for a number of persons."""
+def effort(config: PhsafeConfig, size: int | None, asked: AskedTables | None = None) -> Effort:
+    """Time and memory for a number of persons; no estimates of tables."""
+    refuse_tables(asked, "phsafe")
     return effort_of(_RATE, size)

@@ -7,7 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from censafe.planning.prices.extras import Effort, LinearWork, Rate, Run, effort_of
+from censafe.errors import UsageError
+from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
+from censafe.planning.prices.table_work import AskedTables
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import workloads
 
@@ -58,22 +60,41 @@ _DHC_RATE: Final = Rate(
 )
 
 
-# Processor time for every answer of the geounits that are read, all tables of the card: 302 geounits of a synthetic state like Vermont. More
-# than half of the answers are drawn; the others have no weight.
-_LINEAR_NANOSECONDS: Final = 6.3
-
-
-def effort(config: TopdownConfig, size: int | None) -> Effort | None:
+def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = None) -> Effort | None:
     """Time and memory for a number of blocks, or the nation's; levels between are those of the nation in proportion.
 
     None for other levels than those of the redistricting data and of the DHC, and for a run that starts below the nation unless a
-    size is given.
+    size or data are given.
+
+    Args:
+        config: of the run.
+        size: blocks; None for those of the data, or the nation's.
+        asked: tables that the run estimates; None for those that it estimates by itself.
+
+    Raises:
+        ConfigError: there is no such table.
+        DataError: the data or the list of areas break a rule.
+        UsageError: a table that the run cannot estimate, or tables of a run of which neither data nor a size are given.
     """
+    from censafe.products.topdown.table_estimates.work import most_work, work_of_data
+
+    asked = asked or AskedTables()
+    linear = None if asked.data is None else work_of_data(config, asked, asked.data)
+    if size is None and linear is not None:
+        size = linear.size
     names = [level.name for level in config.run_levels]
     for tallies, rate in ((TALLIES, _RATE), (DHC_TALLIES, _DHC_RATE)):
         if set(names) <= set(tallies) and (size is not None or names[0] == "US"):
             planned = effort_of(rate, size, _answers(config, tallies, size))
-            return replace(planned, linear=_linear(config, tallies, size))
+            if asked.data is None:
+                geounits = _geounits(tallies, size)
+                linear = most_work(config, asked, {name: geounits[name] for name in names})
+            return replace(planned, linear=linear)
+    if asked.tables or asked.areas:
+        raise UsageError(
+            f"`tables`: how many geounits a run of {config.origin} from {names[0]} has is not known; fix: give the data, or `size`, its number of "
+            "blocks"
+        )
     return None
 
 
@@ -87,23 +108,3 @@ def _geounits(tallies: Mapping[str, int], size: int | None) -> dict[str, int]:
     """Geounits of every level of a run over so many blocks."""
     share = Fraction(tallies["Block"] if size is None else size, tallies["Block"])
     return {name: max(1, round(tally * share)) for name, tally in tallies.items()}
-
-
-def _linear(config: TopdownConfig, tallies: Mapping[str, int], size: int | None) -> LinearWork | None:
-    """What the run's own linear estimates of tables read: every geounit above the block groups, if areas divide all of these."""
-    from censafe.products.topdown.table_estimates.choice import LOWER_LEVELS, table_choice
-
-    choice = table_choice(config, None, None)
-    if choice is None:
-        return None
-    geounits = _geounits(tallies, size)
-    loads = [load for load in workloads(config) if choice.of(load.histogram.name)]
-    upper = [load for load in loads if load.level.name not in LOWER_LEVELS]
-    return LinearWork(
-        tables=tuple(table.name for table in choice.tables),
-        areas="states, counties, tracts and places",
-        geounits=sum({load.level.name: geounits[load.level.name] for load in upper}.values()),
-        answers={load.part.name: load.answers * geounits[load.level.name] for load in upper},
-        below=sum({load.histogram.name: load.answers for load in loads}.values()),
-        nanoseconds=_LINEAR_NANOSECONDS,
-    )

@@ -33,6 +33,7 @@ __all__ = [
     "AreaSet",
     "area_estimates",
     "area_sets",
+    "areas_of_list",
     "read_block_areas",
 ]
 
@@ -77,20 +78,7 @@ def read_block_areas(
         DataError: a column is missing or there twice, a geocode has another form, a block is there twice, or no row is of these blocks.
         StorageError: the file cannot be read.
     """
-    table = _table(path)
-    block = block_column(table.schema.names)
-    kinds = [name for name in table.schema.names if name.lower() not in BLOCK_COLUMNS]
-    if block is None or not kinds or len(set(table.schema.names)) < table.num_columns:
-        raise DataError(
-            f"{path}: a table of areas has a header with geocode (or GEOID20, GEOID, GISJOIN or BLOCKID) and a column for each kind of "
-            "area, each once, and a row a block"
-        )
-    texts = _texts(geocode_texts(table[block], form.length))
-    numbers = form.pack(texts)
-    _refuse(path, f"codes in column {block} that are not {form.words}", texts[numbers < 0])
-    order = np.argsort(numbers, kind="stable")
-    twice = numbers[order][1:][np.diff(numbers[order]) == 0]
-    _refuse(path, "blocks there twice", form.unpack(np.unique(twice)))
+    table, texts, numbers, kinds = _listed(path, form)
     place = np.minimum(np.searchsorted(blocks, numbers), len(blocks) - 1)
     known = blocks[place] == numbers
     if not known.any():
@@ -110,6 +98,42 @@ def read_block_areas(
         if outside:
             remarks.append(f"{path.name}: {outside:,} of {len(blocks):,} blocks are in no area of {name}.")
     return tuple(found), tuple(remarks)
+
+
+def areas_of_list(path: Path, form: GeocodeForm) -> tuple[NDArray[np.int64], tuple[AreaKind, ...]]:
+    """The areas of a list as :func:`read_block_areas` reads it, where no other blocks are known.
+
+    Args:
+        path: the table.
+        form: of a geocode.
+
+    Returns:
+        The blocks of the list, rising, and the areas that they lie in.
+
+    Raises:
+        DataError: as there.
+        StorageError: the file cannot be read.
+    """
+    blocks = np.sort(_listed(path, form)[2])
+    return blocks, read_block_areas(path, blocks, form)[0]
+
+
+def _listed(path: Path, form: GeocodeForm) -> tuple[pa.Table, NDArray[np.str_], NDArray[np.int64], list[str]]:
+    """The table, the geocodes of its blocks as texts and as numbers, and the names of the kinds of areas."""
+    table = _table(path)
+    block = block_column(table.schema.names)
+    kinds = [name for name in table.schema.names if name.lower() not in BLOCK_COLUMNS]
+    if block is None or not kinds or len(set(table.schema.names)) < table.num_columns:
+        raise DataError(
+            f"{path}: a table of areas has a header with geocode (or GEOID20, GEOID, GISJOIN or BLOCKID) and a column for each kind of "
+            "area, each once, and a row a block"
+        )
+    texts = _texts(geocode_texts(table[block], form.length))
+    numbers = form.pack(texts)
+    _refuse(path, f"codes in column {block} that are not {form.words}", texts[numbers < 0])
+    ordered = np.sort(numbers)
+    _refuse(path, "blocks there twice", form.unpack(np.unique(ordered[1:][np.diff(ordered) == 0])))
+    return table, texts, numbers, kinds
 
 
 def _passed_over(path: Path, texts: NDArray[np.str_], known: NDArray[np.bool_]) -> list[str]:

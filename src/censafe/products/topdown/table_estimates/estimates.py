@@ -207,6 +207,16 @@ class TableEstimates:
                     "divide geounits whose parts were not drawn; name them in `areas` for one."
                 )
 
+    def estimated(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Areas that get estimates, by kind, and those that geounits without used answers cut, where there are any."""
+        found, left_out = {}, {}
+        for one in self._areas:
+            _, whole = area_members(self._public.spine, one.area_of, len(one.codes), self._used)
+            found[one.kind] = int(whole.sum())
+            if not whole.all():
+                left_out[one.kind] = int((~whole).sum())
+        return found, left_out
+
     def document(self) -> dict[str, Any]:
         """What the manifest says of the estimates, as JSON values."""
         return {

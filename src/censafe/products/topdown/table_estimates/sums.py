@@ -146,6 +146,11 @@ class HistogramSums:
         """Of how many geounits of a level answers are used."""
         return int((self._own(load).pattern >= 0).sum())
 
+    def patterns(self, load: LevelWorkload) -> tuple[int, int]:
+        """How many different budgets and facilities geounits of a level have whose answers are used, and the numbers in their estimators."""
+        patterns = len(self._own(load).weights)
+        return patterns, patterns * sum(family.atoms * family.size for family in self.problem.families)
+
     def read(self, load: LevelWorkload, source: Summing, workers: int = 1) -> Floats:
         """Estimate the states of a level from its answers, and take them.
 
