@@ -242,8 +242,6 @@ def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:
         given["observer"] = given.pop("progress")
     if "engine" in given:
         given["engine"] = EngineChoice.parse(given["engine"])
-        if product == "topdown" and given["engine"].name != "duckdb":
-            raise UsageError(f"`engine`: {product} runs on duckdb alone; leave it out.")
     return ReadOptions(**given)
 
 

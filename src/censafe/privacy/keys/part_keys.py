@@ -71,6 +71,11 @@ class _PartKey:
         """Count cipher blocks drawn under this key; ReleaseError beyond 2^40."""
         self._usage.reserve(blocks)
 
+    @property
+    def blocks(self) -> int:
+        """Cipher blocks that were drawn under this key in this process."""
+        return self._usage.blocks
+
     def claim(self, ordinal: int, answers: bytes) -> Claim:
         """The right to measure a query; see :meth:`censafe.privacy.measure.claims.Usage.claim`."""
         self._usage.claim(ordinal, answers)

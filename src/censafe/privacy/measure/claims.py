@@ -65,6 +65,11 @@ class Usage:
                 )
             self._blocks += blocks
 
+    @property
+    def blocks(self) -> int:
+        """Cipher blocks so far."""
+        return self._blocks
+
     @proven("claims.proof.md", digest="d5e264c888030ede")
     def claim(self, ordinal: int, answers: bytes) -> None:
         """Note which answers all addresses of a query belong to.

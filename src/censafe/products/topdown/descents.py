@@ -25,6 +25,7 @@ from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 from censafe.model.topdown.constraints import InformedSums
 from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.workers import EngineWorkers, threads_of
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.agreement import require_stack_agreement
@@ -49,7 +50,7 @@ class Descents:
         config: whose histograms are estimated.
         public: what is known exactly.
         observer: receives stages.
-        workers: threads; results do not depend on them.
+        workers: threads, or those of an engine; results do not depend on them.
         results: published before, to which constraints hold.
         solver: of the user, for histograms that nothing holds; None for that of the package.
         given: right sides of constraints that the files of a run state themselves, by histogram and constraint; None for none.
@@ -65,7 +66,7 @@ class Descents:
         config: TopdownConfig,
         public: PublicFacts,
         observer: Observer,
-        workers: int,
+        workers: int | EngineWorkers,
         results: Sequence[KnownResult] = (),
         solver: ParentSolver | None = None,
         given: Mapping[tuple[str, str], BlockRows] | None = None,
@@ -124,7 +125,8 @@ class Descents:
         sums = self._held.pop(histogram.name, None) or held_sums(histogram, self._known)
         self._groups[histogram.name] = sums.label
         further = self._further(histogram)
-        return OperatorDescent(histogram, spine, sums, self._observer, choices, self._workers, further)
+        threads = threads_of(self._workers)
+        return OperatorDescent(histogram, spine, sums, self._observer, choices, threads, further)
 
     def _further(self, histogram: MeasuredHistogram) -> FurtherAnswers | None:
         """What the estimate of another histogram says about this one; None where none informs it."""

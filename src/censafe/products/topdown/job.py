@@ -41,6 +41,8 @@ from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.final_levels import read_finished_level
 from censafe.publication.measurements.reader import read_noisy_measurements
+from censafe.tabulation.engine import connect
+from censafe.tabulation.engine.tasks import EngineTasks
 
 __all__ = ["TopdownJob"]
 
@@ -104,6 +106,7 @@ class TopdownJob:
         self._tables = tables
         self._names = names
         self._workers = workers
+        self._on_engine: EngineTasks | None = None
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
         self.config = ConfigRecord(config.origin, config.overrides, config.record)
@@ -116,8 +119,14 @@ class TopdownJob:
         self._places = place_of(config)
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> Intake:
-        """Open the records."""
-        return open_intake(data, self._config, reading)
+        """Open the records, and the engine where its workers take part."""
+        intake = open_intake(data, self._config, reading)
+        if reading.engine.name != "duckdb":
+            intake.engine = connect(
+                scratch / "engine", threads=reading.threads, memory=reading.memory, choice=reading.engine
+            )
+            self._on_engine = EngineTasks(intake.engine, scratch / "tasks", self._workers)
+        return intake
 
     def place(self, part: str) -> str:
         """Where a part is stored."""
@@ -137,7 +146,8 @@ class TopdownJob:
         exact = {name: list(levels) for name, levels in loaded.exact.items()}
         del loaded
         with reading.observer.stage("held sums"):
-            descents = Descents(self._config, public, reading.observer, self._workers, self._results)
+            workers = self._on_engine or self._workers
+            descents = Descents(self._config, public, reading.observer, workers, self._results)
         tables = None
         if self._tables is not None:
             tables = self._estimates(self._tables, public, reading.observer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,12 +15,10 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
 from censafe.model.observer import Observer
-from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
+from censafe.privacy.measure.drawn import DrawnAnswers
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
-from censafe.privacy.measure.lazy import LazyAnswers
 from censafe.products.run.door import Door, MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.folder import place_of
@@ -93,17 +90,16 @@ def finish_level(
     name = load.part.name
 
     def draw(key: ReleasePartKey | TestPartKey) -> FinishedLevel:
-        answers = LazyAnswers(exact, load.part, load.queries, key, budgets)
-        source = _Timed(answers)
+        source = DrawnAnswers(exact, load.part, load.queries, key, budgets)
         labels = [query.label for query in load.queries]
         objective = LevelObjective.drawing(labels, level_variances(budgets), budgets.kinds, source)
         with observer.stage(f"measure and estimate {name}"):
             level, report = descent.estimate(name, objective)
-        drawn = source.drawn  # for the published counts; the manifest states those of tables apart
+        drawn = source.effort.answers  # for the published counts; the manifest states those of tables apart
         states = None if tables is None else tables.read(load, source)
-        observer.stages[f"of which measure {name}, threads together"] = source.seconds
+        observer.stages[f"of which measure {name}, threads together"] = source.effort.seconds
         return FinishedLevel.of(
-            name, level, report.document() | {"answers_drawn": drawn}, answers.source, states
+            name, level, report.document() | {"answers_drawn": drawn}, source.noise, states
         )
 
     def write(path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None) -> str:
@@ -121,49 +117,6 @@ def finish_level(
         if tables is not None:
             tables.take(load, finished.states)
     return finished
-
-
-class _Timed:
-    """Answers with their number and the processor seconds that they took, all threads together."""
-
-    def __init__(self, source: LazyAnswers) -> None:
-        self._source = source
-        self._spent: list[float] = []  # appending needs no lock
-        self._drawn: list[int] = []
-
-    @property
-    def seconds(self) -> float:
-        """Processor seconds so far."""
-        return sum(self._spent)
-
-    @property
-    def drawn(self) -> int:
-        """Answers so far; which ones follows from the estimates of the levels above."""
-        return sum(self._drawn)
-
-    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """As :meth:`LazyAnswers.answers`."""
-        started = time.thread_time()
-        found = self._source.answers(query, first, last, chosen)
-        self._spent.append(time.thread_time() - started)
-        self._drawn.append(found.size)
-        return found
-
-    def gather(self, wanted: Wanted) -> NDArray[np.int64]:
-        """As :meth:`LazyAnswers.gather`."""
-        started = time.thread_time()
-        found = self._source.gather(wanted)
-        self._spent.append(time.thread_time() - started)
-        self._drawn.append(found.size)
-        return found
-
-    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
-        """As :meth:`LazyAnswers.sums`."""
-        started = time.thread_time()
-        found = self._source.sums(asked, geounits)
-        self._spent.append(time.thread_time() - started)
-        self._drawn.append(asked.answers * len(geounits))
-        return found
 
 
 def _require_part(

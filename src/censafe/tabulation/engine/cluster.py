@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import reduce
 from glob import escape
 from pathlib import Path
@@ -27,12 +26,11 @@ from censafe.errors import UsageError
 from censafe.model.fetching import interruptible
 from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded, quoted
 from censafe.tabulation.engine.failures import Failure, failure_of
+from censafe.tabulation.engine.sessions import RETRIES, Connecting, silent
 from censafe.tabulation.engine.spark_client import (
     Backend,
-    DefaultPolicy,
     PySparkCompiler,
     PySparkException,
-    SparkSession,
 )
 
 if TYPE_CHECKING:
@@ -43,8 +41,6 @@ __all__ = ["ClusterEngine", "open_cluster", "open_sail"]
 _ATTEMPTS = 3
 _ANSI = "spark.sql.ansi.enabled"
 _VERSION = "4"
-_RETRIES = 8  # of a call of the protocol
-_LONGEST_WAIT = 4000  # milliseconds between them
 _PATTERNS = frozenset("*?[]{}\\")
 _READABLE = frozenset({"int8", "int16", "int32", "int64", "string", "large_string"})
 _Result = TypeVar("_Result")
@@ -82,6 +78,7 @@ class ClusterEngine(Backend):
         self._files: dict[str, tuple[Path, ...]] = {}
         self._views: dict[str, Callable[[], Any]] = {}
         self._schemas: dict[str, Any] = {}
+        self._stored: set[str] = set()
         self._embedded: EmbeddedEngine | None = None
         self._limits = (threads, memory)
         interruptible(self, RuntimeError)
@@ -164,14 +161,16 @@ class ClusterEngine(Backend):
             files = (_empty(folder, schema),)
         self.drop(name)
         self._files[name] = (folder,)
+        self._stored.add(name)
         return self._name(name, lambda: self._session.read.parquet(*map(_uri, files)))
 
     def drop(self, *names: str) -> None:
         """Forget tables and remove their files."""
         for name in names:
             self._schemas.pop(name, None)
+            self._stored.discard(name)
             if self._views.pop(name, None) is not None:
-                with suppress(PySparkException, grpc.RpcError), _silent():
+                with suppress(PySparkException, grpc.RpcError), silent():
                     self._session.catalog.dropTempView(name)
             for folder in self._files.pop(name, ()):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -183,14 +182,15 @@ class ClusterEngine(Backend):
         return found.cast(table.schema().to_pyarrow())
 
     def batches(self, table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of an expression, from files of the scratch folder."""
+        """The rows of an expression, from files of the scratch folder; those of a stored table as they are."""
+        held = table.op()
+        if isinstance(held, DatabaseTable) and held.name in self._stored:
+            yield from _rows_of(self._files[held.name], rows)
+            return
         name = f"batches_{uuid4().hex[:8]}"
         self.store(name, table)
         try:
-            for folder in self._files[name]:
-                for file in sorted(folder.rglob("*.parquet")):
-                    with pq.ParquetFile(file) as opened:
-                        yield from opened.iter_batches(rows)
+            yield from _rows_of(self._files[name], rows)
         finally:
             self.drop(name)
 
@@ -212,7 +212,7 @@ class ClusterEngine(Backend):
 
     def interrupt(self) -> None:
         """End what the server computes for this session."""
-        with suppress(PySparkException, grpc.RpcError), _silent():
+        with suppress(PySparkException, grpc.RpcError), silent():
             self._session.interruptAll()
 
     def disconnect(self) -> None:
@@ -249,7 +249,7 @@ class ClusterEngine(Backend):
         """Do some work, and do it again where a worker or the server was lost; at most three times."""
         for attempt in range(_ATTEMPTS):
             try:
-                with _silent():
+                with silent():
                     return work()
             except (PySparkException, grpc.RpcError) as error:
                 failure = failure_of(error)
@@ -261,44 +261,11 @@ class ClusterEngine(Backend):
 
     def _reconnect(self) -> None:
         """A new session where the server lost the old one; its tables are named there as before."""
-        with suppress(PySparkException, grpc.RpcError), _silent():
+        with suppress(PySparkException, grpc.RpcError), silent():
             self._session = self._connecting.session()
             for name, frame in self._views.items():
                 frame().createOrReplaceTempView(name)
-            self._connecting.wait(self._session, _RETRIES)
-
-
-class Connecting:
-    """How sessions of one server are opened and closed.
-
-    Args:
-        url: of the server.
-        label: how messages call it.
-        server: a server of this process, which is stopped with the session.
-    """
-
-    def __init__(self, url: str, label: str, server: Any = None) -> None:
-        self.label = label
-        self._url = url
-        self._server = server
-
-    def session(self) -> Any:
-        """A new session of the server."""
-        opened = SparkSession(self._url)
-        self.wait(opened, 2)
-        return opened
-
-    def wait(self, session: Any, retries: int) -> None:
-        """How often a call of the protocol is repeated; without, a lost server is waited for more than ten minutes at every call."""
-        session.client.set_retry_policies([DefaultPolicy(max_retries=retries, max_backoff=_LONGEST_WAIT)])
-
-    def close(self, session: Any) -> None:
-        """End a session, and the server with it where it is ours."""
-        with suppress(PySparkException, grpc.RpcError), _silent():
-            self.wait(session, 0)
-            session.stop()
-        if self._server is not None:
-            self._server.stop()
+            self._connecting.wait(self._session, RETRIES)
 
 
 def open_sail(work: Path, *, threads: int | None = None, memory: str | None = None) -> ClusterEngine:
@@ -339,9 +306,9 @@ def open_cluster(
 def _opened(work: Path, connecting: Connecting, threads: int | None, memory: str | None) -> ClusterEngine:
     session = connecting.session()
     try:
-        with _silent():
+        with silent():
             version, ansi = str(session.version), str(session.conf.get(_ANSI))
-            connecting.wait(session, _RETRIES)
+            connecting.wait(session, RETRIES)
     except (PySparkException, grpc.RpcError) as error:
         connecting.close(session)
         raise failure_of(error).unreachable(connecting.label) from None
@@ -358,14 +325,6 @@ def _opened(work: Path, connecting: Connecting, threads: int | None, memory: str
     engine = ClusterEngine().connect(session)
     engine.open(work, connecting, threads, memory)
     return engine
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Without warnings of the client about its attempts: what comes of them is said once, by us."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r".*RETRIES_EXCEEDED", UserWarning)
-        yield
 
 
 def _uri(path: Path) -> str:
@@ -386,7 +345,14 @@ def _selected(column: str, kind: pa.DataType, mark: str = "`") -> str:
     return f"try_cast({mark}{column}{mark} AS {target}) AS {mark}{column}{mark}"
 
 
-_COLUMNS = {"int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "string": "STRING"}
+_COLUMNS = {"int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "string": "STRING", "binary": "BINARY"}
+
+
+def _rows_of(folders: Sequence[Path], rows: int) -> Iterator[pa.RecordBatch]:
+    for folder in folders:
+        for file in sorted(folder.rglob("*.parquet")):
+            with pq.ParquetFile(file) as opened:
+                yield from opened.iter_batches(rows)
 
 
 def _empty(folder: Path, schema: pa.Schema) -> Path:

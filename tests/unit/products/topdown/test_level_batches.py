@@ -9,97 +9,29 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.batches import batch as batches
 from censafe.estimation.topdown.levels import descent as estimating
 from censafe.estimation.topdown.levels.checks import adds_up, check_level
-from censafe.estimation.topdown.levels.descent import (
-    CellRules,
-    LevelReport,
-    LevelTask,
-    PassRule,
-    estimate_level,
-)
+from censafe.estimation.topdown.levels.descent import CellRules, LevelTask, estimate_level
 from censafe.estimation.topdown.levels.general_parents import Family, estimate_family
-from censafe.estimation.topdown.levels.limits import CutLimits, LevelLimits
+from censafe.estimation.topdown.levels.limits import CutLimits
 from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.estimation.topdown.levels.task import family_rules
 from censafe.estimation.topdown.rounding.steps import ALL_POSITIVE
-from censafe.geography.spines.tree import LevelRule, Spine, build_spine
-from censafe.model import SparseLevel
-
-KINDS, RACES = 3, 5
-CELLS = KINDS * RACES
-KIND_OF = np.repeat(np.arange(KINDS), RACES).astype(np.int32)
-RACE_OF = np.tile(np.arange(RACES), KINDS).astype(np.int32)
-TOTAL, DETAILED = np.zeros(CELLS, np.int32), np.arange(CELLS, dtype=np.int32)
-LABELS = (TOTAL, KIND_OF, RACE_OF, DETAILED)
-# every sibling has variances of its own, so that no fitted total ends in a half, between whose neighbours rounding is free
-VARIANCES = np.random.default_rng(11).uniform(1.0, 9.0, (6, 4))
-ONE = (PassRule(((0, 1, 2, 3),), ((KIND_OF,),)),)
-TOTALS_FIRST = (PassRule(((0,), (1, 2, 3)), ((TOTAL,), (KIND_OF,))),)
-
-
-def tree(parents: int) -> Spine:
-    rng = np.random.default_rng(5)
-    codes = [f"1{p:02d}{c:02d}" for p in range(parents) for c in range(rng.choice([1, 2, 3, 6]))]
-    return build_spine(
-        np.array(codes), (LevelRule("State", 1), LevelRule("County", 3), LevelRule("Block", 5))
-    )
-
-
-def sparse(geounits: np.ndarray, dense: np.ndarray) -> SparseLevel:
-    node, cell = np.nonzero(dense)
-    pointer = np.searchsorted(node, np.arange(len(dense) + 1)).astype(np.int64)
-    return SparseLevel(geounits, pointer, cell.astype(np.int32), dense[node, cell].astype(np.int32))
-
-
-def random_level(
-    seed: int, *, bounded: bool, known: bool, parents: int = 12
-) -> tuple[Spine, SparseLevel, LevelTask]:
-    """A level with its final parent level; the truth obeys all limits."""
-    rng, spine = np.random.default_rng(seed), tree(parents)
-    level, above = spine.levels[2], spine.levels[1]
-    truth = rng.poisson(3.0, (level.nodes, CELLS)) * (rng.random((level.nodes, CELLS)) < 0.4)
-    units = np.column_stack(
-        [np.ones(level.nodes, int), truth[:, KIND_OF == 1].any(axis=1), truth[:, KIND_OF == 2].any(axis=1)]
-    )
-    units[:, 1:] |= rng.random((level.nodes, 2)) < 0.3
-    units[:, 1:] &= truth.reshape(level.nodes, KINDS, RACES).sum(axis=2)[:, 1:] > 0
-    lower, upper = (units.astype(np.int64) * each for each in ((0, 1, 1), (99, 40, 40)))
-    if not bounded:
-        lower, upper = lower[:, :0], upper[:, :0]
-    totals = truth.sum(axis=1).astype(np.int64) if known else None
-    sums = np.add.reduceat(truth, above.first_child[:-1], axis=0)
-    of = (np.arange(level.nodes) - above.first_child[level.parent]).astype(np.int32)
-    values = []
-    for query, label in enumerate(LABELS):
-        answers = np.zeros((level.nodes, int(label.max()) + 1))
-        np.add.at(answers.T, label, truth.T.astype(float))
-        noise = rng.normal(0, 1, answers.shape) * np.sqrt(VARIANCES[of, query])[:, None]
-        values.append(np.rint(answers + noise).astype(np.int32))
-    objective = LevelObjective.of(LABELS, VARIANCES, values, of)
-    return (
-        spine,
-        sparse(above.geounits, sums),
-        LevelTask(level, objective, LevelLimits(totals, lower, upper, kinds=KIND_OF if bounded else None)),
-    )
-
-
-def rules(passes: tuple[PassRule, ...], **choices: str) -> CellRules:
-    return CellRules(CELLS, np.ones(CELLS, bool), (KIND_OF,), passes, **choices)
-
-
-def estimated(
-    spine: Spine, parents: SparseLevel, task: LevelTask, chosen: CellRules, workers: int = 1
-) -> tuple[SparseLevel, LevelReport]:
-    return estimate_level(task, chosen, parents, spine.levels[1], workers=workers)
-
-
-def same(one: SparseLevel, other: SparseLevel) -> bool:
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in ("node_ptr", "cell", "count")
-    )
+from support.random_levels import (
+    CELLS,
+    KIND_OF,
+    KINDS,
+    ONE,
+    TOTALS_FIRST,
+    estimated,
+    impossible,
+    random_level,
+    rules,
+    same,
+    sparse_to_dense,
+)
 
 
 @pytest.mark.parametrize(
@@ -145,12 +77,6 @@ def test_limits_on_sets_of_kinds_are_kept_by_batches():
     assert sparse_to_dense(found)[:, KIND_OF < 2].sum(axis=1).tolist() == both[:, 0].tolist()
 
 
-def sparse_to_dense(level: SparseLevel) -> np.ndarray:
-    dense = np.zeros((level.nodes, CELLS), int)
-    dense[np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)), level.cell] = level.count
-    return dense
-
-
 @pytest.mark.parametrize("choice", [{"detailed_cost": "flat"}, {"passes": "one"}])
 def test_choices_change_the_result_and_keep_the_limits(choice):
     spine, parents, task = random_level(7, bounded=True, known=False, parents=60)
@@ -176,26 +102,6 @@ def test_more_leaves_make_rounding_cheaper():
     assert not same(few, many)
     assert report.document()["rounding_cost"] > cheaper.document()["rounding_cost"] + 0.5
     check_level(task.level, many, task.limits, CELLS, parents)
-
-
-def impossible() -> tuple[Spine, SparseLevel, LevelTask, int]:
-    """A level one of whose parents has two kinds swapped, so that no child may have the persons."""
-    spine, parents, task = random_level(3, bounded=True, known=False)
-    first = spine.levels[1].first_child
-    closed = next(
-        parent
-        for parent in range(spine.levels[1].nodes)
-        if first[parent + 1] - first[parent] > 1
-        and parents.count[parents.node_ptr[parent] : parents.node_ptr[parent + 1]].sum() > 20
-    )
-    lower, upper = task.limits.lower.copy(), task.limits.upper.copy()
-    span = slice(int(first[closed]), int(first[closed + 1]))
-    own = slice(int(parents.node_ptr[closed]), int(parents.node_ptr[closed + 1]))
-    at_home = int(parents.count[own][KIND_OF[parents.cell[own]] == 0].sum())
-    lower[span], upper[span] = 0, 99
-    lower[span, 0], upper[span, 0] = 0, 1  # homes hold fewer persons than the parent has there
-    assert at_home > span.stop - span.start
-    return spine, parents, replace(task, limits=replace(task.limits, lower=lower, upper=upper)), closed
 
 
 def test_an_impossible_parent_stops_the_run_and_is_named():
@@ -224,7 +130,7 @@ def test_children_of_a_repaired_parent_add_up_to_its_changed_counts_and_the_chan
         return replace(made, changes=tuple(changes))
 
     monkeypatch.setattr(estimating, "family_rules", lambda *_: None)
-    monkeypatch.setattr(estimating, "estimate_family", moved)
+    monkeypatch.setattr(batches, "estimate_family", moved)
     found, report = estimated(spine, parents, task, rules(ONE))
     before = parents.count[own]
     cells = parents.cell[own]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,6 +17,7 @@ from censafe.model.compiled import compiled
 from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import Families, Gathering, Wanted
 from censafe.model.topdown.level_measurements import Answers, LevelMeasurements
+from censafe.model.topdown.workers import DrawingEffort
 
 __all__ = ["AnswerSource", "LevelObjective", "StoredAnswers", "add_weighted", "query_weight"]
 
@@ -76,6 +77,25 @@ class StoredAnswers:
         """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
         return gather_stored(self.values, wanted)
 
+    @property
+    def effort(self) -> DrawingEffort:
+        """Nothing is drawn."""
+        return DrawingEffort(0, 0, 0.0)
+
+    def part(self, first: int, last: int) -> StoredAnswers:
+        """The answers of consecutive geounits."""
+        return StoredAnswers(tuple(values[first:last] for values in self.values))
+
+    def opener(self) -> Callable[[StoredAnswers], StoredAnswers]:
+        """A part is a source as it is."""
+        return _as_it_is
+
+    def add(self, effort: DrawingEffort) -> None:
+        """Count nothing."""
+
+    def close(self) -> None:
+        """Nothing is to be forgotten."""
+
     def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of noisy answers of some geounits, int64, shape (n, sums)."""
         query, answer, slot = asked.listed()
@@ -89,6 +109,10 @@ class StoredAnswers:
                 own = values[np.ix_(geounits[some : some + rows], answer[first:last])]
                 np.add.at(sums.reshape(-1), place.reshape(-1), own.reshape(-1).astype(np.int64))
         return found
+
+
+def _as_it_is(part: StoredAnswers) -> StoredAnswers:
+    return part
 
 
 @dataclass(frozen=True, eq=False)

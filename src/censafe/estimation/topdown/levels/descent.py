@@ -6,20 +6,20 @@ From the measurements of a level come integer histograms that add up to the leve
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, cast
 
 import numpy as np
 from numba import int32, int64, void
 
+from censafe.estimation.topdown.batches.batch import EstimatedBatch, ParentLevel, entry_ranges, family_at
+from censafe.estimation.topdown.batches.workers import estimated_batches
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.least_squares.own_solver import ParentSolver, judged_solver
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.checks import check_level
 from censafe.estimation.topdown.levels.facts import PublicFacts
-from censafe.estimation.topdown.levels.families import FamilyRules
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.general_parents import (
     Family,
@@ -27,7 +27,7 @@ from censafe.estimation.topdown.levels.general_parents import (
     estimate_roots,
     root_family,
 )
-from censafe.estimation.topdown.levels.parents import BatchFound, batch_edges, estimate_batch
+from censafe.estimation.topdown.levels.parents import batch_edges
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, rounding_chains
 from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.task import (
@@ -38,7 +38,6 @@ from censafe.estimation.topdown.levels.task import (
     RepairedParent,
     family_rules,
 )
-from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
@@ -46,13 +45,12 @@ from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
-from censafe.model.topdown.families import Families
 from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.workers import EngineWorkers
 
 __all__ = [
     "CellRules",
     "Descent",
-    "EstimatedLevel",
     "LevelReport",
     "LevelTask",
     "PassRule",
@@ -73,7 +71,7 @@ def estimate_level(
     parents: SparseLevel | None,
     above: SpineLevel | None,
     *,
-    workers: int = 1,
+    workers: int | EngineWorkers = 1,
     progress: Progress | None = None,
 ) -> tuple[SparseLevel, LevelReport]:
     """Integer histograms of all geounits of a level.
@@ -86,7 +84,7 @@ def estimate_level(
         rules: of the cells.
         parents: final histograms of the level above; None for the root.
         above: that level; None for the root.
-        workers: threads that estimate batches of parents.
+        workers: threads that estimate batches of parents, or those of an engine.
         progress: called after every batch with how far the level is.
 
     Raises:
@@ -99,38 +97,10 @@ def estimate_level(
     else:
         report.parents = above.nodes
         found, wanted = _children(
-            _Level(task, rules, parents, above, family_rules(task, rules)), report, workers, progress
+            ParentLevel(task, rules, parents, above, family_rules(task, rules)), report, workers, progress
         )
     check_level(task.level, found, task.limits, rules.cells, wanted)
     return found, report
-
-
-@dataclass(frozen=True, eq=False)
-class _Level:
-    """A level with the final one above it; ``family`` is None where all parents go the general way."""
-
-    task: LevelTask
-    rules: CellRules
-    parents: SparseLevel
-    above: SpineLevel
-    family: FamilyRules | None
-
-
-@dataclass(frozen=True, eq=False)
-class EstimatedLevel:
-    """What became of a batch of parents.
-
-    Args:
-        parents: positions in the level above.
-        families: their children and cells.
-        found: the ordinary parents.
-        general: the others, by place in the batch.
-    """
-
-    parents: Integers
-    families: Families
-    found: BatchFound
-    general: tuple[tuple[int, ParentEstimate], ...] = field(default=())
 
 
 def _roots(task: LevelTask, rules: CellRules, report: LevelReport) -> SparseLevel:
@@ -150,7 +120,7 @@ def _roots(task: LevelTask, rules: CellRules, report: LevelReport) -> SparseLeve
 
 
 def _children(
-    level: _Level, report: LevelReport, workers: int, progress: Progress | None
+    level: ParentLevel, report: LevelReport, workers: int | EngineWorkers, progress: Progress | None
 ) -> tuple[SparseLevel, SparseLevel]:
     """Histograms of the children, and what they must add up to: the level above with its repairs."""
     cells, children = np.diff(level.parents.node_ptr), np.diff(level.above.first_child)
@@ -160,8 +130,8 @@ def _children(
     edges = batch_edges(children[chosen], cells[chosen]) if len(chosen) else np.zeros(1, np.int64)
     work = np.append(0.0, np.cumsum(children[chosen] * cells[chosen].astype(np.float64) ** 2))
     spans = [chosen[first:last] for first, last in pairwise(edges.tolist())]
-    done: list[EstimatedLevel] = []
-    for batch in worked_ahead(partial(_batch, level), spans, workers):
+    done: list[EstimatedBatch] = []
+    for batch in estimated_batches(level, spans, workers):
         done.append(batch)
         _report(level, batch, report)
         if progress is not None:
@@ -169,50 +139,11 @@ def _children(
     return _joined(level, done, np.flatnonzero((cells > 0) & (children == 1))), _repaired(level, done)
 
 
-def _batch(level: _Level, parents: Integers) -> EstimatedLevel:
-    """Estimate some parents: the ordinary ones compiled, then the others one by one."""
-    families, counts = _families(level, parents)
-    if level.family is None:
-        found = BatchFound.none(families)
-    else:
-        found = estimate_batch(level.task.objective, level.family, families, counts)
-    general = []
-    for place in np.flatnonzero(~found.done).tolist():
-        family = _family(level, families, counts, parents, place)
-        general.append((place, estimate_family(level.task, level.rules, family)))
-    return EstimatedLevel(parents, families, found, tuple(general))
-
-
-def _families(level: _Level, parents: Integers) -> tuple[Families, Integers]:
-    """Children and cells of some parents, and the counts of the cells."""
-    child_ptr, child = _ranges(level.above.first_child, parents)
-    cell_ptr, entry = _ranges(level.parents.node_ptr, parents)
-    families = Families(child_ptr, child, cell_ptr, level.parents.cell[entry])
-    return families, level.parents.count[entry].astype(np.int64)
-
-
-def _ranges(pointer: Integers, chosen: Integers) -> tuple[Integers, Integers]:
-    """Positions that some rows of a pointer own, one row after another, and where each row starts."""
-    sizes = pointer[chosen + 1] - pointer[chosen]
-    starts = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(sizes, out=starts[1:])
-    return starts, np.arange(starts[-1]) + np.repeat(pointer[chosen] - starts[:-1], sizes)
-
-
-def _family(level: _Level, families: Families, counts: Integers, parents: Integers, place: int) -> Family:
-    children = families.child[families.child_ptr[place] : families.child_ptr[place + 1]]
-    cells = slice(int(families.cell_ptr[place]), int(families.cell_ptr[place + 1]))
-    name = str(level.above.names(parents[place : place + 1])[0])
-    return Family(
-        name, int(children[0]), int(children[-1]) + 1, families.cell[cells].astype(np.int64), counts[cells]
-    )
-
-
-def _report(level: _Level, batch: EstimatedLevel, report: LevelReport) -> None:
+def _report(level: ParentLevel, batch: EstimatedBatch, report: LevelReport) -> None:
     cells = np.diff(batch.families.cell_ptr)
     report.add_batch(batch.found, int(cells[batch.found.done].max(initial=0)))
     for place, made in batch.general:
-        family = _family(
+        family = family_at(
             level, batch.families, np.zeros(len(batch.families.cell), np.int64), batch.parents, place
         )
         _count(made, family, report)
@@ -234,7 +165,7 @@ def _count(made: ParentEstimate, family: Family, report: LevelReport) -> None:
         report.repairs.append(RepairedParent(family.parent, cells))
 
 
-def _joined(level: _Level, done: list[EstimatedLevel], copied: Integers) -> SparseLevel:
+def _joined(level: ParentLevel, done: list[EstimatedBatch], copied: Integers) -> SparseLevel:
     """The histograms of all children, in the order of the level."""
     nodes, first_child = level.task.level.nodes, level.above.first_child
     entries = np.zeros(nodes, np.int64)
@@ -247,7 +178,7 @@ def _joined(level: _Level, done: list[EstimatedLevel], copied: Integers) -> Spar
     pointer = np.zeros(nodes + 1, np.int64)
     np.cumsum(entries, out=pointer[1:])
     cell, count = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], np.int32)
-    _, entry = _ranges(level.parents.node_ptr, copied)
+    _, entry = entry_ranges(level.parents.node_ptr, copied)
     starts = np.append(0, np.cumsum(np.diff(level.parents.node_ptr)[copied]))
     _place(
         pointer[first_child[copied]],
@@ -269,7 +200,7 @@ def _joined(level: _Level, done: list[EstimatedLevel], copied: Integers) -> Spar
     return SparseLevel(level.task.level.geounits, pointer, cell, count)
 
 
-def _repaired(level: _Level, done: list[EstimatedLevel]) -> SparseLevel:
+def _repaired(level: ParentLevel, done: list[EstimatedBatch]) -> SparseLevel:
     """The level above with the counts that were changed for its children."""
     changed = [
         (int(batch.parents[place]), made.changes)
@@ -309,7 +240,7 @@ class Descent(EstimationFromRoot):
         public: what is published exactly, and the limits that the histograms obey.
         observer: receives remarks and progress.
         choices: how parents are fitted, rounded and repaired.
-        workers: threads that estimate parents; the result does not depend on them.
+        workers: threads that estimate parents, or those of an engine; the result does not depend on them.
         solver: in the place of ours, of every parent; None for ours.
     """
 
@@ -321,7 +252,7 @@ class Descent(EstimationFromRoot):
         public: PublicFacts,
         observer: Observer,
         choices: Choices,
-        workers: int = 1,
+        workers: int | EngineWorkers = 1,
         solver: ParentSolver | None = None,
     ) -> None:
         super().__init__(histogram, public.spine, observer, choices, workers)

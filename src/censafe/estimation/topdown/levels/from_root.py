@@ -16,6 +16,7 @@ from censafe.model import SparseLevel
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.workers import EngineWorkers
 
 __all__ = ["EstimationFromRoot"]
 
@@ -28,7 +29,7 @@ class EstimationFromRoot(ABC):
         spine: the tree.
         observer: receives remarks and progress.
         choices: named choices of the run.
-        workers: threads that estimate parents; the result does not depend on them.
+        workers: threads that estimate parents, or those of an engine; the result does not depend on them.
     """
 
     _needs: ClassVar[str]
@@ -40,7 +41,7 @@ class EstimationFromRoot(ABC):
         spine: Spine,
         observer: Observer,
         choices: Choices,
-        workers: int,
+        workers: int | EngineWorkers,
     ) -> None:
         self._histogram = histogram
         self._spine = spine

@@ -32,6 +32,7 @@ from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Passes
+from censafe.model.topdown.workers import threads_of
 
 __all__ = ["OperatorDescent", "OperatorTask", "estimate_operator_level", "operator_rules"]
 
@@ -320,7 +321,7 @@ class OperatorDescent(EstimationFromRoot):
             self._choices.infeasible == "repair", None if self._further is None else self._further.at(depth),
         )  # fmt: skip
         return estimate_operator_level(
-            task, parents, above, workers=self._workers, progress=self._progress(above)
+            task, parents, above, workers=threads_of(self._workers), progress=self._progress(above)
         )
 
     def _rules_of(self, level: str) -> OperatorRules:

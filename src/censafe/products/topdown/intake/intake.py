@@ -22,6 +22,7 @@ from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.closing import Closing
+from censafe.model.engine import Engine
 from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.population.blocks import BlockData, block_files, read_block_files
@@ -68,6 +69,9 @@ class Loaded:
 class Intake(Closing):
     """CONFIDENTIAL. One opened data folder; a context manager."""
 
+    engine: Engine | None = None
+    """That has workers, beside this process; closed with the folder."""
+
     @property
     @abstractmethod
     def files(self) -> tuple[Path, ...]:
@@ -92,7 +96,9 @@ class Intake(Closing):
         """
 
     def close(self) -> None:
-        """Nothing is held between counts."""
+        """Stop the engine; nothing else is held between counts."""
+        if self.engine is not None:
+            self.engine.disconnect()
 
 
 def is_run_folder(data: Path) -> bool:

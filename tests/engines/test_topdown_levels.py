@@ -1,0 +1,149 @@
+"""Levels of TopDown on the workers of every engine: the integers of one thread, whoever does which parents, and however often."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import numpy as np
+import pytest
+
+import censafe
+from censafe.errors import CheckError, StorageError
+from censafe.model import SparseLevel
+from censafe.model.engine import Engine, EngineChoice
+from censafe.tabulation.engine import connect
+from censafe.tabulation.engine.tasks import EngineTasks
+from support.engines import SAIL, SailServer
+from support.random_levels import (
+    CELLS,
+    ONE,
+    TOTALS_FIRST,
+    estimated,
+    impossible,
+    random_level,
+    rules,
+    same,
+    sparse,
+)
+from support.topdown_inputs import write_1940
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some batches of a few parents each, so that there is something to divide."""
+    monkeypatch.setattr("censafe.estimation.topdown.levels.parents._BATCH_WORK", 2e4)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory, choice: EngineChoice) -> Iterator[EngineTasks]:
+    work = tmp_path_factory.mktemp("levels")
+    engine = connect(work / "engine", threads=2, choice=choice)
+    yield EngineTasks(engine, work / "tasks", 1)
+    engine.disconnect()
+    assert [path for path in work.rglob("*") if path.is_file()] == []
+
+
+def both(level: Any, passes: Any, workers: EngineTasks, **choices: str) -> None:
+    spine, parents, task = level
+    expected, report = estimated(spine, parents, task, rules(passes, **choices))
+    found, theirs = estimated(spine, parents, task, rules(passes, **choices), workers)
+    assert same(expected, found)
+    assert report.document() == theirs.document()
+
+
+@pytest.mark.parametrize(
+    ("seed", "bounded", "known", "passes"), [(1, True, False, TOTALS_FIRST), (2, False, True, ONE)]
+)
+def test_a_level_on_workers(other: EngineTasks, seed: int, bounded: bool, known: bool, passes: Any) -> None:
+    both(random_level(seed, bounded=bounded, known=known, parents=40), passes, other)
+
+
+def test_a_parent_that_is_repaired_and_one_that_stops_the_run(other: EngineTasks) -> None:
+    spine, parents, task, closed = impossible()
+    name = spine.levels[1].geounits[closed]
+    with pytest.raises(CheckError, match=f"level Block, children of {name}"):
+        estimated(spine, parents, task, rules(ONE, infeasible="stop"), other)
+
+
+def test_skewed_and_empty_parents(other: EngineTasks) -> None:
+    """One parent has nearly all records, and half of the others have none."""
+    spine, parents, task = random_level(4, bounded=False, known=False, parents=30)
+    dense = np.zeros((parents.nodes, CELLS), int)
+    dense[np.repeat(np.arange(parents.nodes), np.diff(parents.node_ptr)), parents.cell] = parents.count
+    dense[::2] = 0
+    dense[1] *= 10_000
+    skewed = sparse(parents.geounits, dense)
+    both((spine, skewed, task), ONE, other)
+    nothing = SparseLevel(
+        parents.geounits, np.zeros_like(parents.node_ptr), parents.cell[:0], parents.count[:0]
+    )
+    both((spine, nothing, task), ONE, other)
+
+
+class _Repeating:
+    """An engine whose tasks all run twice and come back in the order of the last first."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def compute(self, name: str, tasks: Any, schema: Any) -> Any:
+        return self._engine.compute(name, [*reversed(tasks), *tasks], schema)
+
+    def batches(self, table: Any, rows: int) -> Any:
+        return self._engine.batches(table, rows)
+
+    def drop(self, *names: str) -> None:
+        self._engine.drop(*names)
+
+
+class _Losing(_Repeating):
+    """An engine that forgets a task."""
+
+    def compute(self, name: str, tasks: Any, schema: Any) -> Any:
+        return self._engine.compute(name, tasks[1:], schema)
+
+
+def through(wrapped: Callable[[Engine], Any], tasks: EngineTasks) -> EngineTasks:
+    return EngineTasks(wrapped(tasks._engine), tasks._scratch, 1)
+
+
+def test_a_task_that_runs_twice_counts_once(other: EngineTasks) -> None:
+    both(random_level(5, bounded=True, known=False, parents=40), ONE, through(_Repeating, other))
+
+
+def test_a_result_that_is_missing_stops_the_run(other: EngineTasks) -> None:
+    with pytest.raises(StorageError, match=r"1 of \d+ results of workers are missing"):
+        both(random_level(5, bounded=True, known=False, parents=40), ONE, through(_Losing, other))
+
+
+@pytest.mark.skipif(not SAIL, reason="neither Sail nor its client is installed")
+def test_a_killed_server_is_asked_once_more(tmp_path: Path) -> None:
+    server = SailServer()
+    try:
+        engine = connect(tmp_path / "engine", choice=EngineChoice.parse(f"spark={server.url}"))
+        tasks = EngineTasks(engine, tmp_path / "tasks", 1)
+        server.kill()
+        restart = Timer(0.3, server.start)
+        restart.start()
+        both(random_level(6, bounded=False, known=False, parents=40), ONE, tasks)
+        restart.join()
+        engine.disconnect()
+    finally:
+        server.kill()
+
+
+def test_a_release_has_the_same_bytes(tmp_path: Path, choice: EngineChoice) -> None:
+    districts = write_1940(tmp_path / "districts")
+    chosen = censafe.configuration("topdown", "e2e-1940", epsilon="8", noisy_measurements="lazy")
+    found = []
+    for engine in ("duckdb", choice.name if choice.name == "sail" else f"spark={choice.url}"):
+        out = tmp_path / engine[:5]
+        censafe.release(chosen, districts, out, test_key=3, engine=engine)
+        files = [*out.rglob("*.csv"), *out.rglob("*.parquet")]
+        found.append({path.relative_to(out): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
+    assert len(found[0]) > 5
+    assert found[0] == found[1]
