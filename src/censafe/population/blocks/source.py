@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from censafe.errors import DataError
+from censafe.model.topdown.workers import EngineWorkers
 from censafe.population.blocks.areas import AREA_COLUMNS
 from censafe.population.blocks.cef import find_cef, read_cef
-from censafe.population.blocks.columns import ColumnFiles, read_columns
+from censafe.population.blocks.histogram_files import ColumnFiles, read_columns
 from censafe.population.blocks.ipums import find_ipums, read_ipums
 from censafe.population.blocks.layout import BlockData, HistogramLayout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
@@ -142,13 +143,20 @@ def _column_names(path: Path) -> list[str]:
         return []
 
 
-def read_block_files(files: BlockFiles, layout: HistogramLayout, *, hispanic9: bool = False) -> BlockData:
+def read_block_files(
+    files: BlockFiles,
+    layout: HistogramLayout,
+    *,
+    hispanic9: bool = False,
+    workers: EngineWorkers | None = None,
+) -> BlockData:
     """Read what was found.
 
     Args:
         files: as :func:`block_files` gives them.
         layout: of the product.
         hispanic9: whether a person of 1940 whose Hispanic origin was not reported counts as Hispanic.
+        workers: of an engine, which count the rows of Parquet files of histograms; None where all is read here.
 
     Raises:
         DataError: everything that is wrong in the files.
@@ -164,7 +172,7 @@ def read_block_files(files: BlockFiles, layout: HistogramLayout, *, hispanic9: b
     grfc = files.public if layout.census_blocks else ()
     others = {one.name: records[one.name] for one in layout.others}
     found = ColumnFiles(records.get(_PERSONS, ()), records["units"], grfc, files.crosswalks, others)
-    return read_columns(found, layout)
+    return read_columns(found, layout, workers)
 
 
 def read_blocks(folder: Path, layout: HistogramLayout) -> BlockData:

@@ -106,7 +106,6 @@ class TopdownJob:
         self._tables = tables
         self._names = names
         self._workers = workers
-        self._on_engine: EngineTasks | None = None
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
         self.config = ConfigRecord(config.origin, config.overrides, config.record)
@@ -125,7 +124,7 @@ class TopdownJob:
             intake.engine = connect(
                 scratch / "engine", threads=reading.threads, memory=reading.memory, choice=reading.engine
             )
-            self._on_engine = EngineTasks(intake.engine, scratch / "tasks", self._workers)
+            intake.workers = EngineTasks(intake.engine, scratch / "tasks", self._workers)
         return intake
 
     def place(self, part: str) -> str:
@@ -146,7 +145,7 @@ class TopdownJob:
         exact = {name: list(levels) for name, levels in loaded.exact.items()}
         del loaded
         with reading.observer.stage("held sums"):
-            workers = self._on_engine or self._workers
+            workers = source.workers or self._workers
             descents = Descents(self._config, public, reading.observer, workers, self._results)
         tables = None
         if self._tables is not None:

@@ -60,6 +60,8 @@ class EngineTasks:
         folder.mkdir(mode=0o700, parents=True)
         try:
             files = _written(folder, parcels, common)
+            if not files:
+                return
             tasks = [partial(_done, work, number, file, __version__) for number, file in enumerate(files)]
             table = self._engine.compute(name, tasks, _SCHEMA)
             yield from _in_order(self._engine.batches(table, _ROWS), len(tasks))

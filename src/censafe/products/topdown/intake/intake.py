@@ -25,6 +25,7 @@ from censafe.model.closing import Closing
 from censafe.model.engine import Engine
 from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.workers import EngineWorkers
 from censafe.population.blocks import BlockData, block_files, read_block_files
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.population.blocks.source import Reader, attribute_source
@@ -71,6 +72,8 @@ class Intake(Closing):
 
     engine: Engine | None = None
     """That has workers, beside this process; closed with the folder."""
+    workers: EngineWorkers | None = None
+    """Of the engine."""
 
     @property
     @abstractmethod
@@ -192,7 +195,7 @@ class BlockIntake(Intake):
         """
         with self._observer.stage("read and validate"):
             hispanic9 = self._config.choices.hispanic9 == "hispanic"
-            blocks = read_block_files(self._files, self._layout, hispanic9=hispanic9)
+            blocks = read_block_files(self._files, self._layout, hispanic9=hispanic9, workers=self.workers)
         if self._strict:
             raise_if_fatal([replace(finding, severity="stop") for finding in blocks.findings], "records")
         for finding in blocks.findings:

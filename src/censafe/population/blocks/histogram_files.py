@@ -1,0 +1,248 @@
+"""Block histograms from files of persons and units, Parquet or CSV: blocks, counts of cells, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.geography.crosswalk import read_crosswalk, with_areas
+from censafe.geography.spines.tree import Spine, build_spine
+from censafe.model.schema import Schema
+from censafe.model.sparse import ExactHistograms
+from censafe.model.topdown.workers import EngineWorkers
+from censafe.population.blocks.areas import AREA_COLUMNS, area_numbers, areas_from_grfc, in_order
+from censafe.population.blocks.cell_counts import counts_of_files
+from censafe.population.blocks.columns import batches, geocodes, whole_column
+from censafe.population.blocks.layout import (
+    MOST_COUNT,
+    BlockData,
+    HistogramLayout,
+    OtherHistogram,
+    facility_findings,
+    finding,
+    histograms_of,
+    no_persons,
+    occupancy_of,
+    zero_findings,
+)
+from censafe.population.findings import Finding, merge_findings, raise_if_fatal
+
+__all__ = ["ColumnFiles", "read_columns"]
+
+_FIX: Final = "write the file again"
+_Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    codes: _Ints
+    values: _Ints
+    areas: dict[str, NDArray[np.int32]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """The blocks of the unit file: the tree over them, their geocodes as the files have them, rising, and their places on the tree."""
+
+    spine: Spine
+    codes: _Ints
+    place: _Ints
+
+    def find(self, codes: _Ints) -> tuple[_Ints, NDArray[np.bool_]]:
+        """Place of the blocks of some geocodes, and which geocodes are those of none; wrong ones are negative."""
+        at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
+        return self.place[at], (self.codes[at] != codes) & (codes >= 0)
+
+
+@dataclass(frozen=True)
+class ColumnFiles:
+    """The files of block histograms.
+
+    Args:
+        persons: none where the layout reads none.
+        units: of the blocks and their units.
+        grfc: block files GRF-C with the areas of blocks of 16 digits, for unit files without columns of them.
+        crosswalks: of which the levels of the layout need one.
+        others: of the other histograms of the layout, by name.
+    """
+
+    persons: tuple[Path, ...]
+    units: tuple[Path, ...]
+    grfc: tuple[Path, ...] = ()
+    crosswalks: tuple[Path, ...] = ()
+    others: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+
+
+def read_columns(
+    files: ColumnFiles, layout: HistogramLayout, workers: EngineWorkers | None = None
+) -> BlockData:
+    """Read the histograms of persons and the counts of units of all blocks.
+
+    The unit file has one row a block, blocks without anybody included: ``geocode`` and the unit columns of the layout, and,
+    where they are known, ``aiannhce``, ``placefp`` and ``cousubfp`` (text; 9999 and 99999 for none).
+    The person file has ``geocode``, either ``cell`` (the flat index) or one column for each attribute (levels from 0),
+    and ``count``; a cell that is not there is empty. Without ``count`` every row is one person. Files of other histograms are alike.
+
+    Args:
+        files: Parquet or comma-delimited CSV with a header.
+        layout: of the product.
+        workers: of an engine, which read Parquet files of histograms; None where all is read here.
+
+    Returns:
+        The blocks.
+
+    Raises:
+        DataError: everything that is wrong with the files, at once.
+        StorageError: a file cannot be opened.
+    """
+    persons, units = files.persons, files.units
+    found, given = _read_units(units, layout)
+    raise_if_fatal(merge_findings(found), "unit histograms")
+    blocks, order = _located(given.codes, layout, files.crosswalks)
+    spine, values = blocks.spine, given.values[order]
+    facilities = values[:, : len(layout.unit_columns)].astype(np.int32)
+    areas = in_order({kind: column[order] for kind, column in given.areas.items()}, spine.leaf.codes)
+    problems: list[Finding] = []
+    if files.grfc and areas is None:
+        areas = areas_from_grfc(files.grfc, spine.leaf.codes, problems)
+        raise_if_fatal(merge_findings(problems), "block file GRF-C")
+    histograms = None
+    if layout.schema is not None:
+        histograms = _histograms(persons, blocks, layout, layout.schema, problems, workers=workers)
+        problems += no_persons(persons[0].name, int(histograms.count.sum(dtype=np.int64)))
+        problems += facility_findings(histograms, facilities, layout, (persons[0].name, units[0].name))
+        raise_if_fatal(problems, "histograms of persons")
+    others = {one.name: _other(files.others[one.name], blocks, layout, one, workers) for one in layout.others}
+    occupancy = occupancy_of(spine, values[:, 0], values[:, -1]) if layout.occupied else None
+    everything = (*persons, *units, *(path for paths in files.others.values() for path in paths))
+    return BlockData(spine, histograms, facilities, occupancy, (), everything, areas, (), others)
+
+
+def _located(codes: _Ints, layout: HistogramLayout, crosswalks: tuple[Path, ...]) -> tuple[_Blocks, _Ints]:
+    """The blocks with the areas of the crosswalk in their geocodes, and the rows of the unit file in the order of the tree."""
+    whole = codes
+    if layout.crosswalk:
+        if len(crosswalks) != 1:
+            columns = ", ".join(level.column for level in layout.crosswalk)
+            raise DataError(
+                f"{len(crosswalks)} crosswalks *crosswalk*.csv beside the data; allowed: one, with the columns block, {columns}; "
+                "fix: copy it into the folder of the data, or take levels with crosswalk out of the configuration"
+            )
+        lengths = {level.column: level.length for level in layout.crosswalk}
+        areas = read_crosswalk(crosswalks[0], tuple(lengths), codes, layout.form, lengths)
+        whole = with_areas(codes, layout.crosswalk, areas, layout.form)
+    spine, order = build_spine(whole, layout.rules), np.argsort(whole)
+    rising = np.argsort(codes)
+    place = np.empty(len(codes), np.int64)
+    place[order] = np.arange(len(codes))
+    return _Blocks(spine, codes[rising], place[rising]), order
+
+
+def _other(
+    paths: tuple[Path, ...],
+    blocks: _Blocks,
+    layout: HistogramLayout,
+    one: OtherHistogram,
+    workers: EngineWorkers | None,
+) -> ExactHistograms:
+    problems: list[Finding] = []
+    counts = _histograms(paths, blocks, layout, one.schema, problems, one.name, workers)
+    problems += zero_findings(counts, one.empty, paths[0].name, "records")
+    raise_if_fatal(problems, f"histograms of {one.name}")
+    return counts
+
+
+def _read_units(paths: tuple[Path, ...], layout: HistogramLayout) -> tuple[list[Finding], _Units]:
+    columns = (*layout.unit_columns, *(("occupied",) if layout.occupied else ()))
+    found: list[Finding] = []
+    codes, values = [np.zeros(0, np.int64)], [np.zeros((0, len(columns)), np.int64)]
+    areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in AREA_COLUMNS}
+    for path in paths:
+        for batch in batches(path, (("geocode", *columns),), tuple(AREA_COLUMNS), found):
+            codes.append(geocodes(batch.column("geocode"), layout, path.name, found))
+            numbers = [
+                whole_column(batch.column(name), path.name, name, MOST_COUNT, found) for name in columns
+            ]
+            values.append(np.array(numbers, np.int64).reshape(len(columns), batch.num_rows).T)
+            for kind in set(AREA_COLUMNS) & set(batch.schema.names):
+                areas[kind].append(area_numbers(batch.column(kind), kind, (path.name, kind), found))
+    known = {kind: np.concatenate(parts) for kind, parts in areas.items() if parts}
+    units = _Units(np.concatenate(codes), np.concatenate(values), known)
+    return found + ([] if found else _unit_findings(paths[0].name, units, layout)), units
+
+
+def _unit_findings(name: str, units: _Units, layout: HistogramLayout) -> list[Finding]:
+    blocks = len(units.codes)
+    found = finding(name, "geocode", "duplicate", blocks - len(np.unique(units.codes)), "blocks given twice",
+                    "one row a block")  # fmt: skip
+    for kind, column in units.areas.items():
+        found += finding(name, kind, "header", blocks - len(column), "blocks of files that lack a column others have",
+                         "the same columns in all files of units")  # fmt: skip
+    if not blocks:
+        found.append(Finding(name, "", "header-only", "stop", 0, "there are no blocks", "one row a block",
+                             _FIX))  # fmt: skip
+    if layout.occupied:
+        more = int(np.count_nonzero(units.values[:, -1] > units.values[:, 0]))
+        homes = layout.unit_columns[0]
+        found += finding(
+            name, f"occupied, {homes}", "occupied", more, "more occupied housing units than housing units",
+            f"occupied at most {homes}",
+        )  # fmt: skip
+    return found
+
+
+def _histograms(
+    paths: tuple[Path, ...],
+    blocks: _Blocks,
+    layout: HistogramLayout,
+    schema: Schema,
+    problems: list[Finding],
+    what: str = "persons",
+    workers: EngineWorkers | None = None,
+) -> ExactHistograms:
+    """The histograms of a file; `problems` takes what is wrong with them as a whole."""
+    keys, counts, added, found = _read_counts(paths, blocks, layout, schema, workers)
+    name = paths[0].name
+    raise_if_fatal(merge_findings(found), f"histograms of {what}")
+    histograms, repeated, large = histograms_of(blocks.spine, keys, counts, schema.cells)
+    if added >= 0:
+        problems += finding(
+            name, "geocode, cell", "duplicate", repeated + added, "rows with the block and cell of another row",
+            "one row for each block and cell",
+        )  # fmt: skip
+    problems += finding(
+        name, "count", "too-large", large, "counts that do not fit", f"at most {MOST_COUNT:,}"
+    )
+    return histograms
+
+
+def _read_counts(
+    paths: tuple[Path, ...],
+    blocks: _Blocks,
+    layout: HistogramLayout,
+    schema: Schema,
+    workers: EngineWorkers | None,
+) -> tuple[_Ints, _Ints, int, list[Finding]]:
+    """Keys and counts, how many rows of files that may not repeat a key were added up already, and the findings."""
+    found: list[Finding] = []
+    keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    added, repeats_allowed = 0, False
+    for name, part in counts_of_files(paths, layout, schema, workers):
+        block, foreign = blocks.find(part.codes)
+        found += part.place_findings
+        found += finding(
+            name, "geocode", "unknown-block", int(part.rows[foreign].sum()), "blocks that the unit file does not have",
+            "blocks of the unit file", "add the block to the unit file, or correct the geocode",
+        )  # fmt: skip
+        found += part.cell_findings
+        keys.append(block * schema.cells + part.cells)
+        counts.append(part.counts)
+        added += int(part.rows.sum()) - len(part.rows)
+        repeats_allowed = repeats_allowed or part.records
+    return np.concatenate(keys), np.concatenate(counts), -1 if repeats_allowed else added, found
