@@ -36,7 +36,7 @@ demo: $(STAMP)
 	$(BIN)/censafe demo demo-output
 
 # The site needs no network: no fonts, scripts or pictures from elsewhere. A broken link or a failing notebook stops it.
-docs: $(STAMP)
+docs: $(STAMP) kernels
 	PYTHONPATH=src $(BIN)/mkdocs build --quiet
 	@echo "open build/site/index.html"
 

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from censafe.api.noise import NoisyCounts, delta_of, epsilon_of, measure, noise, rho_of
     from censafe.api.plans import Configuration, Plan, configuration, configurations, plan
     from censafe.api.releases import Findings, Release, open_release, read_ledger, release, validate
-    from censafe.api.tables import replicate, table_names, tables, write_segments, write_tables
+    from censafe.api.segments import write_segments
+    from censafe.api.tables import replicate, table_names, tables, write_tables
     from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
     from censafe.estimation.topdown.least_squares.problem import ParentProblem
     from censafe.model.plan import NoiseLaw
@@ -74,7 +75,8 @@ _NAMES = {
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
     "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
     "api.releases": ("Findings", "Release", "open_release", "read_ledger", "release", "validate"),
-    "api.tables": ("replicate", "table_names", "tables", "write_segments", "write_tables"),
+    "api.segments": ("write_segments",),
+    "api.tables": ("replicate", "table_names", "tables", "write_tables"),
     f"{_SOLVING}.own_solver": ("ParentSolver",),
     f"{_SOLVING}.problem": ("ParentProblem",),
     "model.plan": ("NoiseLaw",),

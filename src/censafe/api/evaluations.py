@@ -86,6 +86,13 @@ class Evaluation:
         page = self.folder / "report.html"
         return page if page.is_file() else None
 
+    @property
+    def confidential(self) -> bool:
+        """Whether its files compare with confidential counts, as the stamp in the folder says."""
+        from censafe.evaluation.confidential import STAMP_FILE
+
+        return (self.folder / STAMP_FILE).is_file()
+
     def __repr__(self) -> str:
         frames, figures = len(self.frames()), len(self.figures())
         return (

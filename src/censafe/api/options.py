@@ -175,6 +175,7 @@ class TableKeywords(TypedDict, total=False):
         replicates: folder with a folder for each replicate, as :func:`censafe.replicate` makes them or with the Bureau's microdata;
             RUN-replicates without.
         confidence: of the intervals; 0.9 without.
+        progress: receives stages; none without.
     """
 
     state: str | None
@@ -185,6 +186,7 @@ class TableKeywords(TypedDict, total=False):
     intervals: Literal["linear", "replicates"] | None
     replicates: str | Path | None
     confidence: Fraction | int | str
+    progress: Observer | None
 
 
 class CardKeywords(TypedDict, total=False):

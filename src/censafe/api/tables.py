@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from censafe.api.frames import Frame
 from censafe.api.options import TableKeywords, confidence_of
 from censafe.errors import UsageError
+from censafe.model.observer import SilentObserver, work_done
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from censafe.products.topdown.census_tables.definitions import CensusTable
     from censafe.products.topdown.census_tables.source import Geography, TableSource
 
-__all__ = ["replicate", "table_names", "tables", "write_segments", "write_tables"]
+__all__ = ["replicate", "table_names", "tables", "write_tables"]
 
 
 def table_names(product: str = "dhc") -> Frame:
@@ -101,7 +103,8 @@ def tables(
 
     names = [table] if isinstance(table, str) else list(table)
     asked = _TableOptions.of(options)
-    source, chosen, places = _asked(Path(run), names, geography, asked)
+    with asked.observer.stage("read"):
+        source, chosen, places = _asked(Path(run), names, geography, asked)
     if asked.wide and len(chosen) > 1:
         raise UsageError(
             f"wide: {len(chosen)} tables do not stand in one row; ask for one, or leave wide out"
@@ -110,7 +113,8 @@ def tables(
         raise UsageError(
             f"areas: the file has {len(places)} kinds of areas ({', '.join(one.name for one in places)}); give one column"
         )
-    return Frame(pa.concat_tables(_pieces(source, chosen, places[0], asked)))
+    with asked.observer.stage(_stage_of(chosen)):
+        return Frame(pa.concat_tables(_pieces(source, chosen, places[0], asked)))
 
 
 def write_tables(
@@ -149,16 +153,20 @@ def write_tables(
     from censafe.products.topdown.census_tables.writing import FORMATS, table_pieces, write_pieces
 
     path, asked = Path(out), _TableOptions.of(options)
-    source, chosen, places = _asked(Path(run), table, geography, asked)
+    with asked.observer.stage("read"):
+        source, chosen, places = _asked(Path(run), table, geography, asked)
     if path.suffix not in FORMATS:
         if path.suffix or path.is_file():
             raise UsageError(f"{path}: give a file that ends in {', '.join(FORMATS)}, or a folder")
         found = []
-        for place in places:
-            for one in chosen:
+        files = [(place, one) for place in places for one in chosen]
+        with asked.observer.stage(_stage_of(files)):
+            done = work_done(asked.observer, len(files), "tables")
+            for place, one in files:
                 found.append(path / f"{one.name}_{place.name}.parquet")
                 pieces = table_pieces(source, one, place, wide=True, confidence=asked.level)
                 write_pieces(found[-1], asked.shaped(pieces))
+                done(len(found))
         return tuple(found)
     if asked.shapes is not None and path.suffix != ".parquet":
         raise UsageError(f"{path}: polygons stand in Parquet files; give one, or a folder")
@@ -166,7 +174,8 @@ def write_tables(
         raise UsageError(
             f"{path}: several geographies, or several wide tables, need a folder; give one without an ending"
         )
-    write_pieces(path, _pieces(source, chosen, places[0], asked))
+    with asked.observer.stage(_stage_of(chosen)):
+        write_pieces(path, _pieces(source, chosen, places[0], asked))
     return (path,)
 
 
@@ -215,7 +224,6 @@ def replicate(
         >>> found.columns[-5:]
         ('value', 'low', 'high', 'bias', 'rmse')
     """
-    from censafe.model.observer import SilentObserver
     from censafe.products.run.options import RunOptions
     from censafe.products.topdown.census_tables.intervals import replicates_of
     from censafe.products.topdown.census_tables.replicates import make_replicates
@@ -245,6 +253,7 @@ class _TableOptions:
     intervals: str | None = None
     replicates: str | Path | None = None
     confidence: Fraction | int | str = Fraction(9, 10)
+    progress: Observer | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
@@ -260,6 +269,11 @@ class _TableOptions:
         if found.intervals != "replicates" and found.replicates is not None:
             raise UsageError("`replicates` are read for intervals; ask for `intervals` of replicates, too")
         return found
+
+    @cached_property
+    def observer(self) -> Observer:
+        """What receives stages."""
+        return self.progress or SilentObserver()
 
     @property
     def level(self) -> float:
@@ -337,43 +351,12 @@ def _pieces(
         raise UsageError(
             "medians and counts are no numbers of one kind; ask for tables P13 on their own, or give a folder"
         )
-    for one in chosen:
+    done = work_done(options.observer, len(chosen), "tables")
+    for number, one in enumerate(chosen, 1):
         pieces = table_pieces(source, one, place, wide=options.wide, confidence=options.level)
         yield from options.shaped(pieces) if options.wide else pieces
+        done(number)
 
 
-def write_segments(run: str | Path, out: str | Path, *, state: str | None = None) -> tuple[Path, ...]:
-    """All tables of the DHC as the Bureau publishes them: for every state 44 pipe-delimited segments and a geographic header.
-
-    Records have the fields FILEID, STUSAB, CHARITER, CIFSN and LOGRECNO, and then the cells of the tables of the segment in order; LOGRECNO
-    joins them to the header. Fields of the header that the run does not know are empty, and so are the cells of P2 and H2.
-
-    Args:
-        run: folder of a run of topdown dhc-us or dhc-pr, or of microdata in the Bureau's layout.
-        out: a new folder, in which every state has one, such as 44/ri000012020.dhc and 44/rigeo2020.dhc.
-        state: two-digit code of the only state wanted; None for all.
-
-    Returns:
-        The files written; all of them or none.
-
-    Raises:
-        UsageError: tables of another product, or no such state.
-        StorageError: there is no finished run, the folder is there already, or the disk is full.
-
-    Source: 2020 Census DHC technical documentation.
-
-    Example:
-        >>> import tempfile, censafe
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> data = censafe.synthesize(folder / "data", persons=300, states=["44"], layout="pl94")
-        >>> chosen = censafe.configuration("topdown", "pl94-us", root="State")
-        >>> made = censafe.release(chosen, data, folder / "run", test_key=1)
-        >>> write_segments(folder / "run", folder / "segments")
-        Traceback (most recent call last):
-        ...
-        censafe.errors.UsageError: segments: the layout is that of the Demographic and Housing Characteristics File; ...
-    """
-    from censafe.products.topdown.census_tables.microdata_source import open_source
-    from censafe.products.topdown.census_tables.segments import write_segment_files
-
-    return write_segment_files(open_source(Path(run)), Path(out), state)
+def _stage_of(files: Sequence[object]) -> str:
+    return "1 table" if len(files) == 1 else f"{len(files)} tables"

@@ -8,6 +8,7 @@ import click
 
 from censafe.cli.options import out_argument
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_summary
 
 __all__ = ["command"]
 
@@ -25,7 +26,9 @@ __all__ = ["command"]
 @click.option(
     "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of records and test keys."
 )
-def command(out: Path, persons: int, state: str, seed: int) -> None:
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+def command(out: Path, *, persons: int, state: str, seed: int, quiet: bool, as_json: bool) -> None:
     """Run PHSafe, SafeTab-P, SafeTab-H and TopDown, their evaluations, and an attack on several defenses, on a synthetic state.
 
     Takes a few minutes. The noise comes from test keys: no budget is spent, and every file is stamped as not private.
@@ -36,4 +39,6 @@ def command(out: Path, persons: int, state: str, seed: int) -> None:
     """
     import censafe
 
-    click.echo(censafe.demonstrate(out, persons=persons, state=state, seed=seed, progress=TerminalObserver()))
+    observer = TerminalObserver(quiet=quiet)
+    text = censafe.demonstrate(out, persons=persons, state=state, seed=seed, progress=observer)
+    show_summary(text, out, as_json=as_json, stages=observer.stages)

@@ -11,6 +11,7 @@ import click
 
 from censafe.cli.options import EXACT, names_option, parse_results, parse_settings, parse_tables
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_run, show_summary
 from censafe.errors import UsageError
 
 __all__ = ["command"]
@@ -111,7 +112,8 @@ __all__ = ["command"]
 @click.option(
     "--workers", type=click.IntRange(1), help="topdown, phsafe: threads; results do not depend on them."
 )
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
 def command(
     words: tuple[str, ...],
     measurements: Path | None,
@@ -121,6 +123,7 @@ def command(
     confidences: tuple[Fraction, ...],
     config: str | None,
     quiet: bool,
+    as_json: bool,
     **changes: Any,
 ) -> None:
     """Repeat the post-processing of the finished run in OUT from its stored noisy measurements.
@@ -149,6 +152,7 @@ def command(
 
     source = _source(words, measurements, totals)
     out = Path(words[-1])
+    observer = TerminalObserver(quiet=quiet)
     published = parse_results(changes.pop("results"), changes.pop("pl94"))
     asked: dict[str, Any] = {
         **changes,
@@ -158,15 +162,15 @@ def command(
         "confidence": confidences[0] if confidences else None,
         "confidences": confidences if changes["intervals"] or len(confidences) > 1 else (),
         "parameters": config,
-        "progress": TerminalObserver(quiet=quiet),
+        "progress": observer,
     }
     if source is None or measurements is None:
-        click.echo(censafe.estimate(out, **asked).summary)
+        show_run(censafe.estimate(out, **asked), as_json=as_json)
     else:
         found = censafe.estimate_public(
             source.product, measurements, out, source=source.config, totals=totals, **asked
         )
-        click.echo(found)
+        show_summary(found, out, as_json=as_json, stages=observer.stages)
 
 
 @dataclass(frozen=True)

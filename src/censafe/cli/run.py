@@ -24,6 +24,7 @@ from censafe.cli.options import (
     t1_option,
 )
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_run
 
 if TYPE_CHECKING:
     from censafe.api.options import Checks
@@ -104,9 +105,7 @@ __all__ = ["command"]
     help="topdown: with --tables, a list of blocks with a column for each further kind of area; estimates are made for these areas as well as "
     "for states, counties, tracts and places.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the summary as one JSON object on standard output."
-)
+@json_option
 @engine_options
 def command(
     product: str,
@@ -142,7 +141,6 @@ def command(
     options["tables"] = parse_tables(options["tables"])
     options["results"] = parse_results(options["results"], options.pop("pl94")) or None
     checks: Checks = "strict" if strict else "full"
-    made = censafe.release(
-        chosen, data, out, checks=checks, progress=TerminalObserver(quiet=quiet), **options
-    )
-    click.echo(made.document if as_json else made.summary)
+    observer = TerminalObserver(quiet=quiet)
+    made = censafe.release(chosen, data, out, checks=checks, progress=observer, **options)
+    show_run(made, as_json=as_json)

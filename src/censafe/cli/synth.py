@@ -9,6 +9,7 @@ import click
 
 from censafe.cli.options import out_argument
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_summary
 
 __all__ = ["command"]
 
@@ -53,7 +54,10 @@ _LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef",
     help="Draw tracts and places as for a population of this size [default: that of --persons].",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def command(out: Path, persons: int, states: str | None, quiet: bool, **options: Any) -> None:
+@json_option
+def command(
+    out: Path, persons: int, states: str | None, *, quiet: bool, as_json: bool, **options: Any
+) -> None:
     """Write synthetic records: households, group quarters and a geography down to blocks.
 
     \b
@@ -68,7 +72,6 @@ def command(out: Path, persons: int, states: str | None, quiet: bool, **options:
     import censafe
 
     codes = tuple(code.strip() for code in states.split(",")) if states else None
-    made = censafe.synthesize(
-        out, persons=persons, states=codes, progress=TerminalObserver(quiet=quiet), **options
-    )
-    click.echo(made.summary)
+    observer = TerminalObserver(quiet=quiet)
+    made = censafe.synthesize(out, persons=persons, states=codes, progress=observer, **options)
+    show_summary(made.summary, out, as_json=as_json, stages=observer.stages)

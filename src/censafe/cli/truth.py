@@ -18,6 +18,7 @@ from censafe.cli.options import (
     t1_option,
 )
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_summary
 
 __all__ = ["command"]
 
@@ -45,6 +46,7 @@ __all__ = ["command"]
     help="Checks of the input; off for test data that are inconsistent on purpose.",
 )
 @t1_option
+@json_option
 @engine_options
 def command(
     product: str,
@@ -55,6 +57,7 @@ def command(
     *,
     confidential: bool,
     quiet: bool,
+    as_json: bool,
     **reading: Any,
 ) -> None:
     """Write the true tables of DATA to OUT. They are CONFIDENTIAL, and every file is stamped so.
@@ -74,5 +77,7 @@ def command(
             "The output of truth is confidential. Add --confidential if that is what you want."
         )
     chosen = unchecked(product, config, parse_settings(settings))
-    files = censafe.true_tables(chosen, data, out, progress=TerminalObserver(quiet=quiet), **reading)
-    click.echo(f"CONFIDENTIAL: {len(files)} true tables in {out}")
+    observer = TerminalObserver(quiet=quiet)
+    files = censafe.true_tables(chosen, data, out, progress=observer, **reading)
+    summary = f"CONFIDENTIAL: {len(files)} true tables in {out}"
+    show_summary(summary, out, files, as_json=as_json, stages=observer.stages, confidential=True)

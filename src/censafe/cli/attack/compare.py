@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from censafe.cli.attack.reconstruct import attack_options, keywords_of
 from censafe.cli.options import out_argument
+from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["command"]
 
@@ -26,7 +26,7 @@ __all__ = ["command"]
     help="Disclosure avoidance method from the list above; repeatable.",
 )
 @attack_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+@json_option
 def command(data: Path, out: Path, defenses: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
     """Apply each defense (disclosure avoidance method) to DATA, attack its published tables, and compare its error with its attack success.
 
@@ -51,9 +51,9 @@ def command(data: Path, out: Path, defenses: tuple[str, ...], *, as_json: bool, 
     """
     import censafe
 
-    found = censafe.compare_defenses(data, out, defenses, **keywords_of(options))
-    if as_json:
-        rows = found.frames()["defenses"].arrow.to_pylist()
-        click.echo(json.dumps({"report": str(found.report), "defenses": rows}))
-    else:
-        click.echo(found.summary)
+    keywords = keywords_of(options)
+    found = censafe.compare_defenses(data, out, defenses, **keywords)
+    rows = found.frames()["defenses"].arrow.to_pylist()
+    show_evaluation(
+        found, keywords["progress"].stages, as_json=as_json, report=str(found.report), defenses=rows
+    )

@@ -9,6 +9,7 @@ import click
 
 from censafe.cli.options import out_argument
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["command"]
 
@@ -64,7 +65,8 @@ _COUNT = click.IntRange(1)
     help="Seed of the split into halves, the starting rows and ties.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def command(data: Path, out: Path, **options: Any) -> None:
+@json_option
+def command(data: Path, out: Path, *, quiet: bool, as_json: bool, **options: Any) -> None:
     """Rank candidate records of some areas from tables of half of their records, without an integer program.
 
     Relaxed data sets are fitted to the tables by gradient descent; the person types that occur in most of them rank first. For
@@ -79,5 +81,6 @@ def command(data: Path, out: Path, **options: Any) -> None:
 
     without = options.pop("without") or ""
     options["without"] = tuple(one.strip() for one in without.split(",") if one.strip())
-    options["progress"] = TerminalObserver(quiet=options.pop("quiet"))
-    click.echo(censafe.rank_records(data, out, **options).summary)
+    observer = TerminalObserver(quiet=quiet)
+    found = censafe.rank_records(data, out, progress=observer, **options)
+    show_evaluation(found, observer.stages, as_json=as_json)

@@ -10,6 +10,7 @@ import click
 
 from censafe.cli.options import out_argument
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["attack_options", "command", "keywords_of"]
 
@@ -108,7 +109,8 @@ def keywords_of(options: dict[str, Any]) -> dict[str, Any]:
     is_flag=True,
     help="If no data set is consistent with the tables, as with noisy tables, take the one whose tables are closest.",
 )
-def command(data: Path, out: Path, **options: Any) -> None:
+@json_option
+def command(data: Path, out: Path, *, as_json: bool, **options: Any) -> None:
     """Tabulate DATA, reconstruct its records from the tables alone, and match the reconstruction with an attacker's data.
 
     DATA is a CSV or Parquet file with the columns block (15 digits), sex (1 male, 2 female), age, race (1 to 63, or white, black, aian, asian,
@@ -125,4 +127,6 @@ def command(data: Path, out: Path, **options: Any) -> None:
     """
     import censafe
 
-    click.echo(censafe.reconstruct(data, out, **keywords_of(options)).summary)
+    keywords = keywords_of(options)
+    found = censafe.reconstruct(data, out, **keywords)
+    show_evaluation(found, keywords["progress"].stages, as_json=as_json)

@@ -10,6 +10,7 @@ import click
 
 from censafe.cli.options import names_option, out_argument, parse_settings, published_data_option, set_option
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["command", "epl", "reliability"]
 
@@ -38,6 +39,7 @@ class _Also(click.ParamType[tuple[str, Path]]):
 
 
 _SHARED = (
+    json_option,
     click.option("--quiet", is_flag=True, help="Show no progress."),
     click.option(
         "--mode",
@@ -197,6 +199,7 @@ def _compare(
     config: str | None,
     settings: tuple[str, ...],
     quiet: bool,
+    as_json: bool,
     **options: Any,
 ) -> None:
     import censafe
@@ -205,10 +208,9 @@ def _compare(
         raise click.UsageError("--set changes keys of a configuration: give --config, or leave it out.")
     chosen = None if config is None else censafe.configuration("topdown", config, parse_settings(settings))
     options |= {name: _names(options[name]) for name in ("by", "area_kinds", "side_by_side")}
-    found = censafe.compare(
-        configuration=chosen, suites=suites, progress=TerminalObserver(quiet=quiet), **options
-    )
-    click.echo(found.summary)
+    observer = TerminalObserver(quiet=quiet)
+    found = censafe.compare(configuration=chosen, suites=suites, progress=observer, **options)
+    show_evaluation(found, observer.stages, as_json=as_json)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from censafe.cli.summary import json_option, show_evaluation, show_summary
+
 __all__ = ["command"]
 
 
@@ -18,7 +20,8 @@ __all__ = ["command"]
     metavar="OUT",
     help="Instead, write to the new folder OUT what follows from the noise distributions alone, for the same configuration and budgets.",
 )
-def command(folder: Path, public: Path | None) -> None:
+@json_option
+def command(folder: Path, public: Path | None, *, as_json: bool) -> None:
     """Redraw the figures and rewrite report.html of a finished evaluation from the files in its folder.
 
     With --public, no comparison is read: no number in OUT depends on a record, and OUT may be shown to anyone.
@@ -31,7 +34,7 @@ def command(folder: Path, public: Path | None) -> None:
     import censafe
 
     if public is not None:
-        click.echo(censafe.public_report(folder, public).summary)
+        show_evaluation(censafe.public_report(folder, public), {}, as_json=as_json)
         return
-    for path in censafe.redraw_report(folder):
-        click.echo(path)
+    paths = censafe.redraw_report(folder)
+    show_summary("\n".join(map(str, paths)), folder, paths, as_json=as_json)

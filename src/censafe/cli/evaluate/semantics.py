@@ -14,6 +14,7 @@ from censafe.cli.options import (
     set_option,
 )
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["command"]
 
@@ -24,7 +25,10 @@ __all__ = ["command"]
 @out_argument
 @set_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def command(product: str, config: str, out: Path, settings: tuple[str, ...], quiet: bool) -> None:
+@json_option
+def command(
+    product: str, config: str, out: Path, settings: tuple[str, ...], *, quiet: bool, as_json: bool
+) -> None:
     """Plot the power of the best possible attack on one record against its false positive rate.
 
     Exact for the discrete Gaussian, over all noisy measurements that the record affects, beside the continuous Gaussian and the bound for
@@ -37,5 +41,6 @@ def command(product: str, config: str, out: Path, settings: tuple[str, ...], qui
     import censafe
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
-    found = censafe.attack_power(chosen, out, progress=TerminalObserver(quiet=quiet))
-    click.echo(found.summary)
+    observer = TerminalObserver(quiet=quiet)
+    found = censafe.attack_power(chosen, out, progress=observer)
+    show_evaluation(found, observer.stages, as_json=as_json)

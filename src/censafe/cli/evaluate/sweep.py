@@ -18,6 +18,7 @@ from censafe.cli.options import (
     set_option,
 )
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["command"]
 
@@ -111,6 +112,7 @@ class _Published(click.ParamType[tuple[Fraction, Path]]):
 )
 @published_data_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
 def command(
     product: str,
     config: str,
@@ -120,6 +122,7 @@ def command(
     *,
     published: tuple[tuple[Fraction, Path], ...],
     quiet: bool,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Run TopDown at several budgets and compare with simple random samples: error, bias, empirical privacy loss.
@@ -141,7 +144,6 @@ def command(
     for epsilon, path in published:
         groups.setdefault(epsilon, []).append(path)
     chosen = censafe.configuration(product, config, parse_settings(settings))
-    found = censafe.sweep(
-        chosen, data, out, published=groups, progress=TerminalObserver(quiet=quiet), **options
-    )
-    click.echo(found.summary)
+    observer = TerminalObserver(quiet=quiet)
+    found = censafe.sweep(chosen, data, out, published=groups, progress=observer, **options)
+    show_evaluation(found, observer.stages, as_json=as_json)

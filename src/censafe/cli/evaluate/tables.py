@@ -19,10 +19,12 @@ from censafe.cli.options import (
     t1_option,
 )
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["phsafe", "safetab_h", "safetab_p"]
 
 _SHARED = (
+    json_option,
     engine_options,
     click.option(
         "--confidence",
@@ -105,10 +107,12 @@ def _evaluate(
     out: Path,
     settings: tuple[str, ...],
     quiet: bool,
+    as_json: bool,
     **options: Any,
 ) -> None:
     import censafe
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
-    found = censafe.evaluate(chosen, data, out, progress=TerminalObserver(quiet=quiet), **options)
-    click.echo(found.summary)
+    observer = TerminalObserver(quiet=quiet)
+    found = censafe.evaluate(chosen, data, out, progress=observer, **options)
+    show_evaluation(found, observer.stages, as_json=as_json)

@@ -17,6 +17,7 @@ from censafe.cli.options import (
     set_option,
 )
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["command"]
 
@@ -45,8 +46,16 @@ __all__ = ["command"]
 @names_option
 @published_data_option
 @click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
 def command(
-    config: str, data: Path, out: Path, settings: tuple[str, ...], *, quiet: bool, **options: Any
+    config: str,
+    data: Path,
+    out: Path,
+    settings: tuple[str, ...],
+    *,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Compare TopDown, noise added block by block, and raw noisy counts with the true counts, at every level.
 
@@ -63,5 +72,6 @@ def command(
     import censafe
 
     chosen = censafe.configuration("topdown", config, parse_settings(settings))
-    found = censafe.evaluate(chosen, data, out, progress=TerminalObserver(quiet=quiet), **options)
-    click.echo(found.summary)
+    observer = TerminalObserver(quiet=quiet)
+    found = censafe.evaluate(chosen, data, out, progress=observer, **options)
+    show_evaluation(found, observer.stages, as_json=as_json)

@@ -9,6 +9,7 @@ import click
 
 from censafe.cli.options import out_argument
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["command"]
 
@@ -37,7 +38,8 @@ __all__ = ["command"]
     help="Confidence level of the intervals.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def command(run: Path, out: Path, *, quiet: bool, **options: Any) -> None:
+@json_option
+def command(run: Path, out: Path, *, quiet: bool, as_json: bool, **options: Any) -> None:
     """Estimate the error of the published counts of RUN, a finished topdown run.
 
     Reruns the same configuration on the published counts (approximate Monte Carlo) and writes a root mean square error, a bias and an
@@ -49,5 +51,6 @@ def command(run: Path, out: Path, *, quiet: bool, **options: Any) -> None:
     """
     import censafe
 
-    found = censafe.uncertainty(run, out, progress=TerminalObserver(quiet=quiet), **options)
-    click.echo(found.summary)
+    observer = TerminalObserver(quiet=quiet)
+    found = censafe.uncertainty(run, out, progress=observer, **options)
+    show_evaluation(found, observer.stages, as_json=as_json)

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from censafe.cli.options import EXACT
+from censafe.cli.summary import json_option, show_summary
 
 __all__ = ["command"]
 
@@ -59,8 +60,15 @@ __all__ = ["command"]
     metavar="PATH",
     help="An .html file, or a folder for several areas [default: card-CODE.html, or the folder cards].",
 )
+@json_option
 def command(
-    run: Path, geoids: tuple[str, ...], names: tuple[str, ...], out: Path | None, **given: Any
+    run: Path,
+    geoids: tuple[str, ...],
+    names: tuple[str, ...],
+    out: Path | None,
+    *,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Write a one-page profile of an area from the published counts of RUN and its linear estimates or replicates.
 
@@ -86,4 +94,5 @@ def command(
         out = Path(f"card-{file_name(codes[0])}.html") if len(codes) == 1 else Path("cards")
     options = {name: value for name, value in given.items() if value is not None}
     written = censafe.card(run, out, codes, **options)
-    click.echo(written[0] if len(written) == 1 else f"{len(written)} cards: {written[0].parent}")
+    summary = str(written[0]) if len(written) == 1 else f"{len(written)} cards: {written[0].parent}"
+    show_summary(summary, written[0].parent, written, as_json=as_json)

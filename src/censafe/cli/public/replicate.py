@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from censafe.cli.options import parse_results, published_option
 from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_summary
 
 __all__ = ["command"]
 
@@ -29,17 +31,8 @@ __all__ = ["command"]
     "--workers", type=click.IntRange(1), metavar="N", help="Number of threads [default: cores, at most 2]."
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
-def command(
-    run: Path,
-    out: Path | None,
-    count: int,
-    seed: int,
-    results: tuple[str, ...],
-    pl94: str | None,
-    workers: int | None,
-    *,
-    quiet: bool,
-) -> None:
+@json_option
+def command(run: Path, out: Path | None, *, quiet: bool, as_json: bool, **options: Any) -> None:
     """Rerun the configuration of RUN, a finished topdown run, N times on its published counts, in OUT [default: RUN-replicates].
 
     The error of replicates around the published counts approximates the error of the published counts around the true ones. Replicates use
@@ -53,13 +46,8 @@ def command(
     """
     import censafe
 
-    made = censafe.replicate(
-        run,
-        out,
-        count=count,
-        seed=seed,
-        workers=workers,
-        results=parse_results(results, pl94) or None,
-        progress=TerminalObserver(quiet=quiet),
-    )
-    click.echo(f"{len(made)} replicates in {made[0].parent}")
+    observer = TerminalObserver(quiet=quiet)
+    results = parse_results(options.pop("results"), options.pop("pl94")) or None
+    made = censafe.replicate(run, out, results=results, progress=observer, **options)
+    folder = made[0].parent
+    show_summary(f"{len(made)} replicates in {folder}", folder, made, as_json=as_json, stages=observer.stages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import click
 
 from censafe.cli.options import EXACT
+from censafe.cli.progress import TerminalObserver
+from censafe.cli.summary import json_option, show_summary
 
 __all__ = ["command"]
 
@@ -86,18 +89,9 @@ __all__ = ["command"]
     flag_value="dhc",
     help="List the tables of a product [default: dhc]: name, lowest geography, cells and title.",
 )
-def command(
-    run: Path | None,
-    names: tuple[str, ...],
-    geography: str | None,
-    areas: Path | None,
-    state: str | None,
-    out: Path | None,
-    *,
-    wide: bool,
-    listed: str | None,
-    **given: Any,
-) -> None:
+@click.option("--quiet", is_flag=True, help="Show no progress.")
+@json_option
+def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool, **given: Any) -> None:
     """Make tables of the Demographic and Housing Characteristics File, or of the redistricting data, from the finished RUN of topdown.
 
     RUN is the folder of a run, or a folder with microdata in the Bureau's layout.
@@ -114,40 +108,72 @@ def command(
       censafe tables dhc --table P12 --geography county --intervals linear
       censafe tables dhc --state 44 --segments segments/
     """
-    import pyarrow.csv as pa_csv
-
     import censafe
-    from censafe.model.safe_text import csv_table
 
     if listed:
-        _print_list(listed)
+        _print_list(listed, as_json=as_json)
         return
     if run is None:
         raise click.UsageError("Missing argument 'RUN': the folder of a finished run; or --list.")
     if (run / "manifest.json").exists() and not censafe.open_release(run).private:
         click.echo("NOT PRIVATE: the run was drawn with a test key, or from published data.", err=True)
-    options = {name: value for name, value in given.items() if value is not None}
-    if (segments := options.pop("segments", None)) is not None:
-        if names or geography or areas or out or wide or options:
-            raise click.UsageError("--segments writes all tables of all levels; it goes with --state alone.")
-        click.echo(f"{len(censafe.write_segments(run, segments, state=state))} files: {segments}")
-        return
-    if out is None:
-        if not names:
-            raise click.UsageError("Name tables (--table), or a file or folder for them (--out).")
-        frame = censafe.tables(run, names, geography, state=state, areas=areas, wide=wide, **options)
-        pa_csv.write_csv(csv_table(frame.arrow), sys.stdout.buffer)
-        return
-    written = censafe.write_tables(run, out, names, geography, state=state, areas=areas, wide=wide, **options)
-    click.echo(
-        f"{len(written)} file{'' if len(written) == 1 else 's'}: {written[0] if len(written) == 1 else out}"
-    )
+    options = {name: value for name, value in given.items() if value not in (None, ())}
+    observer = TerminalObserver(quiet=quiet)
+    if "segments" in options:
+        _write_segments(run, options, observer, as_json=as_json)
+    elif "out" in options:
+        _write(run, options, observer, as_json=as_json)
+    else:
+        _print(run, options, observer, as_json=as_json)
 
 
-def _print_list(product: str) -> None:
+def _write_segments(run: Path, options: dict[str, Any], observer: TerminalObserver, *, as_json: bool) -> None:
+    """Write the Bureau's files."""
+    import censafe
+
+    if set(options) - {"segments", "state", "wide"} or options["wide"]:
+        raise click.UsageError("--segments writes all tables of all levels; it goes with --state alone.")
+    folder = options["segments"]
+    files = censafe.write_segments(run, folder, state=options.get("state"), progress=observer)
+    summary = f"{len(files)} files: {folder}"
+    show_summary(summary, folder, files, as_json=as_json, stages=observer.stages)
+
+
+def _write(run: Path, options: dict[str, Any], observer: TerminalObserver, *, as_json: bool) -> None:
+    """Write one file, or a folder of files."""
+    import censafe
+
+    out, names = options.pop("out"), options.pop("names", ())
+    files = censafe.write_tables(run, out, names, **options, progress=observer)
+    summary = f"1 file: {files[0]}" if len(files) == 1 else f"{len(files)} files: {out}"
+    folder = out if out.is_dir() else out.parent
+    show_summary(summary, folder, files, as_json=as_json, stages=observer.stages)
+
+
+def _print(run: Path, options: dict[str, Any], observer: TerminalObserver, *, as_json: bool) -> None:
+    """Print rows on standard output."""
+    import pyarrow.csv as pa_csv
+
+    import censafe
+    from censafe.model.safe_text import csv_table
+
+    if "names" not in options:
+        raise click.UsageError("Name tables (--table), or a file or folder for them (--out).")
+    rows = censafe.tables(run, options.pop("names"), **options, progress=observer).arrow
+    if as_json:
+        click.echo(json.dumps({"command": "tables", "rows": rows.to_pylist()}))
+    else:
+        pa_csv.write_csv(csv_table(rows), sys.stdout.buffer)
+
+
+def _print_list(product: str, *, as_json: bool) -> None:
     """Print the tables of a product."""
     import censafe
 
-    for row in censafe.table_names(product).arrow.to_pylist():
+    rows = censafe.table_names(product).arrow.to_pylist()
+    if as_json:
+        click.echo(json.dumps({"command": "tables", "rows": rows}))
+        return
+    for row in rows:
         needs = f" [cannot be made: needs {row['needs']}]" if row["needs"] else ""
         click.echo(f"{row['table']:<7}{row['lowest']:<8}{row['cells']:>4}  {row['title']}{needs}")

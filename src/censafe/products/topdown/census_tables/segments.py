@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.regions import states
+from censafe.model.observer import Observer, work_done
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.source import OFF_SPINE, Geography, TableSource, is_published
 from censafe.products.topdown.census_tables.tabulate import tabulated
@@ -71,13 +72,16 @@ def segment_layout() -> SegmentLayout:
     )  # fmt: skip
 
 
-def write_segment_files(source: TableSource, out: Path, state: str | None) -> tuple[Path, ...]:
+def write_segment_files(
+    source: TableSource, out: Path, state: str | None, observer: Observer
+) -> tuple[Path, ...]:
     """Write the files of every state, a folder each, which appear complete or not at all.
 
     Args:
         source: published histograms of the DHC.
         out: a new folder.
         state: two-digit code of the only state wanted; None for all.
+        observer: receives the stage of every state.
 
     Returns:
         The files written.
@@ -93,8 +97,14 @@ def write_segment_files(source: TableSource, out: Path, state: str | None) -> tu
     if "state" not in source.levels:
         raise UsageError("segments: files are written state by state, and the run publishes no states")
     codes = source.level("state")[1].tolist() if state is None else [state]
+    names = []
     with atomic_folder(out) as folder:
-        names = [path.relative_to(folder) for code in codes for path in _write_state(source, folder, code)]
+        for code in codes:
+            with observer.stage(f"segments of {code}"):
+                done = work_done(observer, len(segment_layout().segments) + 1, "files")
+                for number, path in enumerate(_write_state(source, folder, code), 1):
+                    names.append(path.relative_to(folder))
+                    done(number)
     return tuple(out / name for name in names)
 
 
