@@ -193,7 +193,7 @@ def test_the_list_of_tables_is_printed(censafe: CommandLine) -> None:
         (("--table", "PCT12", "--geography", "block"), "the lowest areas for which it is published are those of the level tract, not block"),
         (("--table", "H2", "--geography", "county"), "the records do not tell whether every block is urban or rural"),
         (("--table", "P1", "--geography", "us"), "geography 'us': the run does not publish it"),
-        (("--table", "P1"), "name a geography"),
+        (("--table", "P1"), "name a --geography"),
         (("--geography", "county"), "Name tables (--table), or a file or folder"),
         (("--table", "P1", "--table", "P3", "--geography", "county", "--wide"), "2 tables do not stand in one row"),
         (("--table", "P1", "--geography", "county", "--out", "p1.txt"), "give a file that ends in .csv, .parquet, .xlsx, or a folder"),

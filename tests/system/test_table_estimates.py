@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -246,7 +247,7 @@ def test_tables_show_estimates_beside_published_counts(censafe: CommandLine, sto
     assert done.code == 0, done.err
     header, *rows = done.out.splitlines()
     assert header.replace('"', "").split(",")[-5:] == ["value", "low", "high", "estimate", "sd"]
-    known = estimates(stored, "county")
+    known = {key: (round(one[0], 4), round(one[1], 4)) for key, one in estimates(stored, "county").items()}
     fields = [row.replace('"', "").rsplit(",", 5) for row in rows]
     for before, value, low, high, middle, spread in fields:
         area = before.split(",")[0]
@@ -296,8 +297,90 @@ def test_what_cannot_be_estimated_is_refused(data: Path, stored: Path, tmp_path:
         with pytest.raises(error, match=words):
             release(chosen, data, tmp_path / "none", test_key=1, tables=names, areas=listed)
         assert not (tmp_path / "none" / "measurements").exists()
-    with pytest.raises(UsageError, match="made no linear estimates of it"):
-        tables(stored, "P3", "county", intervals="linear")
+
+
+@pytest.fixture(scope="module")
+def alone(stored: Path) -> Path:
+    """A folder with the estimates alone, as they are made of public measurement files."""
+    folder = stored.with_name("alone")
+    folder.mkdir()
+    for name in (FILE, "manifest.json"):
+        shutil.copy(stored / name, folder)
+    return folder
+
+
+def test_what_has_no_estimates_says_how_to_come_by_them(
+    censafe: CommandLine, stored: Path, drawn: Path, districts: Path, alone: Path, tmp_path: Path
+) -> None:
+    """Every refusal names the command, the option or the folder that helps, and nothing is written."""
+    microdata, bare = stored / "microdata", tmp_path / "bare"
+    shutil.copytree(stored, bare, ignore=shutil.ignore_patterns(FILE))
+    linear, out = ("--intervals", "linear"), tmp_path / "out"
+    everywhere = f"censafe estimate {stored} --tables P1,P2,H1"
+    for arguments, words in (
+        (
+            (stored, "--table", "P3", "--geography", "county"),
+            f"{everywhere},P3; or for intervals of replicates",
+        ),
+        (
+            (stored, "--table", "P2", "--geography", "block_group"),
+            f"{everywhere} --areas FILE, a list of blocks",
+        ),
+        ((stored, "--table", "P1", "--table", "P3", "--geography", "county"), "P3, county: "),
+        ((drawn, "--table", "P3", "--geography", "county"), "a new run makes them with --tables P1,P2,H1,P3"),
+        ((bare, "--table", "P1", "--geography", "county"), f"censafe estimate {bare} --tables TABLE; or"),
+        ((alone, "--table", "P1", "--geography", "county"), "this folder as --estimates"),
+        ((microdata, "--table", "P1", "--geography", "county"), "name as --estimates a folder that"),
+        ((microdata, "--table", "P1", "--areas", districts, "--estimates", stored), "P1, district: "),
+    ):
+        done = censafe("tables", *arguments, *linear, "--out", out)
+        assert (done.code, words in done.err, out.exists()) == (2, True, False), (arguments, done.err)
+    done = censafe("tables", microdata, "--table", "P1", "--geography", "county", "--estimates", stored)
+    assert "ask for linear --intervals" in done.err
+    for arguments, words in (
+        (
+            (bare, "--geoid", "04001"),
+            f"censafe estimate {bare} --tables P1,P2,P3,P5,H1; or for intervals of replicates",
+        ),
+        ((alone, "--geoid", "04001"), "this folder as --estimates"),
+        ((microdata, "--geoid", "04001"), "name as --estimates a folder that"),
+        ((stored, "--geoid", "04001", "--estimates", alone, "--replicates", out), "name one of them"),
+    ):
+        done = censafe("card", *arguments, "--out", out / "card.html")
+        assert (done.code, words in done.err, out.exists()) == (2, True, False), (arguments, done.err)
+
+
+def test_estimates_of_another_folder_stand_beside_microdata(
+    censafe: CommandLine, stored: Path, alone: Path, tmp_path: Path
+) -> None:
+    """Published microdata with estimates from the noisy answers of the same release: what the run itself shows."""
+    own = tables(stored, "P2", "county", intervals="linear").arrow.drop(["NAME"])
+    found = tables(stored / "microdata", "P2", "county", intervals="linear", estimates=alone).arrow
+    assert own.equals(found.drop(["NAME"]))
+    county = own.column("GEOID")[0].as_py()
+    (path,) = card(stored / "microdata", tmp_path / "card.html", county, estimates=alone)
+    assert "linear estimates of the noisy answers" in path.read_text(encoding="utf-8")
+    done = censafe(
+        "tables", stored, "--geography", "county", "--intervals", "linear", "--out", tmp_path / "all"
+    )
+    assert done.code == 0, done.err
+    assert {path.name for path in (tmp_path / "all").iterdir()} == {f"{one}_county.parquet" for one in TABLES}
+
+
+def test_estimates_of_another_release_are_refused(stored: Path, alone: Path, tmp_path: Path) -> None:
+    other, real = tmp_path / "other", tmp_path / "real"
+    rows = pq.read_table(stored / FILE)
+    for folder, changed in (
+        (other, rows.filter(pc.not_equal(rows["variable"].cast("string"), "P2_001N"))),
+        (real, rows.replace_schema_metadata({"private": "true"})),
+    ):
+        folder.mkdir()
+        shutil.copy(stored / "manifest.json", folder)
+        pq.write_table(changed, folder / FILE)
+    with pytest.raises(UsageError, match="linear estimates of other cells"):
+        tables(stored, "P2", "county", intervals="linear", estimates=other)
+    with pytest.raises(UsageError, match="made with a test key or of published data, and the other was not"):
+        tables(stored, "P2", "county", intervals="linear", estimates=real)
 
 
 def test_intervals_hold_the_noise_of_the_answers(stored: Path) -> None:

@@ -52,10 +52,13 @@ def card(
     listed, points = options.pop("areas", None), options.pop("points", None)
     shapes = options.pop("shapes", listed if points is not None else None)
     given, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
+    linear = options.pop("estimates", None)
     if options:
         raise TypeError(f"card() got an unexpected keyword argument {next(iter(options))!r}")
     published = open_source(Path(run))
-    sources = interval_sources(published, Path(run), None if given is None else Path(given))
+    sources = interval_sources(
+        published, Path(run), None if given is None else Path(given), None if linear is None else Path(linear)
+    )
     source = sources[0]
     if listed is None:
         kinds = {KINDS.get(len(code), "") for code in wanted}

@@ -174,6 +174,7 @@ class TableKeywords(TypedDict, total=False):
             (:class:`RunKeywords`, `tables`).
         replicates: folder with a folder for each replicate, as :func:`censafe.replicate` makes them or with the Bureau's microdata;
             RUN-replicates without.
+        estimates: folder with linear estimates of the same release, as :func:`censafe.estimate` makes them of public noisy measurements; the run without.
         confidence: of the intervals; 0.9 without.
         progress: receives stages; none without.
     """
@@ -185,6 +186,7 @@ class TableKeywords(TypedDict, total=False):
     shapes: str | Path | None
     intervals: Literal["linear", "replicates"] | None
     replicates: str | Path | None
+    estimates: str | Path | None
     confidence: Fraction | int | str
     progress: Observer | None
 
@@ -197,6 +199,7 @@ class CardKeywords(TypedDict, total=False):
         points: for polygons, as there.
         replicates: folder with a folder for each replicate, for intervals of these; without, linear estimates of the run where it has them, else
             RUN-replicates.
+        estimates: folder with linear estimates of the same release; the run without.
         shapes: GeoJSON with a polygon for each area and its code as the property GEOID, code or name, for a small map; `areas` without, where
             these are polygons.
         confidence: of the intervals; 0.9 without.
@@ -205,6 +208,7 @@ class CardKeywords(TypedDict, total=False):
     areas: str | Path | None
     points: str | Path | None
     replicates: str | Path | None
+    estimates: str | Path | None
     shapes: str | Path | None
     confidence: Fraction | int | str
 

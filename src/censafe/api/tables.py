@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -111,7 +112,7 @@ def tables(
         )
     if len(places) > 1:
         raise UsageError(
-            f"areas: the file has {len(places)} kinds of areas ({', '.join(one.name for one in places)}); give one column"
+            f"`areas`: the file has {len(places)} kinds of areas ({', '.join(one.name for one in places)}); give one column, or a folder as `out`"
         )
     with asked.observer.stage(_stage_of(chosen)):
         return Frame(pa.concat_tables(_pieces(source, chosen, places[0], asked)))
@@ -252,6 +253,7 @@ class _TableOptions:
     shapes: str | Path | None = None
     intervals: str | None = None
     replicates: str | Path | None = None
+    estimates: str | Path | None = None
     confidence: Fraction | int | str = Fraction(9, 10)
     progress: Observer | None = None
 
@@ -268,6 +270,8 @@ class _TableOptions:
             raise UsageError(f"intervals: {found.intervals!r}; allowed: linear, replicates")
         if found.intervals != "replicates" and found.replicates is not None:
             raise UsageError("`replicates` are read for intervals; ask for `intervals` of replicates, too")
+        if found.intervals != "linear" and found.estimates is not None:
+            raise UsageError("`estimates` are read for intervals; ask for linear `intervals`, too")
         return found
 
     @cached_property
@@ -313,7 +317,7 @@ class _TableOptions:
         if self.intervals is None:
             return source
         if self.intervals == "linear":
-            return EstimatedSource(source, run)
+            return EstimatedSource(source, run if self.estimates is None else Path(self.estimates))
         return open_replicates(
             source, replicates_of(run) if self.replicates is None else Path(self.replicates)
         )
@@ -323,6 +327,7 @@ def _asked(
     run: Path, names: Sequence[str], geography: str | None, options: _TableOptions
 ) -> tuple[TableSource, list[CensusTable], tuple[Geography, ...]]:
     from censafe.products.topdown.census_tables.definitions import table_named
+    from censafe.products.topdown.census_tables.linear import EstimatedSource
     from censafe.products.topdown.census_tables.source import is_published, require_published
 
     source = options.source(run)
@@ -337,6 +342,10 @@ def _asked(
         for one in source.tables.values()
         if source.holds(one) and not one.needs and all(is_published(one, place) for place in places)
     ]
+    if isinstance(source, EstimatedSource):
+        known = [one for one in known if all(source.has(one, place) for place in places)]
+        for one, place in product(asked or known, places):
+            source.require_estimates(one, place)
     return source, asked or known, places
 
 

@@ -53,6 +53,12 @@ __all__ = ["command"]
     metavar="FOLDER",
     help="Folder of replicates, to take the intervals from [default: the linear estimates of the run if it has them, else RUN-replicates].",
 )
+@click.option(
+    "--estimates",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder with linear estimates of the same release (censafe estimate topdown ... --measurements ... --tables) [default: RUN].",
+)
 @click.option("--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9].")
 @click.option(
     "--out",

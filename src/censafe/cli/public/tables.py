@@ -74,6 +74,12 @@ __all__ = ["command"]
     metavar="FOLDER",
     help="Folder of replicates [default: RUN-replicates].",
 )
+@click.option(
+    "--estimates",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder with linear estimates of the same release (censafe estimate topdown ... --measurements ... --tables) [default: RUN].",
+)
 @click.option("--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9].")
 @click.option(
     "--segments",
@@ -106,6 +112,7 @@ def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool,
       censafe tables redistricting --table P2 --areas districts.csv
       censafe tables dhc --table P12 --geography county --intervals replicates
       censafe tables dhc --table P12 --geography county --intervals linear
+      censafe tables microdata/ --table P12 --geography county --intervals linear --estimates estimates/
       censafe tables dhc --state 44 --segments segments/
     """
     import censafe

@@ -20,8 +20,13 @@ from censafe.products.topdown.census_tables.intervals import (
     replicates_of,
     valued,
 )
-from censafe.products.topdown.census_tables.linear import ESTIMATES, EstimatedSource, LinearIntervals
-from censafe.products.topdown.census_tables.source import Geography, TableSource
+from censafe.products.topdown.census_tables.linear import (
+    EstimatedSource,
+    LinearIntervals,
+    ways_to_linear,
+    ways_to_replicates,
+)
+from censafe.products.topdown.census_tables.source import ESTIMATES, Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 
 __all__ = [
@@ -55,7 +60,6 @@ CARD_TABLES: Final = {
 """The tables of a card, by product."""
 _SURE: Final = 0.1
 _USABLE: Final = 0.5
-_ROUNDING: Final = 1e-6  # of linear estimates, far below a count
 _Values = NDArray[np.float64]
 
 
@@ -175,7 +179,7 @@ def _only(place: Geography, shown: NDArray[np.bool_]) -> Geography:
 
 
 def interval_sources(
-    published: TableSource, run: Path, replicates: Path | None
+    published: TableSource, run: Path, replicates: Path | None, estimates: Path | None = None
 ) -> tuple[EstimatedSource | ReplicatedSource, ...]:
     """What a run was published with that gives intervals, in the order in which it is used.
 
@@ -184,17 +188,31 @@ def interval_sources(
         run: its folder.
         replicates: folder of the replicates that are used instead of linear estimates; None for those beside the run, if the linear estimates of
             the run do not do.
+        estimates: folder with linear estimates; None for the run.
 
     Raises:
         UsageError: too few replicates, or neither these nor linear estimates.
         StorageError: one cannot be read.
     """
-    linear = replicates is None and (run / ESTIMATES).is_file()
+    if estimates is not None and replicates is not None:
+        raise UsageError("`estimates` and `replicates` give two kinds of intervals; name one of them")
+    own = estimates or run
+    linear = replicates is None and (estimates is not None or (own / ESTIMATES).is_file())
     folder = replicates or replicates_of(run)
+    if not linear and replicates is None and not folder.is_dir():
+        raise UsageError(
+            f"{run} has neither linear estimates of tables nor replicates ({folder}); fix: {ways_to_linear(run, _estimable(published))}; or "
+            f"{ways_to_replicates(run)}"
+        )
     return (
-        *([EstimatedSource(published, run)] if linear else []),
+        *([EstimatedSource(published, own)] if linear else []),
         *([open_replicates(published, folder)] if not linear or folder.is_dir() else []),
     )
+
+
+def _estimable(source: TableSource) -> list[str]:
+    """Tables of a card that have linear estimates."""
+    return [name for name in CARD_TABLES[source.product] if not source.tables[name].median]
 
 
 def _tables(
@@ -213,8 +231,8 @@ def _tables(
             found[table.name] = _gathered(own, table, geography, confidence)
     if not found:
         raise UsageError(
-            f"{source.place}: no linear estimates of the tables of a card for every {geography.name} here; fix: name tables and areas in the run, or "
-            f"make replicates: censafe replicate {source.place}"
+            f"{source.place}: no linear estimates of the tables of a card for every {geography.name} here; fix: "
+            f"{ways_to_linear(source.place, _estimable(source), listed=True)}; or {ways_to_replicates(source.place)}"
         )
     return found
 
@@ -235,7 +253,7 @@ def _gathered(
         (
             values,
             *(
-                _whole(values, intervals)
+                intervals.whole(values)
                 if isinstance(intervals, LinearIntervals)
                 else (intervals.low, intervals.high)
             ),
@@ -245,13 +263,3 @@ def _gathered(
     ]
     values, low, high = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return CardTable(table, values, low, high, linear)
-
-
-def _whole(values: _Values, intervals: LinearIntervals) -> tuple[_Values, _Values]:
-    """Ends as whole numbers, outward, not below 0, and around what was published: none of it leaves out a count that the interval held.
-
-    A number is never shown as exact that is not: an interval below 0 reaches from 0 to 1.
-    """
-    low, high = np.floor(intervals.low + _ROUNDING), np.ceil(intervals.high - _ROUNDING)
-    least = np.where(intervals.sd > 0, np.maximum(values, 1), values)
-    return np.minimum(np.maximum(low, 0), values), np.maximum(high, least)

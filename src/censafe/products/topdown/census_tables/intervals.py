@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
-from censafe.products.topdown.census_tables.linear import EstimatedSource, LinearIntervals
+from censafe.products.topdown.census_tables.linear import (
+    EstimatedSource,
+    LinearIntervals,
+    ways_to_replicates,
+)
 from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, open_source
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
@@ -190,8 +194,8 @@ def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
     ]
     if len(same) < 2:
         raise UsageError(
-            f"{folder} has {len(same)} replicates of {source.place}; intervals need at least 2, each in its own folder and in the layout of the "
-            f"published run; fix: censafe replicate {source.place}"
+            f"{folder} has {len(same)} replicates of {source.place}; intervals need at least 2, each in its own folder and in the layout of what was "
+            f"published; fix: {ways_to_replicates(source.place)}"
         )
     return ReplicatedSource(source, same)
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
-from censafe.products.topdown.census_tables.source import Geography, TableSource
+from censafe.products.topdown.census_tables.source import ESTIMATES, Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
+from censafe.products.topdown.folder import CONFIGURATION
+from censafe.publication.manifest import read_manifest
 
-__all__ = ["ESTIMATES", "EstimatedSource", "LinearIntervals"]
+__all__ = ["EstimatedSource", "LinearIntervals", "ways_to_linear", "ways_to_replicates"]
 
-ESTIMATES: Final = "table_estimates.parquet"
-"""Linear estimates of tables in the folder of a run."""
+_ROUNDING: Final = 1e-6  # of linear estimates, far below a count
 _Values = NDArray[np.float64]
 
 
@@ -48,28 +49,45 @@ class LinearIntervals:
         """What stands beside the ends."""
         return {"estimate": self.estimate, "sd": self.sd}
 
+    def whole(self, values: _Values) -> tuple[_Values, _Values]:
+        """Ends as whole numbers, outward, not below 0, and around what was published: none of it leaves out a count that the interval held.
+
+        A number is never shown as exact that is not: an interval below 0 reaches from 0 to 1.
+
+        Args:
+            values: published.
+        """
+        low, high = np.floor(self.low + _ROUNDING), np.ceil(self.high - _ROUNDING)
+        least = np.where(self.sd > 0, np.maximum(values, 1), values)
+        return np.minimum(np.maximum(low, 0), values), np.maximum(high, least)
+
 
 class EstimatedSource(TableSource):
-    """What a run published, with the linear estimates that it made.
+    """What was published, with linear estimates of the same tables.
 
     Args:
         source: what was published.
-        run: its folder.
+        folder: that has the estimates: the run, or one in which they were made of the noisy answers of the same release.
 
     Raises:
-        UsageError: the run made no linear estimates.
+        UsageError: the folder has no linear estimates, or some of another kind of key.
     """
 
-    def __init__(self, source: TableSource, run: Path) -> None:
+    def __init__(self, source: TableSource, folder: Path) -> None:
         super().__init__(source.product, source.place)
-        path = run / ESTIMATES
+        path = folder / ESTIMATES
         if not path.is_file():
             raise UsageError(
-                f"{run} has no linear estimates of tables; fix: give 'censafe estimate {run} --tables TABLE,TABLE' (if the run stored its "
-                "measurements), or give --tables at the run, or take intervals from replicates (censafe replicate)"
+                f"{folder} has no linear estimates of tables ({ESTIMATES}); fix: {ways_to_linear(folder)}; or {ways_to_replicates(source.place)}"
+            )
+        if (b"stamp" in (pq.read_schema(path).metadata or {})) != (source.stamp is not None):
+            raise UsageError(
+                f"{folder}, {source.place}: one of them was made with a test key or of published data, and the other was not; fix: give "
+                "`estimates` of the release"
             )
         self._source = source
         self._path = path
+        self._last_rows: tuple[tuple[str, str], dict[str, NDArray[np.generic]]] | None = None
         self.names = source.names
         self.stamp = source.stamp
 
@@ -120,10 +138,52 @@ class EstimatedSource(TableSource):
         return LinearIntervals(estimate - reach, estimate + reach, estimate, spread)
 
     def covers(self, table: CensusTable, geography: Geography) -> bool:
-        """Whether the run estimated a table for every one of these areas."""
-        found = self._read(table, geography)
-        known = np.array(found.column("area").to_pylist(), np.str_)
-        return bool(found.num_rows) and bool(np.isin(geography.areas.names, known).all())
+        """Whether there are estimates of a table for every one of these areas."""
+        rows = self._rows(table, geography)
+        return set(rows["variable"].tolist()) == set(table.variables) and bool(
+            np.isin(geography.areas.names, rows["area"]).all()
+        )
+
+    def has(self, table: CensusTable, geography: Geography) -> bool:
+        """Whether there are estimates of a table for areas of a kind."""
+        return (geography.name, table.name) in self._known
+
+    def require_estimates(self, table: CensusTable, geography: Geography) -> None:
+        """Refuse a table that was not estimated, or not for areas of the kind.
+
+        Raises:
+            UsageError: says what there is, and how to come by the rest.
+        """
+        if not self.has(table, geography):
+            raise UsageError(f"table {table.name}, {geography.name}: {self._missing(table, geography)}")
+        rows = self._rows(table, geography)
+        same = set(rows["variable"].tolist()) == set(table.variables)
+        if not same or not np.isin(rows["area"], geography.areas.names).any():
+            raise UsageError(
+                f"table {table.name}, {geography.name}: {self._path.parent} has linear estimates of other {'areas' if same else 'cells'} than "
+                f"{self.place}; fix: give `estimates` of the same release"
+            )
+
+    def _missing(self, table: CensusTable, geography: Geography) -> str:
+        """What there is instead of the estimates of a table, and how to come by these."""
+        if table.median:
+            return f"medians have no linear estimates; fix: {ways_to_replicates(self.place)}"
+        kinds, tables = (list(dict.fromkeys(column)) for column in zip(*self._known, strict=True))
+        wanted = list(dict.fromkeys([*tables, table.name]))
+        fix = ways_to_linear(self._path.parent, wanted, listed=geography.name not in kinds)
+        return (
+            f"{self._path.parent} has no linear estimates of it, but of {', '.join(tables)} for {', '.join(kinds)}; fix: {fix}; or "
+            f"{ways_to_replicates(self.place)}"
+        )
+
+    @cached_property
+    def _known(self) -> tuple[tuple[str, str], ...]:
+        """Kinds of areas and tables of which there are estimates."""
+        names = ["geography", "table"]
+        there = pq.read_table(self._path, columns=names)
+        words = pa.table({name: there.column(name).cast(pa.string()) for name in names})
+        pairs = words.group_by(names, use_threads=False).aggregate([])
+        return tuple((str(one["geography"]), str(one["table"])) for one in pairs.to_pylist())
 
     def _read(self, table: CensusTable, geography: Geography) -> pa.Table:
         return pq.read_table(
@@ -133,19 +193,46 @@ class EstimatedSource(TableSource):
         )
 
     def _rows(self, table: CensusTable, geography: Geography) -> dict[str, NDArray[np.generic]]:
-        """Area, variable, estimate and standard deviation of a table for one kind of areas."""
-        found = self._read(table, geography)
-        if not found.num_rows:
-            there = pq.read_table(self._path, columns=["geography", "table"])
-            tables, kinds = (_different(there, name) for name in ("table", "geography"))
-            raise UsageError(
-                f"table {table.name}, {geography.name}: the run made no linear estimates of it; it has {', '.join(tables)} for {', '.join(kinds)}; "
-                "fix: name them in `tables` and `areas` of the run, or ask for intervals of replicates"
-            )
-        texts = {name: np.array(found.column(name).to_pylist(), np.str_) for name in ("area", "variable")}
-        numbers = {name: found.column(name).to_numpy() for name in ("estimate", "sd")}
-        return {**texts, **numbers}
+        """Area, variable, estimate and standard deviation of a table for one kind of areas; those of the last call are at hand."""
+        asked = (table.name, geography.name)
+        if self._last_rows is None or self._last_rows[0] != asked:
+            found = self._read(table, geography)
+            texts = {name: np.array(found.column(name).to_pylist(), np.str_) for name in ("area", "variable")}
+            numbers = {name: found.column(name).to_numpy() for name in ("estimate", "sd")}
+            self._last_rows = (asked, {**texts, **numbers})
+        return self._last_rows[1]
 
 
-def _different(table: pa.Table, name: str) -> list[str]:
-    return [str(one) for one in pc.unique(table.column(name).cast(pa.string())).to_pylist()]
+def ways_to_linear(folder: Path, tables: Sequence[str] = ("TABLE",), *, listed: bool = False) -> str:
+    """How to come by linear estimates.
+
+    Args:
+        folder: of a run, or of microdata.
+        tables: all that are wanted; an estimate replaces those that there are.
+        listed: whether they are for areas for which a list is needed.
+    """
+    words = f"--tables {','.join(tables)}{' --areas FILE, a list of blocks with the area of each' * listed}"
+    if not (folder / "manifest.json").exists():
+        return (
+            "name as `estimates` a folder that 'censafe estimate topdown CONFIG FOLDER --measurements FILES --tables TABLE' wrote from the public "
+            "noisy measurements of the same release"
+        )
+    manifest = read_manifest(folder / "manifest.json")
+    if not (folder / CONFIGURATION).exists():
+        return f"censafe estimate topdown CONFIG FOLDER --measurements FILES {words}"
+    if manifest.config.settings.get("noisy_measurements") == "lazy":
+        return (
+            f"none can be made of this run, which stored no noisy answers; a new run makes them with {words}"
+        )
+    return f"censafe estimate {folder} {words}"
+
+
+def ways_to_replicates(place: Path) -> str:
+    """How to come by intervals of replicates.
+
+    Args:
+        place: folder of a run, or of microdata.
+    """
+    if (place / "manifest.json").exists():
+        return f"for intervals of replicates censafe replicate {place}"
+    return "for intervals of replicates name a folder with a folder of microdata for each of them as `replicates`"

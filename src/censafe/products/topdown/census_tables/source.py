@@ -30,6 +30,7 @@ from censafe.publication.microdata.histograms import histogram_geounits, histogr
 from censafe.publication.stamps import Stamp, stamp_of
 
 __all__ = [
+    "ESTIMATES",
     "LEVELS",
     "OFF_SPINE",
     "Geography",
@@ -39,6 +40,8 @@ __all__ = [
     "require_published",
 ]
 
+ESTIMATES: Final = "table_estimates.parquet"
+"""Linear estimates of tables in the folder of a run."""
 LEVELS: Final[Mapping[str, str]] = {
     "us": "US", "state": "State", "county": "County", "tract": "Tract", "block_group": "Block_Group", "block": "Block",
 }  # fmt: skip
@@ -170,7 +173,7 @@ class TableSource(ABC):
         for path in lists:
             found += self._listed(path, state)
         if not found:
-            raise UsageError("name a geography, such as county, or a list of areas")
+            raise UsageError("name a `geography`, such as county, or a list of areas (`areas`)")
         return tuple(found)
 
     def _listed(self, path: Path, state: str | None) -> list[Geography]:
@@ -226,6 +229,11 @@ class HistogramSource(TableSource):
         }
         known = {schema for _, schema in found}
         product = next((one for one, schemas in SCHEMAS.items() if known & set(schemas.values())), None)
+        if product is None and (run / ESTIMATES).is_file():
+            raise UsageError(
+                f"{run} holds linear estimates of tables alone, no published counts; fix: read its file {ESTIMATES}, or give the run or the "
+                "microdata with the published counts, `intervals` linear, and this folder as `estimates`"
+            )
         if product is None:
             raise UsageError(
                 f"{run} holds no histogram of the DHC or the redistricting data; fix: give the folder of a run of topdown dhc-us, dhc-pr, "

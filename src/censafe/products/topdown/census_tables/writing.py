@@ -100,8 +100,13 @@ def _ends(
 ) -> pa.Array:
     """Ends of intervals: whole numbers, but for those of linear estimates."""
     if isinstance(intervals, LinearIntervals):
-        return pa.array(ends.reshape(-1), from_pandas=True)
+        return _rounded(ends)
     return _values(table, ends)
+
+
+def _rounded(numbers: NDArray[np.float64]) -> pa.Array:
+    """To four decimals, which is more than a count needs."""
+    return pa.array(np.round(numbers.reshape(-1), 4) + 0.0, from_pandas=True)
 
 
 def _wide(
@@ -143,7 +148,7 @@ def _long(
             "high": _ends(table, intervals, intervals.high),
         }
         for name, numbers in intervals.beside.items():
-            columns[name] = pa.array(numbers.reshape(-1), from_pandas=True)
+            columns[name] = _rounded(numbers)
     return pa.table(columns)
 
 

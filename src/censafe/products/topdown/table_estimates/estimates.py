@@ -24,7 +24,7 @@ from censafe.model.topdown.answer_sums import Summing
 from censafe.model.topdown.constraints import AnswersInStack, CellGroups
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.census_tables.definitions import CensusTable
-from censafe.products.topdown.census_tables.linear import ESTIMATES
+from censafe.products.topdown.census_tables.source import ESTIMATES
 from censafe.products.topdown.census_tables.writing import full_labels
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import LevelWorkload, workloads
