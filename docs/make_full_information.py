@@ -405,8 +405,11 @@ that moves along the spine changes them by a number. Kinds of facility differ be
 
     censafe run topdown dhc-us data out --result redistricting=pl94 --set information=lower --set noisy_measurements=stored
 
-All levels are in memory at once, so that this is for small populations; a run that draws its answers without storing them is refused, as are public files. `information = all` is refused as
-for the redistricting data: given the counts of the parent, the estimate from the whole tree is that of `lower`.
+All levels are in memory at once, so that this is for small populations; a run that draws its answers without storing them is refused, as are public files. `information = all` is refused, for two
+reasons that hold for every histogram. The argument of [What the rest of the tree says](#what-the-rest-of-the-tree-says) does not ask how many cells there are: answers outside of a parent's subtree, and the
+parent's own, depend on the cells of its children through their sum alone, and that is final when the children are estimated. So no answers are left that `lower` does not use. What `lower` loses in the
+DHC, where facilities differ, lies within the subtree, in how answers are put together, and the rest of the tree would not bring it back. And drawing blocks towards the makeup of their block group, by which `all` once did
+more than that, was made and measured for the redistricting data alone; it was withdrawn there and never made for the DHC, whose blocks are held to the redistricting counts.
 """
 
 DHC_MEASURED = """

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.arrays import Flags
 
-__all__ = ["AnswerSums", "Summing"]
+__all__ = ["AnswerSums", "Summing", "SummingInRounds"]
 
 _LONGEST = 1 << 12  # answers of a piece, so that a few pieces always fit the cache
 
@@ -97,6 +98,25 @@ class Summing(Protocol):
 
         Returns:
             int64, shape (n, sums); what is not measured counts as 0.
+        """
+        ...
+
+
+@runtime_checkable
+class SummingInRounds(Protocol):
+    """Where sums of noisy answers come from that are read in passes over files, since their rows are in any order."""
+
+    def rounds(
+        self, asked: Sequence[AnswerSums], pattern: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Sums of noisy answers of all geounits that are wanted, as many at a time as memory holds.
+
+        Args:
+            asked: which answers are added up, by pattern; parts of the sums of one level, so that they share `slot`.
+            pattern: of every geounit of the level, -1 where it is not wanted.
+
+        Yields:
+            Positions in the level, pattern by pattern, and their sums, int64, shape (n, sums).
         """
         ...
 

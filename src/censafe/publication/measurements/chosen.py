@@ -19,7 +19,7 @@ from censafe.publication.measurements.layout import DPQUERY, LevelFiles
 from censafe.publication.measurements.level import ANOTHER_NUMBER, AnswerRules, kernel_values
 from censafe.publication.measurements.rows import Faults, Rows, opened, read_answer_rows
 
-__all__ = ["AnswerIndex", "ChosenAnswers", "index_answers", "read_chosen"]
+__all__ = ["AnswerIndex", "ChosenAnswers", "index_answers", "read_chosen", "require_width"]
 
 _THREADS: Final = 2
 _Spans = Mapping[Path, Integers]
@@ -165,7 +165,7 @@ def read_chosen(index: AnswerIndex, chosen: ChosenAnswers) -> tuple[Integers, ..
             for query, own, nodes in rules.groups(rows, path):
                 inside = own[(nodes[own] >= chosen.first) & (nodes[own] < chosen.last)]
                 if len(chosen.answer[query]) and len(inside):
-                    _require_width(rules, rows, inside, query)
+                    require_width(rules, rows, inside, query)
                     _pick(
                         kernel_values(rows), rows.starts[inside], nodes[inside] - chosen.first, chosen.group,
                         chosen.pointer[query], chosen.answer[query], target[query], found[query],
@@ -182,7 +182,18 @@ def read_chosen(index: AnswerIndex, chosen: ChosenAnswers) -> tuple[Integers, ..
     return found
 
 
-def _require_width(rules: AnswerRules, rows: Rows, own: NDArray[np.int64], query: int) -> None:
+def require_width(rules: AnswerRules, rows: Rows, own: NDArray[np.int64], query: int) -> None:
+    """Refuse rows of a query with another number of answers than it has.
+
+    Args:
+        rules: of the level.
+        rows: of a file.
+        own: those of the query.
+        query: its ordinal.
+
+    Raises:
+        DataError: names query and geounits.
+    """
     wrong = own[np.diff(rows.starts)[own] != prod(rules.shapes[query])]
     if len(wrong):
         with rules.lock:

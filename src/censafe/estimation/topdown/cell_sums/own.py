@@ -14,9 +14,9 @@ H depends on weights and on which kinds of facility there are, and is worked out
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Final
 
@@ -32,7 +32,7 @@ from censafe.estimation.topdown.cell_sums.parts import dense_numbers, is_short
 from censafe.estimation.topdown.cell_sums.readings import SumFamily
 from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.model.arrays import Flags, Floats
-from censafe.model.topdown.answer_sums import AnswerSums, Summing
+from censafe.model.topdown.answer_sums import AnswerSums, Summing, SummingInRounds
 
 __all__ = ["OwnLevel", "OwnPattern", "own_pattern", "own_states"]
 
@@ -214,12 +214,12 @@ class OwnLevel:
         return found
 
 
-def own_states(level: OwnLevel, source: Summing, workers: int = 1) -> tuple[Floats, ...]:
+def own_states(level: OwnLevel, source: Summing | SummingInRounds, workers: int = 1) -> tuple[Floats, ...]:
     """Estimates of the states of a level from own answers.
 
     Args:
         level: weights and facilities.
-        source: of sums of the answers of its geounits.
+        source: of sums of the answers of its geounits, some geounits at a time in any order, or all in rounds.
         workers: threads; the result does not depend on them.
 
     Returns:
@@ -231,22 +231,45 @@ def own_states(level: OwnLevel, source: Summing, workers: int = 1) -> tuple[Floa
     nodes = len(level.pattern)
     states = tuple(np.zeros((nodes, len(one.columns), one.size)) for one in level.groups.problem.families)
 
-    def batches() -> Iterator[tuple[_Pattern, NDArray[np.int64]]]:
-        for number in range(len(level.weights)):
-            own, members = _Pattern(level, number), np.flatnonzero(level.pattern == number)
-            for first in range(0, len(members), _BATCH):
-                yield own, members[first : first + _BATCH]
+    def estimated(batch: _Batch) -> tuple[NDArray[np.int64], tuple[Floats, ...]]:
+        return batch.members, batch.pattern.sides.states(batch.sums())
 
-    def estimated(
-        batch: tuple[_Pattern, NDArray[np.int64]],
-    ) -> tuple[NDArray[np.int64], tuple[Floats, ...]]:
-        own, members = batch
-        return members, own.sides.states(source.sums(level.read(own.number), members))
-
-    for members, found in worked_ahead(estimated, batches(), workers):
+    batches = _rounds(level, source) if isinstance(source, SummingInRounds) else _batches(level, source)
+    for members, found in worked_ahead(estimated, batches, workers):
         for state, one in zip(states, found, strict=True):
             state[members] = one
     return states
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Some geounits of one pattern, and how their sums are had."""
+
+    pattern: _Pattern
+    members: NDArray[np.int64]
+    sums: Callable[[], NDArray[np.int64]]
+
+
+def _batches(level: OwnLevel, source: Summing) -> Iterator[_Batch]:
+    for number in range(len(level.weights)):
+        own, members = _Pattern(level, number), np.flatnonzero(level.pattern == number)
+        for first in range(0, len(members), _BATCH):
+            some = members[first : first + _BATCH]
+            yield _Batch(own, some, partial(source.sums, level.read(number), some))
+
+
+def _rounds(level: OwnLevel, source: SummingInRounds) -> Iterator[_Batch]:
+    asked = [level.read(number) for number in range(len(level.weights))]
+    own = _Pattern(level, -1)
+    for geounits, sums in source.rounds(asked, level.pattern):
+        for first in range(0, len(geounits), _BATCH):
+            some, values = geounits[first : first + _BATCH], sums[first : first + _BATCH]
+            pattern = level.pattern[some]
+            for number in np.unique(pattern).tolist():
+                if own.number != number:
+                    own = _Pattern(level, number)
+                mine = pattern == number
+                yield _Batch(own, some[mine], partial(np.asarray, values[mine]))
 
 
 class _Pattern:

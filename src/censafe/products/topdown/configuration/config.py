@@ -55,9 +55,10 @@ Reader = Literal["histogram", "pl94", "ipums-1940", "cef", "records"]
 _ORDINARY_FITS: Final = 2
 _WITHDRAWN: Final = {
     ("information", "all"): (
-        "all (blocks drawn towards the makeup of their block group) is no longer offered: it moved groups out of the blocks they live in, "
-        "so that areas put together from such blocks came out worse than with lower (docs/full_information.md); "
-        "fix: --set information=lower, or level"
+        "all is no longer offered: once the counts of a parent are final, answers outside of it say nothing more about its children, so that all could use no "
+        "answers that lower does not, in the redistricting data as in the DHC; what it did beside that, drawing blocks towards the makeup of their block group, "
+        "was made for the redistricting data alone, moved groups out of the blocks they live in, and made areas put together from such blocks worse than with lower "
+        "(docs/full_information.md); fix: --set information=lower (which needs noisy_measurements=stored), or level"
     ),
 }
 

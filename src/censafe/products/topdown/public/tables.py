@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from math import prod
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from censafe.errors import UsageError
-from censafe.estimation.topdown.least_squares.objective import StoredAnswers
-from censafe.model.arrays import Integers
-from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
@@ -41,13 +34,12 @@ from censafe.products.topdown.table_estimates.choice import TableChoice, table_c
 from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
 from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
-from censafe.publication.measurements.chosen import AnswerIndex, ChosenAnswers, read_chosen
+from censafe.publication.measurements.chosen import AnswerIndex
+from censafe.publication.measurements.summed import SummedAnswers
 from censafe.publication.stamps import DEMONSTRATION
 
-__all__ = ["WholeAnswers", "estimate_tables_of_files"]
+__all__ = ["estimate_tables_of_files"]
 
-_HELD: Final = 1 << 25  # answers that are read at once
-_READINGS: Final = 4  # that are kept
 _NOT_USED: Final = "Warning: noisy answers of a published result are not used where it stored none, or where the measurement files do not hold the blocks."
 _EVERY: Final = 1 << 32  # answers up to which all are used, however little the lowest levels add
 
@@ -57,7 +49,7 @@ def estimate_tables_of_files(
 ) -> RunResult:
     """Estimate tables from a folder of public noisy measurement files, and nothing else.
 
-    Unlike the published counts these need neither all levels nor the results that the counts are held to. Answers are read geounit by geounit.
+    Unlike the published counts these need neither all levels nor the results that the counts are held to. Answers are added up row by row as they are read.
 
     Args:
         config: a path or a shipped name; its levels, schemas and queries are used, its spine and budget are not.
@@ -93,7 +85,9 @@ def estimate_tables_of_files(
             observer.remark(f"Warning: {remark}")
         measured = _measured(chosen, present, found, results, files, options)
         estimates = _estimated(present, found, choice, measured, options)
-        _publish(out, folder, replace(manifest, run=folder.run), found, estimates)
+        stages = {name: round(seconds, 3) for name, seconds in observer.stages.items()}
+        manifest = replace(manifest, run=folder.run, stages=stages)
+        _publish(out, folder, manifest, found, estimates)
     shown = (*ESTIMATE_FILES, "manifest.json")
     return RunResult(
         out, manifest.plan, not found.stamped, state != "new", shown, observer.stages, measured=False
@@ -199,7 +193,7 @@ def _estimated(
     for histogram in config.histograms:
         for load in loads:
             if load.histogram is histogram and tables.sums(load) is not None:
-                tables.read(load, WholeAnswers(indices[load.part.name]))
+                tables.read(load, SummedAnswers(indices[load.part.name]))
         tables.finish(histogram.name)
     return tables
 
@@ -218,76 +212,3 @@ def _publish(
     )
     write_manifest(folder.staging / "manifest.json", written)
     move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
-
-
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """All answers of consecutive geounits, query by query, shape (geounits, answers)."""
-
-    first: int
-    values: tuple[Integers, ...]
-
-    @property
-    def last(self) -> int:
-        """One past the last geounit."""
-        return self.first + len(self.values[0])
-
-
-@dataclass(eq=False)
-class WholeAnswers:
-    """All answers of a level in public files, a few geounits at a time: those of the row groups that hold the one that is asked for.
-
-    Args:
-        index: of the files of the level.
-        most: answers that are read at once; one geounit is always read whole.
-    """
-
-    index: AnswerIndex
-    most: int = _HELD
-    _readings: list[_Reading] = field(default_factory=list, repr=False)
-
-    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sums of noisy answers of some geounits, int64, shape (n, sums)."""
-        found = np.zeros((len(geounits), asked.sums), np.int64)
-        place = 0
-        while place < len(geounits):
-            one = self._reading(int(geounits[place]))
-            inside = (geounits[place:] >= one.first) & (geounits[place:] < one.last)
-            end = place + (len(inside) if inside.all() else int(np.argmin(inside)))
-            found[place:end] = StoredAnswers(one.values).sums(asked, geounits[place:end] - one.first)
-            place = end
-        return found
-
-    def _reading(self, node: int) -> _Reading:
-        for one in self._readings:
-            if one.first <= node < one.last:
-                return one
-        self._readings = self._readings[-(_READINGS - 1) :]
-        self._readings.append(self._read(*self._window(node)))
-        return self._readings[-1]
-
-    def _window(self, node: int) -> tuple[int, int]:
-        """The geounits around one whose answers lie in the same row groups, as far as they are not too many."""
-        first, last = node, node + 1
-        for spans in self.index.spans.values():
-            own = spans[(spans[:, 0] <= node) & (spans[:, 1] >= node)]
-            if len(own):
-                first, last = min(first, int(own[:, 0].min())), max(last, int(own[:, 1].max()) + 1)
-        most = max(1, self.most // sum(map(prod, self.index.shapes)))
-        if last - first > most:
-            first = min(node, last - most)
-            last = first + most
-        return first, last
-
-    def _read(self, first: int, last: int) -> _Reading:
-        sizes = [prod(shape) for shape in self.index.shapes]
-        chosen = ChosenAnswers(
-            first,
-            np.zeros(last - first, np.int64),
-            tuple(np.array([0, size]) for size in sizes),
-            tuple(np.arange(size) for size in sizes),
-        )
-        values = read_chosen(self.index, chosen)
-        return _Reading(
-            first, tuple(one.reshape(last - first, size) for one, size in zip(values, sizes, strict=True))
-        )

@@ -20,7 +20,7 @@ from censafe.estimation.topdown.cell_sums.tree import SumTree
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.model.arrays import Flags, Floats
 from censafe.model.observer import Observer
-from censafe.model.topdown.answer_sums import Summing
+from censafe.model.topdown.answer_sums import Summing, SummingInRounds
 from censafe.model.topdown.constraints import AnswersInStack, CellGroups
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.census_tables.definitions import CensusTable
@@ -154,7 +154,7 @@ class TableEstimates:
             return ()
         return group_sums(histogram.schema, linked[2] if histogram.name == linked[0].name else linked[3])
 
-    def read(self, load: LevelWorkload, source: Summing) -> Floats | None:
+    def read(self, load: LevelWorkload, source: Summing | SummingInRounds) -> Floats | None:
         """Estimate the states of a level from its answers; None where none are used."""
         sums = self.sums(load)
         if sums is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -19,7 +19,7 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats, Integers
-from censafe.model.topdown.answer_sums import AnswerSums, Summing
+from censafe.model.topdown.answer_sums import AnswerSums, Summing, SummingInRounds
 from censafe.model.topdown.constraints import CellGroups, FacilityCounts
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.privacy.measure.histograms import level_variances
@@ -49,14 +49,28 @@ class BesideLevel:
     kinds: NDArray[np.int32] = field(repr=False)
     values: tuple[Integers, ...] = field(repr=False)
 
-    def after(self, source: Summing, queries: int) -> Summing:
+    def after(self, source: Summing | SummingInRounds, queries: int) -> Summing | SummingInRounds:
         """A histogram's own answers, and these as further queries.
 
         Args:
             source: of its own.
             queries: how many it measures.
         """
+        if isinstance(source, SummingInRounds):
+            return _TogetherInRounds(source, queries, self)
         return _Together(source, queries, self)
+
+    def sums(self, asked: AnswerSums, queries: int, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums of these answers of some geounits, int64, shape (n, sums).
+
+        Args:
+            asked: of a histogram that measures `queries`, after which these are numbered.
+            queries: how many it measures.
+            geounits: positions in the level.
+        """
+        more = asked.only(asked.query >= queries)
+        others = replace(more, query=more.query - np.int32(queries))
+        return StoredAnswers(self.values).sums(others, geounits)
 
     def joined(self, weights: Floats, kinds: NDArray[np.int32]) -> tuple[Floats, NDArray[np.int32]]:
         """Weights of both by kind and query, and the kind of every geounit; what has no answers of its own has none beside them.
@@ -85,11 +99,27 @@ class _Together:
     beside: BesideLevel
 
     def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
-        own = asked.query < self.queries
-        more = asked.only(~own)
-        others = replace(more, query=more.query - np.int32(self.queries))
-        found: NDArray[np.int64] = self.own.sums(asked.only(own), geounits)
-        return found + StoredAnswers(self.beside.values).sums(others, geounits)
+        found: NDArray[np.int64] = self.own.sums(asked.only(asked.query < self.queries), geounits)
+        return found + self.beside.sums(asked, self.queries, geounits)
+
+
+@dataclass(frozen=True, eq=False)
+class _TogetherInRounds:
+    """The same of answers that are read in rounds."""
+
+    own: SummingInRounds
+    queries: int
+    beside: BesideLevel
+
+    def rounds(
+        self, asked: Sequence[AnswerSums], pattern: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        mine = [one.only(one.query < self.queries) for one in asked]
+        for geounits, found in self.own.rounds(mine, pattern):
+            for number in np.unique(pattern[geounits]).tolist():
+                some = np.flatnonzero(pattern[geounits] == number)
+                found[some] += self.beside.sums(asked[number], self.queries, geounits[some])
+            yield geounits, found
 
 
 class HistogramSums:
@@ -151,7 +181,7 @@ class HistogramSums:
         patterns = len(self._own(load).weights)
         return patterns, patterns * sum(family.atoms * family.size for family in self.problem.families)
 
-    def read(self, load: LevelWorkload, source: Summing, workers: int = 1) -> Floats:
+    def read(self, load: LevelWorkload, source: Summing | SummingInRounds, workers: int = 1) -> Floats:
         """Estimate the states of a level from its answers, and take them.
 
         Args:
