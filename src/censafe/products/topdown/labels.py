@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from censafe.model import CellQuery
-from censafe.model.safe_text import csv_table
+from censafe.geography.area_names import AreaNames
+from censafe.model import CellQuery, SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.configuration.shipped import gq_kinds, race_sets, shipped_schemas
-from censafe.publication.atomic import atomic_write
 from censafe.publication.columns import write_codebook_rows
+from censafe.publication.microdata.histograms import histogram_rows
 from censafe.publication.stamps import STAMP_NOTES, STAMP_REASONS, Stamp
+from censafe.publication.tables.csv_rows import write_csv
 
 __all__ = [
     "COPIES",
     "answer_words",
     "item_words",
     "race_words",
-    "write_csv_copy",
     "write_labeled",
 ]
 
@@ -120,35 +119,28 @@ def item_words() -> dict[str, tuple[str, ...]]:
     return {**both, "P5": tuple(quarters), "H1": ("total", "occupied", "vacant")}
 
 
-_ROWS = 1 << 17
+_ROWS = 1 << 14
 
 
-def write_csv_copy(source: Path, path: Path, *, labels: Sequence[str] = ()) -> None:
-    """Write the rows of a Parquet file as CSV, with the same columns and, where cells have labels, a column ``label``.
+def _write_table(source: Path, path: Path) -> None:
+    """Write the rows of a Parquet file of tables as CSV, with the same columns."""
+    with pq.ParquetFile(source) as opened:
+        write_csv(path, opened.schema_arrow.names, opened.iter_batches(_ROWS))
 
-    Args:
-        source: a Parquet file of texts and whole numbers.
-        path: final name; the file appears there complete or not at all.
-        labels: of the numbers in the column ``cell``; none without.
 
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
-    with pq.ParquetFile(source) as opened, atomic_write(path) as temporary:
-        fields = [
-            pa.field(one.name, pa.string()) if pa.types.is_dictionary(one.type) else one
-            for one in opened.schema_arrow
-        ]
-        schema = pa.schema([*fields, *([pa.field("label", pa.string())] if labels else [])])
-        words = pa.array(labels, pa.string())
-        options = pa_csv.WriteOptions(quoting_style="needed")
-        with pa_csv.CSVWriter(temporary, schema, write_options=options) as writer:
-            for batch in opened.iter_batches(_ROWS):
-                columns = list(batch.columns)
-                if labels:
-                    columns.append(words.take(batch.column("cell")))
-                plain = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
-                writer.write_table(csv_table(pa.table(plain, schema=schema)))
+def _write_histograms(path: Path, level: SparseLevel, areas: AreaNames, labels: Sequence[str]) -> None:
+    """Write histograms as CSV, with the columns of their Parquet file and, where cells have labels, a column ``label``."""
+    words = pa.array(labels, pa.string())
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in histogram_rows(level, areas):
+            label = [pa.DictionaryArray.from_arrays(batch.column("cell"), words)] * bool(labels)
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, *label], [*batch.schema.names, *(["label"] * bool(labels))]
+            )
+
+    names = ["geocode", *areas.columns, "cell", "count", *(["label"] * bool(labels))]
+    write_csv(path, names, rows())
 
 
 COPIES: Final = ("codebook.csv", "csv")
@@ -166,12 +158,22 @@ _UNIVERSES: Final = {
 }
 
 
-def write_labeled(staging: Path, config: TopdownConfig, *, stamp: Stamp | None, workers: int) -> None:
+def write_labeled(
+    staging: Path,
+    config: TopdownConfig,
+    levels: Mapping[str, Sequence[SparseLevel]],
+    areas: AreaNames,
+    *,
+    stamp: Stamp | None,
+    workers: int,
+) -> None:
     """Write ``codebook.csv``, and a comma-separated copy of every histogram and table under ``csv/``.
 
     Args:
         staging: where histograms and tables are already.
         config: of the run.
+        levels: by histogram, estimated histograms of every level, root first.
+        areas: what stands beside the codes of areas.
         stamp: of a test key or of published data; None for any other release.
         workers: threads that write.
 
@@ -187,18 +189,18 @@ def write_labeled(staging: Path, config: TopdownConfig, *, stamp: Stamp | None, 
     if stamp is not None:
         name, text = STAMP_NOTES[stamp]
         (copies / name).write_text(text, encoding="utf-8")
-    sources = {
-        staging / "histograms" / f"{one.name}_{level}.parquet": labels[one.name]
+    work: dict[Path, partial[None]] = {one: partial(_write_table, one) for one in tables} | {
+        staging / "histograms" / f"{one.name}_{name}.parquet": partial(
+            _write_histograms, level=level, areas=areas, labels=labels[one.name]
+        )
         for one in config.histograms
-        for level in published_levels(config)
+        for name, level in zip(published_levels(config), levels[one.name], strict=True)
     }
-    sources |= dict.fromkeys(tables, ())
+    largest_first = sorted(work, key=lambda one: -one.stat().st_size)
     with ThreadPoolExecutor(workers) as pool:
         done = [
-            pool.submit(
-                write_csv_copy, one, copies / one.parent.name / f"{one.stem}.csv", labels=sources[one]
-            )
-            for one in sources
+            pool.submit(work[one], path=copies / one.parent.name / f"{one.stem}.csv")
+            for one in largest_first
             if one.stat().st_size <= _MOST_BYTES
         ]
         for task in done:

@@ -214,7 +214,7 @@ def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int =
         records = write_files(
             staging, config, release.estimates, places, areas=areas, stamp=stamp, workers=workers
         )
-        write_labeled(staging, config, stamp=stamp, workers=workers)
+        write_labeled(staging, config, release.estimates.levels, areas, stamp=stamp, workers=workers)
         if release.estimates.tables is not None:
             release.estimates.tables.write(staging, stamp)
         named = write_names(staging, areas.by_code, census=areas.census)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,13 @@ from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import Stamp
 
-__all__ = ["histogram_geounits", "histogram_schema", "read_histograms", "write_histograms"]
+__all__ = [
+    "histogram_geounits",
+    "histogram_rows",
+    "histogram_schema",
+    "read_histograms",
+    "write_histograms",
+]
 
 _CHUNK = 4_000_000
 _SCHEMA = pa.schema(
@@ -50,19 +57,34 @@ def write_histograms(
     if stamp is not None:
         metadata["stamp"] = stamp
     known = areas or AreaNames(census=False)
-    fields = [
-        _SCHEMA.field(0),
-        *(_SCHEMA.field(0).with_name(name) for name in known.columns),
-        *list(_SCHEMA)[1:],
-    ]
-    arrow_schema = pa.schema(fields, metadata)
+    arrow_schema = pa.schema(_fields(known), metadata)
     with atomic_write(path) as temporary:
         with pq.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
-            for first in range(0, len(level.cell), _CHUNK):
-                last = min(first + _CHUNK, len(level.cell))
-                writer.write_table(pa.table(_columns(level, first, last, known), schema=arrow_schema))
+            for rows in histogram_rows(level, known):
+                writer.write_table(pa.Table.from_batches([rows.cast(arrow_schema)]))
         temporary.chmod(0o444)
     return sha256_file(path)
+
+
+def _fields(areas: AreaNames) -> list[pa.Field]:
+    return [
+        _SCHEMA.field(0),
+        *(_SCHEMA.field(0).with_name(name) for name in areas.columns),
+        *list(_SCHEMA)[1:],
+    ]
+
+
+def histogram_rows(level: SparseLevel, areas: AreaNames) -> Iterator[pa.RecordBatch]:
+    """Rows of a file of histograms, some million at a time, texts as codes.
+
+    Args:
+        level: the histograms.
+        areas: codes and names that stand beside the geocodes.
+    """
+    schema = pa.schema(_fields(areas))
+    for first in range(0, len(level.cell), _CHUNK):
+        last = min(first + _CHUNK, len(level.cell))
+        yield pa.RecordBatch.from_arrays(_columns(level, first, last, areas), schema=schema)
 
 
 def _columns(level: SparseLevel, first: int, last: int, areas: AreaNames) -> list[pa.Array]:
@@ -79,10 +101,12 @@ def _columns(level: SparseLevel, first: int, last: int, areas: AreaNames) -> lis
 
 
 def _coded(index: NDArray[np.int32], texts: NDArray[np.str_]) -> pa.DictionaryArray:
-    """Texts by their places, each text once in the dictionary."""
-    once, place = np.unique(texts, return_inverse=True)
-    codes = place.reshape(-1).astype(np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(codes[index]), pa.array(once.tolist(), pa.string()))
+    """Texts by their places, each text once in the dictionary; those of a spine mostly rise already."""
+    codes, once = index, texts
+    if not bool((texts[1:] > texts[:-1]).all()):
+        once, place = np.unique(texts, return_inverse=True)
+        codes = place.reshape(-1).astype(np.int32)[index]
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(once.tolist(), pa.string()))
 
 
 def histogram_schema(path: Path) -> str:

@@ -8,40 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from censafe.geography.area_names import AreaNames
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.pl94 import TABLE_ITEMS
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.labels import answer_words, item_words, write_csv_copy, write_labeled
+from censafe.products.topdown.labels import answer_words, item_words, write_labeled
 from censafe.publication.microdata.histograms import write_histograms
-
-
-def test_a_copy_of_histograms_has_labels_and_codes(tmp_path: Path) -> None:
-    level = SparseLevel(
-        np.array(["44001", "44003"]),
-        np.array([0, 2, 3]),
-        np.array([0, 2, 1], np.int32),
-        np.array([3, 1, 2], np.int32),
-    )
-    names = AreaNames({"44001": "Bristol, a county", "44003": "=Kent"})
-    write_histograms(tmp_path / "a.parquet", level, schema="own", areas=names)
-    write_csv_copy(tmp_path / "a.parquet", tmp_path / "a.csv", labels=("men", "women", "-"))
-    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.reader(stream))
-    assert rows == [
-        ["geocode", "GEOID", "GISJOIN", "NAME", "cell", "count", "label"],
-        ["44001", "44001", "G4400010", "Bristol, a county", "0", "3", "men"],
-        ["44001", "44001", "G4400010", "Bristol, a county", "2", "1", "'-"],
-        ["44003", "44003", "G4400030", "'=Kent", "1", "2", "women"],
-    ]
-
-
-def test_a_copy_without_labels_has_the_same_columns(tmp_path: Path) -> None:
-    level = SparseLevel(np.array(["a1"]), np.array([0, 1]), np.array([1], np.int32), np.array([4], np.int32))
-    write_histograms(tmp_path / "a.parquet", level, schema="own")
-    write_csv_copy(tmp_path / "a.parquet", tmp_path / "a.csv")
-    assert (tmp_path / "a.csv").read_text(encoding="utf-8") == '"geocode","cell","count"\n"a1",1,4\n'
 
 
 def test_every_item_has_a_label_of_its_own() -> None:
@@ -68,7 +40,8 @@ def test_codebook_and_copies_name_cells(tmp_path: Path) -> None:
         for level in config.run_levels:
             path = tmp_path / "histograms" / f"{histogram.name}_{level.name}.parquet"
             write_histograms(path, one, schema=histogram.schema.name, areas=area_names(config))
-    write_labeled(tmp_path, config, stamp="NOT PRIVATE", workers=1)
+    levels = {histogram.name: (one,) * len(config.run_levels) for histogram in config.histograms}
+    write_labeled(tmp_path, config, levels, area_names(config), stamp="NOT PRIVATE", workers=1)
     with (tmp_path / "codebook.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert rows[0]["kind"] == "warning"

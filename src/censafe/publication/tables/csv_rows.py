@@ -1,0 +1,203 @@
+"""Arrow batches as comma-separated text: the bytes of Arrow's own writer for texts and whole numbers, made by one loop over the rows.
+
+Texts stand in quotes and numbers do not; a text that is null is an empty field. Tables of items have hundreds of small numbers in a row, which the loop
+writes without a text of every column between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+from numba import int32, int64, uint8, uint64
+from numpy.typing import NDArray
+
+from censafe.model.compiled import compiled
+from censafe.model.named_arrays import tuple_type
+from censafe.model.safe_text import csv_table
+from censafe.publication.atomic import atomic_bytes
+
+__all__ = ["write_csv"]
+
+_ROWS: Final = 1 << 17  # that are turned into text at once
+_NUMBERS: Final = 1 << 22
+_TILE: Final = 64  # rows whose numbers are turned round in the cache
+_FORMULA: Final = np.zeros(256, np.bool_)  # bytes that the text of a formula may begin with
+_FORMULA[[*b"=+-@\t\r\n", 0xEF]] = True
+_COMMA, _NEWLINE, _QUOTE, _MINUS, _DIGIT = (np.uint8(one) for one in b',\n"-0')
+_ONE, _TEN = np.uint64(1), np.uint64(10)
+
+
+class _Cells(NamedTuple):
+    """Columns of some rows."""
+
+    is_text: NDArray[np.uint8]  # (columns,)
+    text: NDArray[np.uint8]
+    start: NDArray[np.int64]  # (columns of text, rows) first byte
+    size: NDArray[np.int32]  # (columns of text, rows) bytes, -1 for a null
+    number: NDArray[np.int64]  # (columns of numbers, rows)
+
+
+_CELLS = tuple_type(_Cells, uint8[::1], uint8[::1], int64[:, ::1], int32[:, ::1], int64[:, ::1])
+
+
+@compiled(uint64(int64, uint64, uint8[::1]))
+def _digits(given, at, out):  # type: ignore[no-untyped-def]
+    """Write a number; the byte after it."""
+    if given < 0:
+        out[at] = _MINUS
+        at += _ONE
+    value = np.uint64(-given) if given < 0 else np.uint64(given)
+    if value < _TEN:
+        out[at] = _DIGIT + np.uint8(value)
+        return at + _ONE
+    digits, left = _ONE, value // _TEN
+    while left:
+        left //= _TEN
+        digits += _ONE
+    for byte in range(digits):
+        left = value // _TEN
+        out[at + digits - _ONE - byte] = _DIGIT + np.uint8(value - _TEN * left)
+        value = left
+    return at + digits
+
+
+@compiled(int64(_CELLS, int64[:, ::1], uint8[::1]))
+def _format(cells, tile, out):  # type: ignore[no-untyped-def]
+    """Bytes of all rows; how many there are. ``tile`` has room for the numbers of some rows, shape (rows, columns)."""
+    is_text, text, start, size, number = cells
+    at = np.uint64(0)
+    for row in range(start.shape[1]):
+        place = row % tile.shape[0]
+        if place == 0:
+            for column in range(number.shape[0]):
+                for ahead in range(min(tile.shape[0], number.shape[1] - row)):
+                    tile[ahead, column] = number[column, row + ahead]
+        texts, numbers = 0, 0
+        for column in range(is_text.shape[0]):
+            if is_text[column]:
+                if size[texts, row] >= 0:
+                    of, length = np.uint64(start[texts, row]), np.uint64(size[texts, row])
+                    out[at] = _QUOTE
+                    at += _ONE
+                    for byte in range(length):
+                        out[at + byte] = text[of + byte]
+                    at += length
+                    out[at] = _QUOTE
+                    at += _ONE
+                texts += 1
+            else:
+                at = _digits(tile[place, numbers], at, out)
+                numbers += 1
+            out[at] = _COMMA
+            at += _ONE
+        out[at - _ONE] = _NEWLINE
+    return np.int64(at)
+
+
+def write_csv(path: Path, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
+    """Write rows as comma-separated text with a header, in which no cell is a formula.
+
+    Args:
+        path: final name; the file appears there complete or not at all.
+        names: of the columns.
+        batches: with these columns, of texts (plain or codes) and whole numbers of at most 63 bits.
+
+    Raises:
+        ValueError: a number is null.
+        StorageError: the disk is full or the folder not writable.
+    """
+    header = pa.schema([(name, pa.string()) for name in names]).empty_table()
+    with atomic_bytes(path) as stream:
+        options = pa_csv.WriteOptions(quoting_style="needed")
+        pa_csv.write_csv(csv_table(header), stream, options)
+        for batch in batches:
+            for piece in _pieces(batch):
+                stream.write(piece)
+
+
+class _Texts(NamedTuple):
+    """A column of texts."""
+
+    text: NDArray[np.uint8]
+    start: NDArray[np.int64]  # (texts,) first byte
+    size: NDArray[np.int32]  # (texts,) bytes, -1 for a null
+    code: NDArray[np.integer[Any]] | None  # (rows,) text of every row; None where that is its place
+
+    def rows(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """First byte and number of bytes of some rows."""
+        chosen = slice(first, last) if self.code is None else self.code[first:last]
+        return self.start[chosen], self.size[chosen]
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[memoryview]:
+    """Text of some rows at a time."""
+    is_number = [pa.types.is_integer(one.type) for one in batch.columns]
+    if any(one.null_count for one, of in zip(batch.columns, is_number, strict=True) if of):
+        raise ValueError("numbers of a comma-separated file are never null")
+    numbers = [
+        one.to_numpy(zero_copy_only=False) for one, of in zip(batch.columns, is_number, strict=True) if of
+    ]
+    texts = [_texts(one) for one, of in zip(batch.columns, is_number, strict=True) if not of]
+    is_text = np.array([not of for of in is_number], np.uint8)
+    before = np.cumsum([0, *(len(one.text) for one in texts)])
+    text = np.concatenate([np.empty(0, np.uint8), *(one.text for one in texts)])
+    widest = max(
+        (len(str(int(end))) for one in numbers if len(one) for end in (one.min(), one.max())), default=0
+    )
+    tile = np.empty((_TILE, len(numbers)), np.int64)
+    step = min(_ROWS, max(1, _NUMBERS // max(1, len(numbers))))
+    for first in range(0, batch.num_rows, step):
+        last = min(first + step, batch.num_rows)
+        found = [one.rows(first, last) for one in texts]
+        start = np.empty((len(texts), last - first), np.int64)
+        for place, (one, _) in enumerate(found):
+            np.add(one, before[place], out=start[place])
+        cells = _Cells(
+            is_text,
+            text,
+            start,
+            _stacked([one for _, one in found], last - first, np.int32),
+            _stacked([one[first:last] for one in numbers], last - first, np.int64),
+        )
+        room = int(cells.size.sum(dtype=np.int64)) + (last - first) * (
+            3 * len(is_number) + widest * len(numbers)
+        )
+        out = np.empty(room + len(texts) * (last - first), np.uint8)
+        yield out[: _format(cells, tile, out)].data
+
+
+def _stacked(columns: Sequence[NDArray[Any]], rows: int, kind: Any) -> NDArray[Any]:
+    found = np.empty((len(columns), rows), kind)
+    for place, column in enumerate(columns):
+        found[place] = column
+    return found
+
+
+def _texts(column: Any) -> _Texts:
+    """A column as text that may stand in a cell; the texts of codes are looked at once."""
+    if pa.types.is_dictionary(column.type) and not column.null_count and not column.dictionary.null_count:
+        return _texts(column.dictionary)._replace(code=column.indices.to_numpy())
+    texts = column.cast(pa.string())
+    found = _bytes_of(texts)
+    if _FORMULA[found.text[found.start[found.size > 0]]].any():
+        texts = csv_table(pa.table([texts], names=["text"])).column(0).combine_chunks()
+    if (found.text == _QUOTE).any():
+        texts = pc.replace_substring(texts, '"', '""')
+    return _bytes_of(texts)
+
+
+def _bytes_of(texts: Any) -> _Texts:
+    _, offsets, data = texts.buffers()
+    place = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    size = np.diff(place)
+    if texts.null_count:
+        size = np.where(texts.is_valid().to_numpy(zero_copy_only=False), size, np.int32(-1))
+    first, last = (int(place[0]), int(place[-1])) if len(texts) else (0, 0)
+    text = np.frombuffer(data, np.uint8)[first:last] if last > first else np.empty(0, np.uint8)
+    return _Texts(text, place[:-1].astype(np.int64) - first, size, None)
