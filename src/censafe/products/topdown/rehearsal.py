@@ -85,7 +85,9 @@ class TestDoor:
 
 
 class _Opened:
-    """Records that were read before, as a recipe opens them."""
+    """Records that were read before, as a recipe opens them; no engine has workers for them."""
+
+    workers = None
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
