@@ -57,7 +57,7 @@ CASES = (
     Case(
         "ri2018", "Rhode Island 2018, blocks of the end-to-end test",
         "The published PL 94-171 files of the 2018 test site: 29,225 persons in 569 blocks. The joint of kind of group quarters with "
-        "age and race is not published; the reader makes it up by its documented rule.",
+        "age and race is not published; the reader imputes it by its documented rule.",
         ("pl94-us", "--set", "root=State", "--set", "spine=standard", "--set", "reader=pl94"),
     ),
     Case(

@@ -358,26 +358,28 @@ query of |estimate - truth|, averaged over geounits. This page is made by `docs/
 
 ## What the rest of the tree says
 
-Let x be the cells of the children c of a parent, z_c their estimates from their own answers and all below, with covariances V_c, S = sum of V_c.
-The answers of the tree fall into three parts with independent noise: those of each child and all below it, and those outside of the parent's
-subtree together with the parent's own. The last part depends on the cells of the children through their sum alone. Where the sum is fixed to
-the final counts p of the parent, it is a constant; what is left to minimise is the sum of (x_c - z_c)' V_c^-1 (x_c - z_c) over sum x_c = p,
+Let \\(x_c\\) be the cells of child \\(c\\) of a parent and \\(z_c\\) their estimate from the child's own answers and all answers below it, with covariance
+\\(V_c\\), and let \\(S = \\sum_c V_c\\). The answers of the tree fall into two parts with independent noise: those of each child and of all geounits below it, and those
+outside of the parent's subtree together with the parent's own. The second part depends on the cells of the children through their sum alone. Where the sum is fixed to
+the final counts \\(p\\) of the parent, it is a constant; what is left to minimize is
 
-    x_c = z_c + V_c S^-1 (p - sum of z),
+\\[ \\sum_c (x_c - z_c)^T V_c^{-1} (x_c - z_c) \\quad \\text{subject to} \\quad \\sum_c x_c = p, \\]
 
-which is the objective of `lower`. So the linear estimate from the whole tree, given the parent, **is** that of `lower`: cousins, uncles and
-grandparents have had their say when the parent's counts were chosen. The same holds with limits, since these are on single
+\\[ x_c = z_c + V_c S^{-1} \\Bigl(p - \\sum_d z_d\\Bigr), \\]
+
+which is the objective of `lower`. So the linear estimate from the whole tree, given the parent, **is** that of `lower`: the answers of all other geounits
+were used when the parent's counts were estimated. The same holds with limits, since these are on single
 children. A test compares both on small trees with dense algebra, to 1e-7.
 
 At the lowest level nothing is below, so that `lower` has the objective of `level` there: whatever blocks gain, they gain through better
 parents. With the parents' true counts they would gain no more than the row "true block groups" below. More must come from
-something that is not linear and unbiased, such as drawing blocks towards the makeup of their block group. That was tried and is not offered;
+something that is not linear and unbiased, such as drawing blocks toward the makeup of their block group. That was tried and is not offered;
 the next part says why.
 
 ## hhgq: why the reference loses, and what mends it
 
 In the reference the errors by kind of group quarters grow with `lower` (+16% at the state, +13% at counties). The reason is the root. It has
-no parent whose empty cells are known. Most of its 2,016 cells hold nobody or few, so that counts that cannot be negative come out too large in
+no parent whose empty cells are known. Most of its 2,016 cells are empty or hold few persons, so that counts that cannot be negative come out too large in
 sum; as the total is exact, what is left for the large cells is too small, and kinds of group quarters with few persons gain at the cost of
 households. Everything below adds up to the root. Here the root is fitted in two steps: first the sums over race, whose estimates do not
 suffer from that, then the cells with these sums held. In the tables below hhgq gains with `lower`.

@@ -31,8 +31,8 @@ QUERIES = ("total", "hhgq", "votingage", "hispanic * cenrace", "votingage * hisp
 KINDS = (
     "with occupied units: fewer persons in households than these",
     "with persons in households: no occupied unit",
-    "with occupied units: nobody in households",
-    "without group quarters, with somebody: everybody is under 18",
+    "with occupied units: no persons in households",
+    "without group quarters, with persons: all are under 18",
     "with occupied units: more than 10 persons a household",
 )
 WAYS = {
@@ -49,8 +49,8 @@ WAYS = {
 HEAD = """# Persons and units kept possible together
 
 Made by `.venv/bin/python docs/make_joint.py`. TopDown estimates persons and housing units from measurements of their own, so that a
-published block can have occupied units and nobody in them, or the reverse. With `joint = true` occupied units are estimated first,
-and their published numbers bound the persons in households of every block: at least one for each, and nobody without; bounds of wider
+published block can have occupied units and no persons in them, or the reverse. With `joint = true` occupied units are estimated first,
+and their published numbers bound the persons in households of every block: at least one for each, and none without; bounds of wider
 areas are sums of those of their blocks. This is post-processing of published figures and costs no budget; why every parent stays
 feasible is shown in `src/censafe/estimation/topdown/levels/joint.proof.md`.
 
@@ -61,7 +61,7 @@ feasible is shown in `src/censafe/estimation/topdown/levels/joint.proof.md`.
   bound the occupied units of every block. Blocks are just as possible, and the persons cost nothing.
 - Key `joint_max_household_size`, 99,999 by default: the cap of the redistricting data. A smaller one, such as 10, forbids crowded
   blocks, too; a run stops before it measures anything if the exact totals do not allow it.
-- Nobody of voting age is asked for: there are households of minors, and a block with nobody but minors in them is rare, not
+- No person of voting age is required: there are households of minors, and a block with only minors in them is rare, not
   impossible. Such blocks stay, and are counted below.
 - The manifest of every run with persons and units counts the blocks that contradict themselves (`post_processing.blocks`).
 

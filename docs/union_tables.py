@@ -68,7 +68,7 @@ def changes(errors: Errors, first: str, second: str) -> dict[tuple[str, str, str
         moved = np.array([choices[second][draw] for draw in draws]) - before
         spread = float(moved.std(ddof=1)) / np.sqrt(len(moved))
         if not before.any() and not moved.any():
-            continue  # nothing that could be wrong, such as a group of which there is nobody
+            continue  # nothing that could be wrong, such as a group of which there is no one
         sign = float(np.sign(moved.mean()))
         t = float(moved.mean()) / spread if spread else sign * np.inf
         percent = 100 * float(moved.mean() / before.mean()) if before.any() else sign * np.inf
@@ -196,7 +196,7 @@ def withdrawn() -> list[str]:
         return []
     rows = changes(errors_in(WITHDRAWN), "lower", "all")
     return [
-        "### What was withdrawn: blocks drawn towards their block group\n",
+        "### What was withdrawn: blocks drawn toward their block group\n",
         ALL,
         *joint(rows),
         *tables(rows),
@@ -219,7 +219,7 @@ halve (`top`) or double (`bottom`) from each level to the next. Small parts of t
 of them could be made. The errors of every draw are in `docs/area_unions.csv`.
 """
 
-ALL = """An earlier choice, `information = all`, drew the counts of a block within a kind of quarters towards the makeup of its block group, with
+ALL = """An earlier choice, `information = all`, drew the counts of a block within a kind of quarters toward the makeup of its block group, with
 variances and a strength (0, 0.1, 0.3 or 1, by a trial on answers with noise added and taken off) fitted to the noisy answers. Sums over all
 blocks of a block group stayed as they were. The strength differed between draws of the same data (0.3 in one draw of Rhode Island, 1 in the
 other 19; 0 to 1 over the budgets of a synthetic state). Blocks and random unions gained, because most blocks are more

@@ -1,4 +1,4 @@
-"""Examples of docstrings are shown as code: the docstrings write `Example:`, the reader of them knows `Examples:`."""
+"""Docstrings for the reader of the site: `Example:` becomes `Examples:`, and a role such as `:class:` the name in it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import griffe
 
 __all__ = ["ExampleSections"]
 
+_ROLE = re.compile(r":(?:class|func|meth|mod|attr):`~?([\w.]*?)(\w+)`")
 _HEADING = re.compile(r"^(\s*)Example:$", re.MULTILINE)
 
 
 class ExampleSections(griffe.Extension):
-    """Renames the section before it is parsed."""
+    """Changes docstrings before they are parsed."""
 
     def on_instance(self, *, obj: griffe.Object, **_others: Any) -> None:
         """Every class, function and attribute passes here once."""
         if obj.docstring is not None:
-            obj.docstring.value = _HEADING.sub(r"\1Examples:", obj.docstring.value)
+            text = _HEADING.sub(r"\1Examples:", obj.docstring.value)
+            obj.docstring.value = _ROLE.sub(r"`\2`", text)

@@ -16,6 +16,8 @@ __all__ = ["notebook_page"]
 
 _MOST_SECONDS = 900
 """Limit of one cell by the clock, for a busy machine; a notebook on its own takes under two minutes."""
+_PICTURE = re.compile(r"!\[\w*\]\(([^()]*_(\d+)_\d+\.\w+)\)")
+"""A figure in the Markdown of a notebook; its file is named after the cell, whose metadata hold its alternative text."""
 _LOG = get_plugin_logger("notebooks")
 _STYLE = re.compile(r"<style.*?</style>\s*", re.DOTALL)
 
@@ -36,7 +38,12 @@ def notebook_page(path: Path, *, run: bool = True) -> tuple[str, dict[str, bytes
     text, resources = exporter.from_notebook_node(
         notebook, {"unique_key": path.stem, "output_files_dir": f"{path.stem}_files"}
     )
-    return _STYLE.sub("", text), dict(resources.get("outputs", {}))
+
+    def described(found: re.Match[str]) -> str:
+        return f"![{notebook.cells[int(found[2])].metadata.get('alt', '')}]({found[1]})"
+
+    text = _PICTURE.sub(described, _STYLE.sub("", text))
+    return text, dict(resources.get("outputs", {}))
 
 
 def _seconds_of_children() -> float:

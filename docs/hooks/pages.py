@@ -42,6 +42,11 @@ ELSEWHERE = {
 }
 """Pages that are kept outside docs/: path in the site -> path in the repository."""
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
+_CELL = re.compile(r"<td>((?:(?!</td>).)*)</td>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+_SENTENCE = 30
+"""Characters from which a cell of a table is text, not a name or number."""
+_PICTURE = re.compile(r'<img\b[^>]*\bsrc="([^"]+)"[^>]*>')
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -84,12 +89,17 @@ def on_page_markdown(markdown: str, page: Page, **_others: Any) -> str:
 
 
 def on_page_content(content: str, **_others: Any) -> str:
-    """Formulas are MathML, which browsers draw themselves."""
+    """Formulas are MathML, which browsers draw themselves; cells with sentences are marked; pictures open alone by a click."""
 
     def drawn(found: re.Match[str]) -> str:
         return convert(html.unescape(found[3]).strip(), display="block" if found[2] == "[" else "inline")
 
-    return _FORMULA.sub(drawn, content)
+    def cell(found: re.Match[str]) -> str:
+        words = html.unescape(_TAG.sub("", found[1])).strip()
+        return f'<td class="text">{found[1]}</td>' if len(words) >= _SENTENCE else found[0]
+
+    content = _CELL.sub(cell, _FORMULA.sub(drawn, content))
+    return _PICTURE.sub(r'<a class="picture" href="\1">\g<0></a>', content)
 
 
 def on_post_page(output: str, page: Page, **_others: Any) -> str:

@@ -55,6 +55,13 @@ def check(name: str, found: dict[str, Any], folder: Path) -> None:
         assert {"round:5", "swap:LO"} <= {str(value) for row in found["rows"] for value in row.values()}
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_cells_that_draw_have_alternative_text(name: str) -> None:
+    cells = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    drawing = [cell for cell in cells if "plt.subplots(" in "".join(cell["source"])]
+    assert all(len(cell["metadata"]["alt"]) > 40 for cell in drawing)
+
+
 @pytest.mark.parametrize("name", sorted(SMALLER))
 def test_a_notebook_runs_on_a_small_population(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

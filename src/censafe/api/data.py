@@ -91,7 +91,7 @@ def synthesize(
     Raises:
         UsageError: a folder that is not empty, or arguments that do not go together.
 
-    Source: marginal distributions of published 2010 and 2020 tables; no record of anybody.
+    Source: marginal distributions of published 2010 and 2020 tables; no person's record.
 
     Example:
         >>> import tempfile

@@ -34,7 +34,7 @@ class EstimateKeywords(TypedDict, total=False):
         queries: names of tables or queries that have intervals; the margins without.
         areas: CSV file of further areas of the blocks that have intervals, or that `tables` are estimated for.
         tables: topdown: census tables, such as ``["P12"]``, that are estimated with standard deviations from the answers of a run that stored
-            them, whose published counts stay as they are, or from public files, whichever levels these hold; no counts are made of these then.
+            them, whose published counts do not change, or from public files, whichever levels these hold; no counts are made of these then.
         simulations: further runs on the published counts for the intervals of these; 10 without, 0 for none.
         seed: of the noise of further runs.
         data: safetab: GRF-C or its folder, where ``coterminous`` is new.
@@ -114,7 +114,7 @@ def estimate_public(
     totals: Path | None = None,
     **options: Unpack[EstimateKeywords],
 ) -> str:
-    """Estimate from public noisy measurement files in the Bureau's layout, whoever made them.
+    """Estimate from public noisy measurement files in the Bureau's layout, of any producer.
 
     Args:
         product: ``topdown`` or ``phsafe``.

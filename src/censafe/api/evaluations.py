@@ -1,4 +1,4 @@
-"""Truth beside what is published. CONFIDENTIAL, except where a docstring says otherwise."""
+"""Published counts compared with the true counts. CONFIDENTIAL, except where a docstring says otherwise."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def uncertainty(
 def attack_power(
     configuration: Configuration, out: Path | str, *, progress: Observer | None = None
 ) -> Evaluation:
-    """Public. How often the best possible attack finds a fact about one record, against its false alarms; opens no data.
+    """Public. How often the best possible attack finds a fact about one record, against its false alarms; reads no data.
 
     Args:
         configuration: of any product.

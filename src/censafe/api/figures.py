@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Figure", "choropleth", "plan_figure", "stored_figure"]
 
 _COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
-"""Okabe and Ito (2008): told apart with every common kind of color vision; every color has a mark of its own besides."""
+"""Okabe and Ito (2008): distinguishable with every common kind of color vision; every color has a mark of its own besides."""
 _MARKS: Final = ("o", "s", "^", "D", "v", "P", "X", "*")
 _MAP: Final = "cividis"  # rises evenly in lightness for all kinds of color vision
 _CLASSES, _UNKNOWN = 5, "#d9d9d9"
@@ -138,7 +138,7 @@ def plan_figure(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
         rows: of the plan's table.
     """
     from matplotlib.figure import Figure as Drawing
-    from matplotlib.ticker import StrMethodFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     points: dict[str, list[tuple[str, float]]] = {}
     for row in rows:
@@ -157,7 +157,9 @@ def plan_figure(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
         mark, color = _MARKS[(number + number // len(_MARKS)) % len(_MARKS)], _COLORS[number % len(_COLORS)]
         axes.plot(*zip(*found, strict=True), mark, color=color, markersize=6, label=level)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.4g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(points)), list(points))
     axes.invert_yaxis()
     axes.grid(axis="x", color="#dddddd")

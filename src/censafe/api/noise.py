@@ -23,14 +23,14 @@ _NOWHERE = "0" * 64
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """Exact noise, or counts with it, that no plan and no ledger knows: whoever publishes them has to account for them.
+    """Exact noise, or counts with it, that no plan and no ledger records: the user who publishes them must account for them.
 
     numpy and what is built on it read the values as an array.
 
     Args:
         values: int64, in the shape of the counts; may be negative.
         law: of the noise in every value.
-        test_key: seed of a test key, which protects nobody; None where the noise came from the operating system.
+        test_key: seed of a test key, which protects no one; None where the noise came from the operating system.
     """
 
     values: NDArray[np.int64] = field(repr=False)

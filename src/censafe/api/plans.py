@@ -271,7 +271,7 @@ class Plan:
 
 
 def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
-    """Cost, variance and margin of error of every table; opens no data, but for what estimates of tables of given `data` take.
+    """Cost, variance and margin of error of every table; reads no data, except what estimates of tables of given `data` take.
 
     Args:
         configuration: of any product.

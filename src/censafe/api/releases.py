@@ -227,7 +227,7 @@ class Release:
 def release(
     configuration: Configuration, data: Path | str, out: Path | str, **options: Unpack[RunKeywords]
 ) -> Release:
-    """Measure records with exact noise, pay from the ledger, and publish; or resume where a stopped run left off.
+    """Measure records with exact noise, charge the ledger, and publish; or resume a stopped run.
 
     Args:
         configuration: of the product.

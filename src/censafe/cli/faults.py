@@ -1,4 +1,4 @@
-"""What becomes of a run that does not end by itself: an error that nobody expected, Ctrl-C, or a request of the system to end.
+"""What becomes of a run that does not end by itself: an unexpected error, Ctrl-C, or a request of the system to end.
 
 An error leaves a message and a file that says where it happened. Neither holds a value: only types of errors, files, lines and
 functions of the program. Interrupted work stops where it is, scratch goes, one line is said.

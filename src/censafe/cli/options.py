@@ -61,7 +61,7 @@ class _Product(click.Choice[str]):
     """A product; where a configuration stands in its place, the message says what was left out."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The product, or a hint for whoever began with CONFIG."""
+        """The product, or a hint for a command line that begins with CONFIG."""
         if isinstance(value, str) and value not in self.choices:
             import censafe
 
