@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from censafe.population.synthetic.writing import FileFormat
 from child import censafe, parser_of, population, report, stages_of, table
+from local_cluster import engine_of
 
 SETTINGS = ("--set", "reader=csv")
 TEST = ("--test-key", "1", "--quiet", "--engine")
@@ -28,6 +29,7 @@ class Measured:
     persons: int
     seconds: float
     peak_gib: float
+    workers_gib: float | None
     stages: dict[str, float]
 
 
@@ -38,17 +40,19 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     population(data, persons=persons, seed=seed, file_format=file_format, layout="phsafe")
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
-        seconds, peak = censafe(
-            ["run", "phsafe", arguments.config, str(data), str(out), *SETTINGS, *TEST, arguments.engine]
-        )
+        with engine_of(arguments.engine, Path(scratch)) as engine:
+            seconds, peak = censafe(
+                ["run", "phsafe", arguments.config, str(data), str(out), *SETTINGS, *TEST, engine.option]
+            )
         stages = stages_of(out)
-    return Measured(persons, round(seconds, 3), round(peak, 3), stages)
+    return Measured(persons, round(seconds, 3), round(peak, 3), engine.workers_gib, stages)
 
 
 def text(measured: Measured) -> str:
     rate = measured.persons / measured.seconds
     last = f"{measured.persons:,} persons, {rate:,.0f} persons/s, peak {measured.peak_gib:.2f} GiB"
-    return "\n".join([*table(measured.stages, measured.seconds), last])
+    workers = "" if measured.workers_gib is None else f", workers {measured.workers_gib:.2f} GiB each at most"
+    return "\n".join([*table(measured.stages, measured.seconds), last + workers])
 
 
 def parse() -> argparse.Namespace:
@@ -56,7 +60,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--persons", type=int, default=1_000_000)
     parser.add_argument("--csv", action="store_true", help="read CSV; the default is Parquet")
     parser.add_argument("--config", default="sdhc-us")
-    parser.add_argument("--engine", default="duckdb", help="duckdb, sail or spark=sc://HOST:PORT")
+    parser.add_argument(
+        "--engine", default="duckdb", help="duckdb, sail, spark=sc://HOST:PORT or local-cluster"
+    )
     return parser.parse_args()
 
 

@@ -1,13 +1,13 @@
 """Seconds and memory of a whole TopDown run: a state, a share of the nation, or the nation.
 
     python benchmarks/topdown_scale.py --config pl94-us|e2e-1940 --nation FRACTION | --like VT|TX [--json]
-        [--data DIR] [--seed S] [--workers N]
+        [--data DIR] [--seed S] [--workers N] [--engine E]
 
 Makes the block histograms of a synthetic population straight, or takes those that an earlier call left in DIR, then runs
 `censafe run topdown` on them in a process of its own, with the production budgets, noise drawn where the estimate touches
 it, and the test key: reading, checking, measuring, least squares, rounding, writing, level by level. `seconds` is the wall
 time of that process, start of the interpreter included and synthesis not; `cpu_seconds` what its threads used, which other
-work on the machine hardly changes; `peak_gib` its largest resident memory;
+work on the machine hardly changes (not those of a server elsewhere or of local_cluster.py); `peak_gib` its largest resident memory;
 `gap_max` the largest duality gap of a certified solve, in half chi-square units; `violations` the number of cells of any
 published level that are not the sum of the published blocks, counted after the run from its files.
 
@@ -38,6 +38,7 @@ from censafe.geography.spines.tree import E2E_1940, PL94_US, build_spine
 from censafe.population.synthetic.blocks import HistogramLayoutName, synthesize_histograms
 from censafe.publication.microdata.histograms import read_histograms
 from child import STATES, censafe, cpu_of_children, levels_of, parser_of, report, stages_of, topdown_table
+from local_cluster import engine_of
 
 PERSONS = {"pl94-us": 331_449_281, "e2e-1940": 132_404_766}
 SHARE_1940 = PERSONS["e2e-1940"] / PERSONS["pl94-us"]
@@ -56,6 +57,8 @@ class Measured:
     seconds: float
     cpu_seconds: float
     peak_gib: float
+    engine: str
+    workers_gib: float | None
     stages: dict[str, float]
     levels: dict[str, Any]
     gap_max: float
@@ -123,8 +126,9 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         out = Path(scratch) / "run"
         command = ["run", "topdown", config, str(data), str(out), *root, *SETTINGS, *workers]
         before = cpu_of_children()
-        seconds, peak = censafe(command)
-        cpu = cpu_of_children() - before
+        with engine_of(arguments.engine, Path(scratch)) as engine:
+            seconds, peak = censafe([*command, "--engine", engine.option])
+            cpu = cpu_of_children() - before
         solves, stages = levels_of(out), stages_of(out)
         blocks, wrong = violations(out, data, config)
     gap = max(level["gap_most"] for levels in solves.values() for level in levels)
@@ -136,6 +140,8 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         round(seconds, 3),
         round(cpu, 3),
         round(peak, 3),
+        arguments.engine,
+        engine.workers_gib,
         stages,
         solves,
         gap,
@@ -148,7 +154,8 @@ def text(measured: Measured) -> str:
         f"{measured.persons:,} persons, {measured.blocks:,} blocks, {measured.cpu_seconds:.1f} CPU s, peak {measured.peak_gib:.2f} GiB, "
         f"largest gap {measured.gap_max:.2g}, violations {measured.violations}"
     )
-    return "\n".join([*topdown_table(measured.stages, measured.seconds), last])
+    workers = "" if measured.workers_gib is None else f", workers {measured.workers_gib:.2f} GiB each at most"
+    return "\n".join([*topdown_table(measured.stages, measured.seconds), last + workers])
 
 
 def parse() -> argparse.Namespace:
@@ -158,6 +165,9 @@ def parse() -> argparse.Namespace:
     size.add_argument("--nation", type=float, metavar="FRACTION")
     size.add_argument("--like", choices=sorted(STATES))
     parser.add_argument("--workers", type=int)
+    parser.add_argument(
+        "--engine", default="duckdb", help="duckdb, sail, spark=sc://HOST:PORT or local-cluster"
+    )
     return parser.parse_args()
 
 
