@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError
-from censafe.model.engine import EngineChoice
 from censafe.population.blocks.layout import BlockData
 from censafe.population.blocks.source import block_files, read_block_files
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.layout import histogram_layout
-from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks
 from support.topdown_inputs import write_1940
 
 LAYOUT = histogram_layout(load_config("e2e-1940"))
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory, choice: EngineChoice) -> Iterator[EngineTasks]:
-    work = tmp_path_factory.mktemp("blocks")
-    engine = connect(work / "engine", threads=2, choice=choice)
-    yield EngineTasks(engine, work / "tasks", 1)
-    engine.disconnect()
-    assert [path for path in work.rglob("*") if path.is_file()] == []
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -38,19 +38,10 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("censafe.estimation.topdown.levels.parents._BATCH_WORK", 2e4)
 
 
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory, choice: EngineChoice) -> Iterator[EngineTasks]:
-    work = tmp_path_factory.mktemp("levels")
-    engine = connect(work / "engine", threads=2, choice=choice)
-    yield EngineTasks(engine, work / "tasks", 1)
-    engine.disconnect()
-    assert [path for path in work.rglob("*") if path.is_file()] == []
-
-
-def both(level: Any, passes: Any, workers: EngineTasks, **choices: str) -> None:
+def both(level: Any, passes: Any, workers: EngineTasks) -> None:
     spine, parents, task = level
-    expected, report = estimated(spine, parents, task, rules(passes, **choices))
-    found, theirs = estimated(spine, parents, task, rules(passes, **choices), workers)
+    expected, report = estimated(spine, parents, task, rules(passes))
+    found, theirs = estimated(spine, parents, task, rules(passes), workers)
     assert same(expected, found)
     assert report.document() == theirs.document()
 
@@ -58,18 +49,18 @@ def both(level: Any, passes: Any, workers: EngineTasks, **choices: str) -> None:
 @pytest.mark.parametrize(
     ("seed", "bounded", "known", "passes"), [(1, True, False, TOTALS_FIRST), (2, False, True, ONE)]
 )
-def test_a_level_on_workers(other: EngineTasks, seed: int, bounded: bool, known: bool, passes: Any) -> None:
-    both(random_level(seed, bounded=bounded, known=known, parents=40), passes, other)
+def test_a_level_on_workers(workers: EngineTasks, seed: int, bounded: bool, known: bool, passes: Any) -> None:
+    both(random_level(seed, bounded=bounded, known=known, parents=40), passes, workers)
 
 
-def test_a_parent_that_is_repaired_and_one_that_stops_the_run(other: EngineTasks) -> None:
+def test_a_parent_that_is_repaired_and_one_that_stops_the_run(workers: EngineTasks) -> None:
     spine, parents, task, closed = impossible()
     name = spine.levels[1].geounits[closed]
     with pytest.raises(CheckError, match=f"level Block, children of {name}"):
-        estimated(spine, parents, task, rules(ONE, infeasible="stop"), other)
+        estimated(spine, parents, task, rules(ONE, infeasible="stop"), workers)
 
 
-def test_skewed_and_empty_parents(other: EngineTasks) -> None:
+def test_skewed_and_empty_parents(workers: EngineTasks) -> None:
     """One parent has nearly all records, and half of the others have none."""
     spine, parents, task = random_level(4, bounded=False, known=False, parents=30)
     dense = np.zeros((parents.nodes, CELLS), int)
@@ -77,11 +68,11 @@ def test_skewed_and_empty_parents(other: EngineTasks) -> None:
     dense[::2] = 0
     dense[1] *= 10_000
     skewed = sparse(parents.geounits, dense)
-    both((spine, skewed, task), ONE, other)
+    both((spine, skewed, task), ONE, workers)
     nothing = SparseLevel(
         parents.geounits, np.zeros_like(parents.node_ptr), parents.cell[:0], parents.count[:0]
     )
-    both((spine, nothing, task), ONE, other)
+    both((spine, nothing, task), ONE, workers)
 
 
 class _Repeating:
@@ -111,13 +102,13 @@ def through(wrapped: Callable[[Engine], Any], tasks: EngineTasks) -> EngineTasks
     return EngineTasks(wrapped(tasks._engine), tasks._scratch, 1)
 
 
-def test_a_task_that_runs_twice_counts_once(other: EngineTasks) -> None:
-    both(random_level(5, bounded=True, known=False, parents=40), ONE, through(_Repeating, other))
+def test_a_task_that_runs_twice_counts_once(workers: EngineTasks) -> None:
+    both(random_level(5, bounded=True, known=False, parents=40), ONE, through(_Repeating, workers))
 
 
-def test_a_result_that_is_missing_stops_the_run(other: EngineTasks) -> None:
+def test_a_result_that_is_missing_stops_the_run(workers: EngineTasks) -> None:
     with pytest.raises(StorageError, match=r"1 of \d+ results of workers are missing"):
-        both(random_level(5, bounded=True, known=False, parents=40), ONE, through(_Losing, other))
+        both(random_level(5, bounded=True, known=False, parents=40), ONE, through(_Losing, workers))
 
 
 @pytest.mark.skipif(not SAIL, reason="neither Sail nor its client is installed")

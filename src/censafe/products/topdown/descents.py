@@ -25,7 +25,7 @@ from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 from censafe.model.topdown.constraints import InformedSums
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.model.topdown.workers import EngineWorkers, threads_of
+from censafe.model.topdown.workers import EngineWorkers
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.agreement import require_stack_agreement
@@ -125,8 +125,7 @@ class Descents:
         sums = self._held.pop(histogram.name, None) or held_sums(histogram, self._known)
         self._groups[histogram.name] = sums.label
         further = self._further(histogram)
-        threads = threads_of(self._workers)
-        return OperatorDescent(histogram, spine, sums, self._observer, choices, threads, further)
+        return OperatorDescent(histogram, spine, sums, self._observer, choices, self._workers, further)
 
     def _further(self, histogram: MeasuredHistogram) -> FurtherAnswers | None:
         """What the estimate of another histogram says about this one; None where none informs it."""

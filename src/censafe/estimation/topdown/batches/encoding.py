@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,10 @@ from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.model.arrays import Integers
 from censafe.model.topdown.workers import DrawingEffort
 
-__all__ = ["decoded_batches", "encoded_batches", "encoded_failure"]
+__all__ = ["decoded_batches", "decoded_rows", "encoded_batches", "encoded_failure", "encoded_rows"]
 
 _FIELDS = ("done", "iterations", "violation", "gap", "cost", "sizes", "starts", "cell", "count")
+_WORDS = "words"
 _FAILURE = {error.__name__: error for error in (CheckError, ReleaseError)}
 
 
@@ -31,7 +32,16 @@ def encoded_batches(batches: Sequence[EstimatedBatch], effort: DrawingEffort) ->
         batches: in their order.
         effort: of drawing their answers.
     """
-    rows = [_row(batch) for batch in batches]
+    return encoded_rows([_row(batch) for batch in batches], effort)
+
+
+def encoded_rows(rows: Sequence[Mapping[str, Any]], effort: DrawingEffort) -> bytes:
+    """Rows of arrays, and of one text.
+
+    Args:
+        rows: each with the same names: vectors, and JSON under ``words``.
+        effort: of drawing the answers behind them.
+    """
     return _written(rows, {"effort": list(effort)})
 
 
@@ -54,16 +64,29 @@ def decoded_batches(
         CheckError: a parent could not be estimated.
         ReleaseError: an answer was not the plan's.
     """
+    rows, effort = decoded_rows(found)
+    return [_batch(level, span, row) for span, row in zip(spans, rows, strict=True)], effort
+
+
+def decoded_rows(found: bytes) -> tuple[list[dict[str, Any]], DrawingEffort]:
+    """Rows as :func:`encoded_rows` took them, with arrays that may be written to.
+
+    Args:
+        found: their bytes.
+
+    Raises:
+        CheckError: in the place of rows.
+        ReleaseError: in the place of rows.
+    """
     table = pa.ipc.open_stream(pa.BufferReader(found)).read_all()
     words = json.loads(table.schema.metadata[b"censafe"])
     if "failure" in words:
         raise _FAILURE[words["failure"]](words["message"])
-    batches = [_batch(level, span, row) for span, row in zip(spans, _rows(table), strict=True)]
-    return batches, DrawingEffort(*words["effort"])
+    return list(_rows(table)), DrawingEffort(*words["effort"])
 
 
 def _row(batch: EstimatedBatch) -> dict[str, Any]:
-    found = {name: pa.array(np.asarray(getattr(batch.found, name))) for name in _FIELDS}
+    found: dict[str, Any] = {name: getattr(batch.found, name) for name in _FIELDS}
     words = [
         {
             "place": place,
@@ -75,17 +98,16 @@ def _row(batch: EstimatedBatch) -> dict[str, Any]:
         for place, made in batch.general
     ]
     counts = [made.counts.reshape(-1).astype(np.int64) for _, made in batch.general]
-    found["general"] = pa.array(np.concatenate([np.zeros(0, np.int64), *counts]))
+    found["general"] = np.concatenate([np.zeros(0, np.int64), *counts])
     return found | {"words": json.dumps(words)}
 
 
-def _written(rows: Sequence[dict[str, Any]], words: dict[str, Any]) -> bytes:
-    columns = {
-        name: pa.array([row[name] for row in rows], pa.list_(rows[0][name].type))
-        for name in (*_FIELDS, "general")
-        if rows
-    }
-    columns["words"] = pa.array([row["words"] for row in rows], pa.string())
+def _written(rows: Sequence[Mapping[str, Any]], words: dict[str, Any]) -> bytes:
+    columns: dict[str, Any] = {}
+    for name in rows[0] if rows else ():
+        values = [row[name] for row in rows]
+        kind = pa.string() if name == _WORDS else pa.list_(pa.from_numpy_dtype(values[0].dtype))
+        columns[name] = pa.array(values, kind)
     table = pa.table(columns).replace_schema_metadata({"censafe": json.dumps(words)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -94,9 +116,10 @@ def _written(rows: Sequence[dict[str, Any]], words: dict[str, Any]) -> bytes:
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    vectors = [name for name in table.column_names if name != _WORDS]
     for place in range(table.num_rows):
-        row: dict[str, Any] = {name: np.array(table[name][place].values) for name in (*_FIELDS, "general")}
-        yield row | {"words": json.loads(table["words"][place].as_py())}
+        row: dict[str, Any] = {name: np.array(table[name][place].values) for name in vectors}
+        yield row | {_WORDS: json.loads(table[_WORDS][place].as_py())}
 
 
 def _batch(level: ParentLevel, parents: Integers, row: dict[str, Any]) -> EstimatedBatch:

@@ -17,7 +17,7 @@ from censafe.model import SparseLevel
 from censafe.model.arrays import Floats, Integers
 from censafe.model.topdown.workers import PartedAnswers
 
-__all__ = ["LevelPart", "common_values", "level_part"]
+__all__ = ["LevelPart", "common_values", "level_part", "part_of_geounits", "part_of_histograms"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +79,9 @@ def level_part(level: ParentLevel, source: PartedAnswers, spans: tuple[Integers,
     return LevelPart(
         first,
         tuple(span - first for span in spans),
-        _geounits(level.task.level, start, end),
-        _geounits(level.above, first, last),
-        _histograms(level.parents, first, last),
+        part_of_geounits(level.task.level, start, end),
+        part_of_geounits(level.above, first, last),
+        part_of_histograms(level.parents, first, last),
         level.rules,
         _limits(level.task.limits, start, end),
         objective.labels,
@@ -99,7 +99,14 @@ def common_values(level: ParentLevel) -> tuple[object, ...]:
     return (*objective.labels, level.rules, *(() if kinds is None else (kinds,)))
 
 
-def _geounits(level: SpineLevel, first: int, last: int) -> SpineLevel:
+def part_of_geounits(level: SpineLevel, first: int, last: int) -> SpineLevel:
+    """Consecutive geounits of a level as a level of its own.
+
+    Args:
+        level: of the spine.
+        first: of the geounits.
+        last: one past the last of them.
+    """
     children = level.first_child[first : last + 1]
     return replace(
         level,
@@ -110,7 +117,14 @@ def _geounits(level: SpineLevel, first: int, last: int) -> SpineLevel:
     )
 
 
-def _histograms(level: SparseLevel, first: int, last: int) -> SparseLevel:
+def part_of_histograms(level: SparseLevel, first: int, last: int) -> SparseLevel:
+    """Histograms of consecutive geounits.
+
+    Args:
+        level: of all geounits.
+        first: of the geounits.
+        last: one past the last of them.
+    """
     pointer = level.node_ptr[first : last + 1]
     entries = slice(int(pointer[0]), int(pointer[-1]))
     return SparseLevel(

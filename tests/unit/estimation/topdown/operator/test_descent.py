@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.operator.descent import OperatorTask, estimate_operator_level, operator_rules
+from censafe.estimation.topdown.operator.descent import estimate_operator_level, operator_rules
+from censafe.estimation.topdown.operator.task import OperatorTask
 from support.facilities import CELLS, KIND, RACE, Housed, housed, sparse_level
 from support.histograms import dense
 from support.operator_worlds import CHOICES, broken, estimate, housed_world, random_world
