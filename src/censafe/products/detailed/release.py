@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -90,11 +91,13 @@ def publish(
     names = {one.code: one.name for one in published.universe.iterations}
     processed = process(config, plan, published.classes, measured)
     estimates = processed.estimates
-    written = list(write_group_tables(staging / "tables", tables, estimates, stamp=stamp))
-    rows = _check(staging, config, plan, estimates, stamp)
     context = GroupContext(tables, plan.definition, names, confidence, published.names)
     tidy, codebook = staging / "tables.parquet", staging / "codebook.csv"
-    write_group_tidy(tidy, estimates, context, stamp=stamp)
+    with ThreadPoolExecutor(1) as pool:  # both read the estimates, and neither what the other writes
+        beside = pool.submit(write_group_tidy, tidy, estimates, context, stamp=stamp)
+        written = list(write_group_tables(staging / "tables", tables, estimates, stamp=stamp))
+        rows = _check(staging, config, plan, estimates, stamp)
+        beside.result()
     write_group_codebook(codebook, tables, estimates, names, stamp=stamp)
     written += _write_reports(staging, processed, stamp)
     if config.mark_x:

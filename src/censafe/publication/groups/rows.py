@@ -13,7 +13,7 @@ from censafe.geography.regions import REGION_TYPES
 from censafe.model.groups.cells import GroupLayout, ShellCell
 from censafe.model.groups.levels import GroupLevel
 
-__all__ = ["CellRows", "GroupOrder", "Groups", "cells_of", "expand", "group_orders"]
+__all__ = ["CellRows", "GroupOrder", "Groups", "cells_of", "expand", "group_orders", "in_file"]
 
 _ORDER = tuple(found.name for found in REGION_TYPES)
 
@@ -125,9 +125,21 @@ def expand(order: GroupOrder[_Groups], layout: GroupLayout, *, groups: int = 1 <
         groups: how many at a time.
     """
     stat_level = order.stat_level
-    chosen = np.flatnonzero(np.isin(stat_level, list(layout.shells)))
+    chosen = np.flatnonzero(in_file(layout, stat_level))
     for start in range(0, len(chosen), groups):
         yield _expanded(order, layout, chosen[start : start + groups], stat_level)
+
+
+def in_file(layout: GroupLayout, stat_level: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Whether groups of a stat level have rows in a file.
+
+    Args:
+        layout: of the file.
+        stat_level: of every group, not negative.
+    """
+    shown = np.zeros(128, np.bool_)
+    shown[list(layout.shells)] = True
+    return shown[stat_level]
 
 
 def _ordered(kind: str, levels: Sequence[_Groups]) -> GroupOrder[_Groups]:
