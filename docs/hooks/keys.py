@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import censafe
+from hooks.other_toml import other_toml
 
 __all__ = ["keys_page"]
 
@@ -23,7 +24,7 @@ Unknown keys are an error in TOML and a warning in the Bureau's `config.json`, w
 
 
 def keys_page() -> str:
-    """One table a product."""
+    """One table a product, and the other TOML files."""
     text = _HEAD
     for product, title in _TITLES.items():
         text += f"\n## {title}\n\n| key | meaning | allowed | default | example | `--set` |\n|---|---|---|---|---|---|\n"
@@ -33,4 +34,4 @@ def keys_page() -> str:
             example = f"`{row['example']}`".replace("|", "\\|")
             text += f"| `{row['key']}`{bureau} | {row['meaning']}{unit} | {row['allowed'] or row['kind']} | {row['default']} | {example} "
             text += f"| {'✓' if row['settable'] else ''} |\n"
-    return text
+    return text + other_toml()

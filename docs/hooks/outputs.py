@@ -9,6 +9,7 @@ from typing import get_args
 import pyarrow as pa
 
 from censafe import errors
+from censafe.evaluation.codebook import CODEBOOK
 from censafe.publication.columns import TidyName, tidy_columns
 
 __all__ = ["errors_page", "files_page"]
@@ -30,6 +31,23 @@ A run writes one folder. What is in it depends on the product:
 | `histograms/` | TopDown | counts of every area that are not 0: area, cell, count |
 | `csv/` | TopDown | copies of tables and histograms as text; files of more than 1 GiB are left out |
 | `intervals.parquet`, `intervals.csv`, `intervals/` | TopDown, after `estimate --intervals` | unbiased estimates and intervals of every area |
+| `table_estimates.parquet`, `table_estimates_codebook.csv` | TopDown, with `--tables` | linear estimates of census tables with standard deviations |
+| `names.csv` | TopDown and SafeTab, with `--names` | names of areas |
+
+Other commands write:
+
+| file | command | what |
+|---|---|---|
+| `report.html`, `figures/` | `evaluate`, `attack` | the page, and each of its figures as SVG |
+| `*.csv`, `*.parquet` | `evaluate`, `attack` | the numbers behind the page; [their columns](#columns-of-evaluations-and-attacks) |
+| `evaluation.json`, `manifest.json` | `evaluate`, `attack` | configuration and choices; whether the folder is confidential |
+| `CONFIDENTIAL.txt` | `truth`, `evaluate`, `attack` | the stamp of a folder that compares with, or holds, confidential counts |
+| `tables/`, the layout of the run | `truth` | true tables, without noise |
+| a file, or `TABLE_GEOGRAPHY.parquet` | `tables` | one row for each area and cell (`GEOID`, `GISJOIN`, `NAME`, `table`, `variable`, `label`, `value`; with intervals also `low`, `high`, and `bias`, `rmse` or `estimate`, `sd`), or one row for each area and one column for each variable |
+| `44/ri000012020.dhc`, `44/rigeo2020.dhc` | `tables --segments` | the Bureau's segments: FILEID, STUSAB, CHARITER, CIFSN, LOGRECNO, then cells |
+| `card-GEOID.html` | `card` | one page for an area |
+| a folder for each replicate | `replicate` | the files of a run, stamped |
+| `censafe-ledger.jsonl`, `censafe-ledger.key` | `run`, beside the data | the ledger and its key, both private ([Privacy](../../PRIVACY.md)) |
 
 The columns of the tidy files follow; the `codebook.csv` of a run says the same of its own files.
 """
@@ -38,7 +56,17 @@ _TITLES = {
     "groups": "`tables.parquet` of SafeTab",
     "topdown": "`csv/` of TopDown",
     "intervals": "`intervals.parquet` of TopDown",
+    "table_estimates": "`table_estimates.parquet` of TopDown",
 }
+_EVALUATED = """
+## Columns of evaluations and attacks
+
+Every frame has its columns in `codebook.csv` beside it; these are all that are known. A frame over several runs adds `_run_mean` and `_run_sd` to a name, a frame of
+two sides `_sf` (as tabulated) and `_dp` (as published). `classification` says who may see the file.
+
+| column | meaning | unit |
+|---|---|---|
+"""
 _ERRORS = """# Errors and exit codes
 
 A message says what is wrong, where (file, column, number of rows), what is allowed and what to do; never a value of a record.
@@ -67,8 +95,16 @@ def files_page() -> str:
         text += f"\n## {_TITLES.get(name, name)}\n\n| column | type | meaning |\n|---|---|---|\n"
         for column, what in tidy_columns(name).items():
             kind = "text" if pa.types.is_dictionary(what.type) else str(what.type)
-            text += f"| `{column}` | {kind} | {what.meaning.replace('|', chr(92) + '|').replace('*', chr(92) + '*')} |\n"
+            text += f"| `{column}` | {kind} | {_cell(what.meaning)} |\n"
+    text += _EVALUATED
+    for column, (meaning, unit) in sorted(CODEBOOK.items()):
+        text += f"| `{column}` | {_cell(meaning)} | {_cell(unit)} |\n"
     return text
+
+
+def _cell(words: str) -> str:
+    """Words of a cell of a Markdown table."""
+    return words.replace("|", "\\|").replace("*", "\\*")
 
 
 def errors_page() -> str:

@@ -143,6 +143,17 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
 
 
+def test_pages_of_keys_and_files_name_what_is_read_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    from hooks.keys import keys_page
+    from hooks.outputs import files_page
+
+    keys, files = keys_page(), files_page()
+    assert all(f"| `{key}` |" in keys for key in ("characteristics", "age_word", "tallied", "among"))
+    assert "| `budget.TABLE.LEVEL`" in keys
+    assert all(f"| `{column}` |" in files for column in ("margin_of_error", "mean_ae", "classification"))
+
+
 @pytest.mark.long
 def test_the_site_is_built_strictly_and_needs_no_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

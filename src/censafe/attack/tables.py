@@ -36,6 +36,7 @@ _P12: Final = (0, 5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62,
 SINGLE_YEARS: Final = (*range(101), 105, 110)
 """Lower ends of the classes of age of PCT12: single years, 100 to 104, 105 to 109, 110 and over."""
 _ADULT: Final = 18
+_TABLE_KEYS: Final = ("level", "by", "universe", "tallied", "iterations")
 _LEVELS: Final = {"block": 15, "tract": 11}
 
 
@@ -267,7 +268,7 @@ def _shipped_iterations() -> Mapping[str, Any]:
 def _tables(document: Mapping[str, Any], place: str) -> Mapping[str, LineTable]:
     found: dict[str, LineTable] = {}
     for name, entry in document.get("tables", {}).items():
-        unknown = sorted(set(entry) - {"level", "by", "universe", "tallied", "iterations"})
+        unknown = sorted(set(entry) - set(_TABLE_KEYS))
         if unknown or entry.get("level") not in _LEVELS or not set(entry.get("by", [""])) <= set(_CLASSES):
             raise ConfigError(
                 f"{place}: table {name} needs level ({', '.join(_LEVELS)}) and by (of {', '.join(_CLASSES)}); allowed beside them: universe, tallied, "
