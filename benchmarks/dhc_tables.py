@@ -17,17 +17,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from censafe import configuration, release, synthesize
 from censafe.geography.spines.sums import sum_histograms
-from censafe.geography.spines.tree import PL94_PR, PL94_US
+from censafe.geography.spines.tree import PL94_PR
 from censafe.model import SparseLevel
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
+from censafe.population.synthetic.plan import make_plan, synthetic_states
+from censafe.products.topdown.census_tables.source import LEVELS
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.histograms import write_histograms
 from child import STATES, censafe, cpu_of_children, in_folder, parser_of, stages_of
@@ -45,7 +49,14 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
         run, out = Path(scratch) / "run", Path(scratch) / "tables"
         blue: dict[str, float | int] = {}
         if arguments.without_run:
-            stand_in(data, persons, states, arguments.seed, run)
+            stand_in(
+                data.with_name(f"{data.name}-states"),
+                persons,
+                states,
+                arguments.seed,
+                run,
+                arguments.geography,
+            )
         else:
             pl94 = inputs(data, persons, states, root, arguments.seed)
             settings = (*root, "--pl94", str(pl94), "--test-key", "1", "--quiet")
@@ -84,24 +95,54 @@ def linear_estimates(run: Path) -> dict[str, float | int]:
     }
 
 
-def stand_in(data: Path, persons: int, states: tuple[str, ...] | None, seed: int, run: Path) -> None:
-    """A run folder with the histograms of the records in place of published ones, and the manifest of a small run, which says that it is a test."""
-    if not data.exists():
-        synthesize(data, persons=persons, states=states, seed=seed, layout="dhc")
+def stand_in(
+    data: Path, persons: int, states: tuple[str, ...] | None, seed: int, run: Path, geography: str
+) -> None:
+    """A run folder with histograms of the records in place of published ones, and the manifest of a small run, which says that it is a test.
+
+    States are made and counted one after another, so that memory is that of the largest; histograms are those of the geography alone.
+    """
     small = run.with_name("small")
     synthesize(run.with_name("few"), persons=300, states=("44",), layout="pl94")
     release(configuration("topdown", "pl94-us", {"root": "State"}), run.with_name("few"), small, test_key=1)
     (run / "histograms").mkdir(parents=True)
     (run / "manifest.json").write_bytes((small / "manifest.json").read_bytes())
-    records = read_dhc(dhc_files(data), PL94_PR if states else PL94_US)
+    tracts = make_plan(persons, states, seed).tracts
+    rows, of_tract = np.unique(tracts.state, return_inverse=True)
+    codes = [synthetic_states()[row].code for row in rows.tolist()]
+    sizes = np.bincount(of_tract, tracts.persons).astype(np.int64)
+    parts = [
+        counted(data / code, size, seed, geography)
+        for code, size in zip(codes, sizes.tolist(), strict=True)
+    ]
+    for first in sorted(parts[0].glob("*.parquet")):
+        own = [part / first.name for part in parts]
+        with pq.ParquetWriter(
+            run / "histograms" / first.name, pq.read_schema(first), compression="zstd"
+        ) as writer:
+            for path in own:
+                writer.write_table(pq.read_table(path))
+
+
+def counted(folder: Path, persons: int, seed: int, geography: str) -> Path:
+    """Folder with the histograms of the areas of a state, made when it is not there; its records are not kept."""
+    out = folder / geography
+    if out.exists():
+        return out
+    synthesize(folder / "records", persons=persons, states=(folder.name,), seed=seed, layout="dhc")
+    records = read_dhc(dhc_files(folder / "records"), PL94_PR)
+    depth = records.spine.names.index(LEVELS[geography])
+    made = folder / "making"
+    made.mkdir(exist_ok=True)
     for name, exact in records.histograms.items():
-        blocks = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
         cells = shipped_schemas()[name].schema.cells
-        for level, histograms in zip(
-            records.spine.names, sum_histograms(records.spine, blocks, cells), strict=True
-        ):
-            path = run / "histograms" / f"{name.removeprefix('dhc-')}_{level}.parquet"
-            write_histograms(path, histograms, schema=name)
+        blocks = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
+        level = sum_histograms(records.spine, blocks, cells)[depth]
+        path = made / f"{name.removeprefix('dhc-')}_{LEVELS[geography]}.parquet"
+        write_histograms(path, level, schema=name)
+    shutil.rmtree(folder / "records")
+    made.rename(out)
+    return out
 
 
 def main() -> None:
