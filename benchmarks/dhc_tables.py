@@ -112,8 +112,7 @@ def stand_in(
     codes = [synthetic_states()[row].code for row in rows.tolist()]
     sizes = np.bincount(of_tract, tracts.persons).astype(np.int64)
     parts = [
-        counted(data / code, size, seed, geography)
-        for code, size in zip(codes, sizes.tolist(), strict=True)
+        counted(data / code, size, seed, geography) for code, size in zip(codes, sizes.tolist(), strict=True)
     ]
     for first in sorted(parts[0].glob("*.parquet")):
         own = [part / first.name for part in parts]

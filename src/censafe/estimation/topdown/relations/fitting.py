@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, bring_back, meet, missed
+from censafe.estimation.topdown.relations.changes import bring_back
+from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, missed
+from censafe.estimation.topdown.relations.meeting import meet
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
