@@ -105,6 +105,7 @@ def rehearse(
     workers: int = 1,
     own_budgets: bool = False,
     results: Sequence[KnownResult] = (),
+    door: TestDoor | None = None,
 ) -> Estimates:
     """Measure and estimate once in memory, with a test key.
 
@@ -117,6 +118,7 @@ def rehearse(
         own_budgets: whether the budgets of the facts are used, such as those of measurement files, instead of those of the
             configuration.
         results: that the constraints hold to, over the same blocks.
+        door: that measures; None for a new one with the seed.
 
     Returns:
         What a release with this key would publish. It is never private.
@@ -124,13 +126,13 @@ def rehearse(
     Raises:
         CheckError: no histograms meet the published figures, or a check of the integers failed.
     """
-    door = cast(Door, TestDoor(plan_release(config), seed))
+    measuring = cast(Door, door or TestDoor(plan_release(config), seed))
     reading = ReadOptions(observer=observer or SilentObserver())
     facts = loaded.facts
     if not own_budgets:
         facts = replace(facts, budgets=level_budgets(config, facts.run))
     opened = cast(BlockIntake, _Opened(Loaded(loaded.exact, facts)))
-    return TopdownJob(config, workers, results=tuple(results)).measure(opened, door, reading)
+    return TopdownJob(config, workers, results=tuple(results)).measure(opened, measuring, reading)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,85 +11,54 @@ the same matrix up to a number, and the objective from these answers is the exac
 same queries in nearly the same proportions, and budget that moved along the spine changes them by a number. Where the children differ (budgets of
 queries in other proportions, kinds of facilities that only some have) the answers are as unbiased and their variances as exact, and
 something of what is known is not used.
+
+Every answer is read once, from the lowest level up. The z of levels above the lowest are held as numbers of 64 bits beside the answers; these levels have few geounits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, cast
+from itertools import pairwise
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.least_squares.objective import AnswerSource, LevelObjective
+from censafe.estimation.topdown.least_squares.objective import AnswerSource, LevelObjective, StoredAnswers
 from censafe.geography.spines.tree import Spine
 from censafe.model.arrays import Floats
 from censafe.model.topdown.families import Wanted
 
 __all__ = ["PooledAnswers", "pooled_objectives"]
 
-_AT_ONCE: Final = 1 << 18  # answers of a geounit that are added up over everything below it at once
-
 
 @dataclass(frozen=True, eq=False)
 class PooledAnswers:
-    """Answers of a level with those below, put together when they are asked for.
+    """Answers of a level with those below it.
 
     Args:
-        own: answers of the level.
-        own_share: by which an own answer counts, by geounit and query, shape (n, queries).
-        below: the same of the next level; None at the lowest.
-        below_share: by which the sum over the children counts, shape (n, queries).
-        query_below: of every query its ordinal at the next level, -1 where that does not measure it.
-        first_child: geounit i has the geounits first_child[i] .. first_child[i + 1] - 1 of the next level.
+        values: of every query, shape (geounits, answers).
     """
 
-    own: AnswerSource = field(repr=False)
-    own_share: Floats = field(repr=False)
-    below: PooledAnswers | None = field(repr=False)
-    below_share: Floats = field(repr=False)
-    query_below: NDArray[np.int64] = field(repr=False)
-    first_child: NDArray[np.int64] = field(repr=False)
+    values: tuple[NDArray[Any], ...] = field(repr=False)
 
     def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> Floats:
         """Some answers of one query at consecutive geounits, shape (last - first, m)."""
-        asked = np.full(len(chosen), query, np.int32), chosen.astype(np.int32)
-        return np.concatenate([self._at(node, *asked)[None] for node in range(first, last)])
+        return self.values[query][first:last, chosen].astype(np.float64)
 
     def gather(self, wanted: Wanted) -> Floats:
         """Answers, parent by parent, child by child, in the order of `wanted`."""
-        found = []
-        for parent in range(len(wanted.child_ptr) - 1):
+        found = np.empty(int(wanted.starts[-1]))
+        for parent, (start, end) in enumerate(zip(wanted.starts[:-1], wanted.starts[1:], strict=True)):
             span = slice(int(wanted.answer_ptr[parent]), int(wanted.answer_ptr[parent + 1]))
-            asked = wanted.query[span], wanted.answer[span]
+            query, answer = wanted.query[span], wanted.answer[span]
             child = wanted.child[wanted.child_ptr[parent] : wanted.child_ptr[parent + 1]]
-            found += [self._at(node, *asked) for node in child.tolist()]
-        return np.concatenate(found) if found else np.zeros(0)
-
-    def _at(self, node: int, query: NDArray[np.int32], answer: NDArray[np.int32]) -> Floats:
-        """Answers at one geounit, some at a time: everything below is read for them."""
-        found = [
-            self._part(node, query[first : first + _AT_ONCE], answer[first : first + _AT_ONCE])
-            for first in range(0, len(query), _AT_ONCE)
-        ]
-        return np.concatenate(found) if found else np.zeros(0)
-
-    def _part(self, node: int, query: NDArray[np.int32], answer: NDArray[np.int32]) -> Floats:
-        asked = Wanted(
-            np.array([0, 1], np.int64), np.array([node], np.int64), np.array([0, len(query)], np.int64), query, answer
-        )  # fmt: skip
-        found = self.own.gather(asked) * self.own_share[node, query]
-        if self.below is None:
-            return found
-        share = self.below_share[node, query]
-        used = np.flatnonzero(share > 0)
-        if len(used):
-            there = self.query_below[query[used]].astype(np.int32)
-            sums = np.zeros(len(used))
-            for child in range(int(self.first_child[node]), int(self.first_child[node + 1])):
-                sums += self.below._part(child, there, answer[used])
-            found[used] += share[used] * sums
+            own = found[start:end].reshape(len(child), len(query))
+            edges = np.searchsorted(query, np.arange(len(self.values) + 1))
+            for number, values in enumerate(self.values):
+                some = slice(int(edges[number]), int(edges[number + 1]))
+                own[:, some] = values[np.ix_(child, answer[some])]
         return found
 
 
@@ -104,25 +73,50 @@ def pooled_objectives(
         objectives: own measurements of every level.
     """
     found: list[LevelObjective] = []
-    below: PooledAnswers | None = None
+    below: tuple[NDArray[Any], ...] = ()
     known = np.zeros((0, 0))
     for depth in range(len(objectives) - 1, -1, -1):
         one, level = objectives[depth], spine.levels[depth]
         weights = one.weights[one.kinds]
         place = np.full(len(queries[depth]), -1, np.int64)
         from_below = np.zeros_like(weights)
-        if below is not None:
+        if below:
             names = list(queries[depth + 1])
             place = np.array([names.index(name) if name in names else -1 for name in queries[depth]])
             from_below = _sum_weights(known, level.first_child, place)
         known = weights + from_below
         scale = np.where(known > 0, known, 1.0)
-        below = PooledAnswers(
-            one.source, weights / scale, below, from_below / scale, place, level.first_child
-        )
+        below = _pooled(one, weights / scale, below, from_below / scale, place, level.first_child)
         table, kinds = np.unique(known, axis=0, return_inverse=True)
-        source = cast(AnswerSource, below)  # weighted means, which the operator form takes as they are
+        source = cast(
+            AnswerSource, PooledAnswers(below)
+        )  # weighted means, which the operator form takes as they are
         found.insert(0, replace(one, weights=table, kinds=kinds.reshape(-1).astype(np.int32), source=source))
+    return tuple(found)
+
+
+def _pooled(
+    one: LevelObjective,
+    own_share: Floats,
+    below: Sequence[NDArray[Any]],
+    below_share: Floats,
+    place: NDArray[np.int64],
+    first_child: NDArray[np.int64],
+) -> tuple[NDArray[Any], ...]:
+    """Answers of a level by query: its own and the sums over the children, weighted; the own ones as they are where nothing below is known."""
+    if not isinstance(one.source, StoredAnswers):
+        raise TypeError("answers are put together of stored ones")
+    found: list[NDArray[Any]] = []
+    for query, values in enumerate(one.source.values):
+        share = below_share[:, query]
+        if not share.any():
+            there = own_share[:, query] > 0
+            found.append(values if there.all() else values * there[:, None])
+            continue
+        sums = own_share[:, query, None] * values
+        for node, (first, last) in enumerate(pairwise(first_child.tolist())):
+            sums[node] += share[node] * below[place[query]][first:last].sum(axis=0, dtype=np.float64)
+        found.append(sums)
     return tuple(found)
 
 

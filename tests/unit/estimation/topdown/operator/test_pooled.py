@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.operator import pooled
 from censafe.estimation.topdown.operator.pooled import pooled_objectives
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.topdown.families import Wanted
@@ -70,10 +69,9 @@ def lower(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_children_that_are_alike_but_for_a_number_give_the_best_objective(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    seed: int,
 ) -> None:
-    """Queries in the same proportions at all levels, budgets that differ by a number between geounits; some answers at a time."""
-    monkeypatch.setattr(pooled, "_AT_ONCE", 4)
+    """Queries in the same proportions at all levels, budgets that differ by a number between geounits."""
     rng = np.random.default_rng(seed)
     parents = [np.array([-1]), np.array([0, 0, 0]), np.array([0, 0, 1, 2, 2, 2, 2])]
     tree, shares = spine(parents), rng.uniform(1, 20, len(NAMES))
