@@ -18,15 +18,19 @@ import censafe
 from censafe.errors import StorageError, UsageError
 from censafe.model.engine import EngineChoice
 from censafe.model.fetching import fetch
+from censafe.privacy.ledger.book import read_entries
 from censafe.tabulation.engine import connect
+from censafe.tabulation.engine.tasks import EngineTasks
 from support.engines import SAIL, SailServer
 from support.phsafe_inputs import write_parquet_folder
+from support.topdown_inputs import write_1940
 
 if not SAIL:
     pytest.skip("neither Sail nor its client is installed", allow_module_level=True)
 
 from censafe.tabulation.engine import cluster
 from censafe.tabulation.engine.failures import Failure, failure_of
+from censafe.tabulation.engine.sessions import Connecting
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +120,39 @@ def test_no_server_costs_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if "scratch" in path.name] == []
 
 
+def committed(ledger: Path) -> list[str]:
+    """Parts that were committed, in their order."""
+    return [entry.body["part"] for entry in read_entries(ledger) if entry.event == "commit"]
+
+
+@pytest.mark.long
+def test_a_level_whose_workers_stay_away_stops_a_run_that_the_same_command_resumes(
+    server: SailServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is measured twice: parts that were committed stay, and the level that was lost is measured by the second start alone."""
+    data, ledger, out = write_1940(tmp_path / "districts"), tmp_path / "ledger.jsonl", tmp_path / "out"
+    chosen = censafe.configuration("topdown", "e2e-1940", noisy_measurements="lazy")
+    each, levels = EngineTasks.each, []
+
+    def losing(tasks: EngineTasks, work: Any, parcels: Any, common: Any = ()) -> Iterator[bytes]:
+        levels.append(work)
+        if len(levels) == 3:  # the records, the states, the counties
+            server.kill()
+        return each(tasks, work, parcels, common)
+
+    wait = Connecting.wait
+    monkeypatch.setattr(EngineTasks, "each", losing)
+    monkeypatch.setattr(Connecting, "wait", lambda self, session, _: wait(self, session, 0))
+    with pytest.raises(StorageError, match=r"server was lost .* start the same command again"):
+        censafe.release(chosen, data, out, ledger=ledger, engine=f"spark={server.url}")
+    assert committed(ledger) == ["persons_National", "persons_State"]
+    assert [path.name for path in tmp_path.iterdir() if "scratch" in path.name] == []
+    monkeypatch.undo()
+    censafe.release(chosen, data, out, ledger=ledger)  # which engine does not matter
+    server.start()
+    assert committed(ledger) == [f"persons_{level}" for level in ("National", "State", "County", "Enumdist")]
+
+
 @pytest.mark.parametrize(
     ("version", "ansi", "words"),
     [
@@ -149,6 +186,10 @@ def test_servers_that_integers_cannot_be_left_to(
             False,
         ),
         ("ExecutorLostFailure (executor 2 exited caused by one of the running tasks)", Failure.WORKER, True),
+        ("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 4 GiB", Failure.MEMORY, False),
+        ("ModuleNotFoundError: No module named 'censafe'", Failure.SETUP, False),
+        ("RuntimeError: worker of another version of censafe: 0.0.9, not 0.1.0", Failure.SETUP, False),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9", Failure.SETUP, False),
         ("[PATH_NOT_FOUND] Path does not exist: file:/x", Failure.FILES, False),
         ("No space left on device", Failure.FULL, False),
         ("StatusCode.UNAVAILABLE failed to connect to all addresses", Failure.SERVER, True),

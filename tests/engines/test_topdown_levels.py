@@ -111,6 +111,7 @@ def test_a_result_that_is_missing_stops_the_run(workers: EngineTasks) -> None:
         both(random_level(5, bounded=True, known=False, parents=40), ONE, through(_Losing, workers))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not SAIL, reason="neither Sail nor its client is installed")
 def test_a_killed_server_is_asked_once_more(tmp_path: Path) -> None:
     server = SailServer()

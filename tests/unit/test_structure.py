@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -251,3 +252,43 @@ def test_tests_that_proofs_and_pages_name_exist() -> None:
             f"{page.name}: {name}" for name in re.findall(r"`(test_\w+\.py)`", text) if name not in names
         ]
     assert sorted(missing) == []
+
+
+READERS_OF_TEXT = "population/"  # they read text and fixed-width files for every engine
+ENGINES = "tabulation/engine/"
+
+
+def names_duckdb(tree: ast.Module) -> bool:
+    """Whether a module imports DuckDB, or uses the connection of an embedded engine."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(one.name.split(".")[0] == "duckdb" for one in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "duckdb":
+            return True
+        if isinstance(node, ast.Attribute) and node.attr == "con":
+            return True
+    return False
+
+
+def test_no_room_beyond_engines_and_readers_names_duckdb() -> None:
+    found = [name for name, tree in modules() if names_duckdb(tree)]
+    assert any(name.startswith(ENGINES) for name in found)
+    assert [name for name in found if not name.startswith((ENGINES, READERS_OF_TEXT))] == []
+    assert names_duckdb(ast.parse("from duckdb import connect"))
+    assert names_duckdb(ast.parse("engine.con.execute('SELECT 1')"))
+
+
+def test_types_of_record_columns_are_those_of_every_engine() -> None:
+    tables = tomllib.loads((PACKAGE / "population" / "schema.toml").read_text(encoding="utf-8"))
+    types = [text.split()[1] for text in typed_columns(tables)]
+    assert len(types) > 10
+    assert set(types) <= {"int8", "int16", "int32", "int64", "string"}
+
+
+def typed_columns(tables: object) -> Iterator[str]:
+    if isinstance(tables, dict):
+        for key, value in tables.items():
+            yield from [value] if key == "typed" else typed_columns(value)
+    elif isinstance(tables, list):
+        for value in tables:
+            yield from typed_columns(value)

@@ -14,6 +14,8 @@ _MEMORY = (
     "outofmemory",
     "out of memory",
     "memory limit",
+    "memoryerror",
+    "unable to allocate",
     "exit code 137",
     "exit status 137",
 )
@@ -52,6 +54,12 @@ _FILES = (
     "not found: /",
     "no files found",
 )
+_SETUP = (
+    "no module named",
+    "another version of censafe",
+    "python_version_mismatch",
+    "different version of python",
+)
 _FULL = ("no space left",)
 _CONTENT = ("parquet", "utf-8", "utf8", "corrupt")
 
@@ -65,6 +73,7 @@ class Failure(Enum):
     FILES = "files"
     FULL = "full"
     CONTENT = "content"
+    SETUP = "setup"
     OTHER = "other"
 
     @property
@@ -98,6 +107,8 @@ _MESSAGES = {
     "path; name a shared folder with `scratch`",
     Failure.FULL: "the disk is full where the working files are; free space there",
     Failure.CONTENT: "the content of a file cannot be read; allowed: whole Parquet files whose text is UTF-8; fix: write the file again",
+    Failure.SETUP: "workers have not what this process has; allowed: the same minor version of Python and the same version of `censafe`; fix: "
+    "install both on every worker (Apache Spark: PYSPARK_PYTHON names the interpreter)",
     Failure.OTHER: "the server could not do a stage, three times; its own log says why",
 }
 
@@ -111,6 +122,7 @@ def failure_of(error: BaseException) -> Failure:
     """
     text = f"{type(error).__name__} {error}".lower()
     for failure, words in (
+        (Failure.SETUP, _SETUP),
         (Failure.MEMORY, _MEMORY),
         (Failure.FULL, _FULL),
         (Failure.FILES, _FILES),
