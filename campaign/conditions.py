@@ -35,7 +35,7 @@ class Conditions:
     def __init__(self, baselines: Baselines, shim: Shim | None) -> None:
         self._baselines = baselines
         self._shim = shim
-        self._scenarios = [one for one in baselines.scenarios if one.startswith("run ") and one != "run dhc"]
+        self._scenarios = [one for one in baselines.alone() if one.startswith("run ") and one != "run dhc"]
         self._kinds: dict[str, Callable[[Scenario, random.Random, Path], Verdict]] = {
             "little memory": self._memory,
             "two runs in one folder": self._one_folder,

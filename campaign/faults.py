@@ -33,7 +33,7 @@ class Faults:
         self._shim = shim
         self._folder = folder
         self._calls: dict[str, dict[str, int]] = {}
-        self._scenarios = baselines.scenarios
+        self._scenarios = baselines.alone()
 
     def _counted(self, scenario: Scenario, key: tuple[str, ...], box: Path) -> dict[str, int]:
         """How many calls the command makes when none fails."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ class Scenario:
         run: the finished run that it works on.
         cost: of the plan, where it can be charged to a ledger.
         slow: whether the short form leaves it out.
+        apart: whether it starts threads that no child may inherit, so that the warm process itself never runs it.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Scenario:
     run: Path | None = None
     cost: Fraction | None = None
     slow: bool = False
+    apart: bool = False
 
     def command(self, box: Path, key: tuple[str, ...] = ()) -> list[str]:
         """The words for one trial."""
@@ -109,8 +112,21 @@ def build(folder: Path, *, quick: bool) -> World:
         if not marks.exists() and not (quick and name == "dhc"):
             _require(child.call(*words[:4], finished, *words[5:], *TEST), name)
     _others(world, config, data)
+    _engines(world, runs)
     marks.write_text(json.dumps(sorted(world.scenarios)), encoding="utf-8")
     return world
+
+
+def _engines(world: World, runs: dict[str, tuple[str, str, str, tuple[str, ...]]]) -> None:
+    """Runs on Sail, where it is installed."""
+    if importlib.util.find_spec("pysail") is None:
+        return
+    for name in ("phsafe", "safetab-p"):
+        product, chosen, source, _ = runs[name]
+        words = ("run", product, chosen, source, "OUT", "--engine", "sail", "--quiet")
+        cost = world.scenarios[f"run {name}"].cost
+        title = f"run {name} on sail"
+        world.scenarios[title] = Scenario(title, words, cost=cost, slow=True, apart=True)
 
 
 def _others(world: World, config: Path, data: dict[str, Path]) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from censafe.errors import CheckError, StorageError
+from censafe.model.closing import PARTIAL, partial_folder
 from censafe.model.safe_text import stays_inside
 
 __all__ = [
@@ -43,7 +44,6 @@ __all__ = [
 ]
 
 
-_SUFFIX = ".partial"
 _REASONS = {
     errno.ENOSPC: "the disk is full; free space or choose another output folder",
     errno.EDQUOT: "the disk quota is used up; free space or choose another output folder",
@@ -125,23 +125,23 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
     Raises:
         StorageError: the folder exists and ``replace`` is false, or the operating system refused.
     """
-    temporary, old = _temporary(path), _temporary(path)
+    old = _temporary(path)
     try:
         with storage_errors(path.parent):
             if path.exists() and not replace:
                 raise StorageError(f"folder {path} exists already; choose a new one or remove it")
-            temporary.mkdir(parents=True)
-            yield temporary
-            sync_tree(temporary)
-            if path.exists():
-                path.rename(old)
-            temporary.rename(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with partial_folder(path, clear=not replace) as temporary:  # what gave way may be among them
+                yield temporary
+                sync_tree(temporary)
+                if path.exists():
+                    path.rename(old)
+                temporary.rename(path)
             sync(path.parent)
     finally:
         if old.exists() and not path.exists():
             old.rename(path)
-        for leftover in (temporary, old):
-            shutil.rmtree(leftover, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def remove_partials(folder: Path) -> int:
@@ -150,7 +150,7 @@ def remove_partials(folder: Path) -> int:
     Returns:
         how many there were.
     """
-    leftovers = sorted(folder.rglob(f".*{_SUFFIX}")) if folder.is_dir() else []
+    leftovers = sorted(folder.rglob(f".*{PARTIAL}")) if folder.is_dir() else []
     with storage_errors(folder):
         for leftover in leftovers:
             if leftover.is_dir():
@@ -192,7 +192,7 @@ def _require_file(path: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
 
 
 @contextmanager

@@ -10,8 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from censafe.model import Definition
 from censafe.model.safe_text import csv_text
@@ -21,6 +23,7 @@ from censafe.publication.stamps import STAMP, Stamp
 __all__ = [
     "TidyColumn",
     "TidyName",
+    "coded_words",
     "tidy_columns",
     "tidy_metadata",
     "tidy_schema",
@@ -44,6 +47,20 @@ class TidyColumn:
 
     type: pa.DataType
     meaning: str
+
+
+def coded_words(place: NDArray[np.integer], words: Sequence[str]) -> pa.DictionaryArray:
+    """A column of words by their places, each word once in its dictionary.
+
+    The Parquet writer does not write the same bytes every time for a dictionary that holds a word twice.
+
+    Args:
+        place: of the word of every row.
+        words: some may be alike.
+    """
+    once = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    codes = np.array([once[word] for word in words], np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(codes[place]), pa.array(list(once), pa.string()))
 
 
 @cache

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from censafe.publication.columns import TidyName, tidy_columns, tidy_schema, write_codebook_rows
+from censafe.publication.columns import TidyName, coded_words, tidy_columns, tidy_schema, write_codebook_rows
 
 NAMES: tuple[TidyName, ...] = ("tables", "groups", "topdown", "intervals")
 
@@ -38,3 +39,10 @@ def test_a_codebook_begins_with_its_warning_and_columns(tmp_path: Path, universe
     assert warning[:4] == ["warning", "", "NOT PRIVATE", "why"]
     assert [one[2] for one in columns] == list(tidy_columns("topdown"))
     assert last == list(row)
+
+
+def test_a_word_stands_once_in_the_dictionary_of_a_column() -> None:
+    """Files with a word twice in a dictionary have other bytes now and then."""
+    column = coded_words(np.array([2, 0, 1, 2]), ["P12", "P12", "P1"])
+    assert column.to_pylist() == ["P1", "P12", "P12", "P1"]
+    assert column.dictionary.to_pylist() == ["P12", "P1"]

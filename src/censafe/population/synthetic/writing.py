@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import StorageError, UsageError
-from censafe.model.closing import Closing
+from censafe.model.closing import Closing, partial_folder
 from censafe.model.compiled import compiled
 from censafe.population.synthetic.plan import PopulationPlan, synthetic_states
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
@@ -207,21 +205,20 @@ def folder_when_complete(out: Path) -> Iterator[Path]:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"{out}: not empty; name a new or empty folder for the synthetic population")
         out.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        stack = ExitStack()
+        partial = stack.enter_context(partial_folder(out))
     except OSError as error:
         raise StorageError(
             f"{out}: cannot be made ({error.strerror}); choose a folder you can write to"
         ) from error
-    try:
-        yield partial
-        partial.chmod(0o755)
-        partial.replace(out)
-    except OSError as error:
-        raise StorageError(
-            f"{out}: writing failed ({error.strerror or error}); nothing was left under this name"
-        ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    with stack:
+        try:
+            yield partial
+            partial.replace(out)
+        except OSError as error:
+            raise StorageError(
+                f"{out}: writing failed ({error.strerror or error}); nothing was left under this name"
+            ) from error
 
 
 TABLES = ("persons", "units", "geo")

@@ -94,6 +94,8 @@ class RunFolder:
             complete_move(self.out)
             shutil.rmtree(self.staging, ignore_errors=True)
             self.staging.mkdir(mode=0o700)
+            # an earlier start that was killed may have charged something to it; this one may stop before it asks
+            self._retained = (self._work / _IDENTITY).exists()
         except OSError as error:
             self._release()
             raise StorageError(
@@ -160,7 +162,7 @@ class RunFolder:
         states: tuple[tuple[Path, FolderState], ...] = ((self._record, "finished"), (begun, "resumed"))
         for record, state in states:
             if record.exists():
-                self.keep()  # what an earlier start left is not for this one to remove
+                self.keep()
                 self._adopt(record, identity)
                 return state
         self._run = secrets.token_hex(8)

@@ -21,7 +21,7 @@ from censafe.geography.identifiers import geoids, gisjoins
 from censafe.model.arrays import Floats
 from censafe.model.safe_text import csv_table, csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
-from censafe.publication.columns import tidy_columns
+from censafe.publication.columns import coded_words, tidy_columns
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
 __all__ = [
@@ -175,15 +175,15 @@ class IntervalWriter:
         area, answer = np.divmod(np.arange(areas * answers, dtype=np.int32), max(1, answers))
         zero, none = np.zeros(len(area), np.int32), np.full(areas, "")
         columns: dict[str, pa.Array] = {
-            "histogram": _coded(zero, [rows.histogram]),
-            "kind": _coded(zero, [rows.kind]),
-            "geocode": _coded(area, codes.tolist()),
-            "GEOID": _coded(area, (geoids(codes) if rows.census else none).tolist()),
-            "GISJOIN": _coded(area, (gisjoins(codes) if rows.census else none).tolist()),
-            "NAME": _coded(area, names.tolist()),
-            "query": _coded(answer, list(rows.queries)),
+            "histogram": coded_words(zero, [rows.histogram]),
+            "kind": coded_words(zero, [rows.kind]),
+            "geocode": coded_words(area, codes.tolist()),
+            "GEOID": coded_words(area, (geoids(codes) if rows.census else none).tolist()),
+            "GISJOIN": coded_words(area, (gisjoins(codes) if rows.census else none).tolist()),
+            "NAME": coded_words(area, names.tolist()),
+            "query": coded_words(answer, list(rows.queries)),
             "cell": pa.array(np.array(rows.cells, np.int32)[answer]),
-            "label": _coded(answer, list(rows.labels)),
+            "label": coded_words(answer, list(rows.labels)),
             "published": pa.array(np.ascontiguousarray(rows.published[part]).reshape(-1)),
         }
         values, spread = rows.values[part], np.sqrt(rows.variances[part])
@@ -202,13 +202,6 @@ class IntervalWriter:
             name: pa.array(np.round(array, _DECIMALS).reshape(-1) + 0.0) for name, array in numbers.items()
         }
         return pa.table([columns[one.name] for one in self._schema], schema=self._schema)
-
-
-def _coded(place: NDArray[np.int32], words: list[str]) -> pa.DictionaryArray:
-    """Words by their places, each word once in the dictionary: otherwise the bytes of a file are not always the same."""
-    once = {word: number for number, word in enumerate(dict.fromkeys(words))}
-    codes = np.array([once[word] for word in words], np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(codes[place]), pa.array(list(once), pa.string()))
 
 
 def write_interval_codebook(

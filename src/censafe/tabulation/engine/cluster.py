@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import partial, reduce
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,7 +26,7 @@ from censafe.errors import UsageError
 from censafe.model.fetching import interruptible
 from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded, quoted
 from censafe.tabulation.engine.failures import Failure, failure_of
-from censafe.tabulation.engine.sessions import RETRIES, Connecting, silent
+from censafe.tabulation.engine.sessions import RETRIES, Connecting, silent, take_back_interrupts
 from censafe.tabulation.engine.spark_client import (
     Backend,
     PySparkCompiler,
@@ -81,6 +81,7 @@ class ClusterEngine(Backend):
         self._stored: set[str] = set()
         self._embedded: EmbeddedEngine | None = None
         self._limits = (threads, memory)
+        self._interrupted = False
         interruptible(self, RuntimeError)
 
     @property
@@ -169,9 +170,9 @@ class ClusterEngine(Backend):
         for name in names:
             self._schemas.pop(name, None)
             self._stored.discard(name)
-            if self._views.pop(name, None) is not None:
+            if self._views.pop(name, None) is not None and not self._interrupted:
                 with suppress(PySparkException, grpc.RpcError), silent():
-                    self._session.catalog.dropTempView(name)
+                    self._connecting.call(partial(self._session.catalog.dropTempView, name))
             for folder in self._files.pop(name, ()):
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -211,9 +212,12 @@ class ClusterEngine(Backend):
         return column.re_search(f"^[0-9]{{{width}}}$") & (column.length() == width)
 
     def interrupt(self) -> None:
-        """End what the server computes for this session."""
-        with suppress(PySparkException, grpc.RpcError), silent():
-            self._session.interruptAll()
+        """End what the server computes for this session; its tables go with it, and nothing waits for a lost server any more."""
+        self._interrupted = True
+        self._connecting.wait(self._session, 0)
+        if not self._connecting.here:  # Sail in this process stops with the session
+            with suppress(PySparkException, grpc.RpcError), silent():
+                self._session.interruptAll()
 
     def disconnect(self) -> None:
         """Forget all tables, end the session, and stop a server of this process."""
@@ -250,7 +254,7 @@ class ClusterEngine(Backend):
         for attempt in range(_ATTEMPTS):
             try:
                 with silent():
-                    return work()
+                    return self._connecting.call(work)
             except (PySparkException, grpc.RpcError) as error:
                 failure = failure_of(error)
             if not failure.lost or attempt == _ATTEMPTS - 1:
@@ -282,7 +286,9 @@ def open_sail(work: Path, *, threads: int | None = None, memory: str | None = No
     server = SparkConnectServer("127.0.0.1", 0)
     server.start(background=True)
     host, port = server.listening_address
-    return _opened(work, Connecting(f"sc://{host}:{port}", "sail", server), threads, memory)
+    opened = _opened(work, Connecting(f"sc://{host}:{port}", "sail", server), threads, memory)
+    take_back_interrupts()
+    return opened
 
 
 def open_cluster(

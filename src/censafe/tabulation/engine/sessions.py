@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
+from threading import current_thread, main_thread
+from typing import Any, TypeVar
 
 import grpc
 
 from censafe.tabulation.engine.spark_client import DefaultPolicy, PySparkException, SparkSession
 
-__all__ = ["RETRIES", "Connecting", "silent"]
+__all__ = ["RETRIES", "Connecting", "silent", "take_back_interrupts"]
 
 RETRIES = 8  # of a call of the protocol
 _LONGEST_WAIT = 4000  # milliseconds between them
+_Result = TypeVar("_Result")
 
 
 class Connecting:
@@ -30,6 +34,16 @@ class Connecting:
         self.label = label
         self._url = url
         self._server = server
+        self._calls = ThreadPoolExecutor(1, thread_name_prefix="spark")
+
+    @property
+    def here(self) -> bool:
+        """Whether the server is one of this process."""
+        return self._server is not None
+
+    def call(self, work: Callable[[], _Result]) -> _Result:
+        """Do calls of the protocol in a thread of their own, since Ctrl-C inside the client would leave its locks taken forever."""
+        return self._calls.submit(work).result()
 
     def session(self) -> Any:
         """A new session of the server."""
@@ -48,6 +62,13 @@ class Connecting:
             session.stop()
         if self._server is not None:
             self._server.stop()
+        self._calls.shutdown(wait=False, cancel_futures=True)
+
+
+def take_back_interrupts() -> None:
+    """Let Ctrl-C come to this program alone: Sail in this process listens to it as well and ends, and then answers no call any more."""
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
 
 
 @contextmanager

@@ -97,3 +97,19 @@ def test_a_finished_run_is_recognised_and_left_tidy(tmp_path: Path) -> None:
     with RunFolder(out) as folder:
         assert folder.identify(IDENTITY) == "finished"
         assert folder.run == "0123456789abcdef"
+
+
+def test_a_killed_run_is_not_forgotten_by_a_start_that_fails_before_it_knows_its_records(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    killed = RunFolder(out)
+    killed.__enter__()
+    assert killed.identify(IDENTITY) == "new"
+    killed.keep()  # something is reserved, and no file is written
+    killed._release()  # what the operating system does when a process is killed
+    with pytest.raises(RuntimeError), RunFolder(out):
+        raise RuntimeError  # such as an input that cannot be read
+    with RunFolder(out) as folder:
+        assert folder.identify(IDENTITY) == "resumed"
+        assert folder.run == killed.run

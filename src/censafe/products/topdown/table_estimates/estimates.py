@@ -36,7 +36,7 @@ from censafe.products.topdown.table_estimates.sums import (
     stacked_tree,
 )
 from censafe.publication.atomic import atomic_write
-from censafe.publication.columns import tidy_columns, write_codebook_rows
+from censafe.publication.columns import coded_words, tidy_columns, write_codebook_rows
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
 __all__ = ["ESTIMATE_FILES", "TableEstimates", "TableRows"]
@@ -320,16 +320,13 @@ def _rows(
 
 def _table(rows: TableRows, schema: pa.Schema) -> pa.Table:
     areas, cells = rows.values.shape
-    area = pa.array(np.repeat(np.arange(areas, dtype=np.int32), cells))
-    cell = pa.array(np.tile(np.arange(cells, dtype=np.int32), areas))
+    area, cell = np.divmod(np.arange(areas * cells), cells)
     values, spread = rows.values.reshape(-1) + 0.0, np.sqrt(rows.variances.reshape(-1))
     columns: dict[str, pa.Array] = {
-        "geography": pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(areas * cells, np.int32)), pa.array([rows.kind])
-        ),
-        "area": pa.DictionaryArray.from_arrays(area, pa.array(rows.codes.tolist(), pa.string())),
-        "table": pa.DictionaryArray.from_arrays(cell, pa.array(rows.tables)),
-        "variable": pa.DictionaryArray.from_arrays(cell, pa.array(rows.variables)),
+        "geography": coded_words(np.zeros(areas * cells, np.int32), [rows.kind]),
+        "area": coded_words(area, rows.codes.tolist()),
+        "table": coded_words(cell, rows.tables),
+        "variable": coded_words(cell, rows.variables),
         "estimate": pa.array(values),
         "sd": pa.array(spread),
     }

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from censafe.model.closing import partial_folder
+
+
+def test_a_folder_that_is_put_together_vanishes_or_takes_its_name(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), partial_folder(tmp_path / "out") as partial:
+        (partial / "x").write_text("x")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+    with partial_folder(tmp_path / "out") as partial:
+        partial.replace(tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_works_on_is_not(tmp_path: Path) -> None:
+    dead = tmp_path / ".out.0a1b2c3d.partial"
+    dead.mkdir()
+    (dead / "x").write_text("x")
+    other = tmp_path / ".other.0a1b2c3d.partial"
+    other.mkdir()
+    with partial_folder(tmp_path / "out") as first, partial_folder(tmp_path / "out") as second:
+        assert not dead.exists()
+        assert other.is_dir()
+        assert first.is_dir()
+        assert second.is_dir()
+        assert first != second
+
+
+def test_leftovers_stay_where_they_may_be_what_gave_way(tmp_path: Path) -> None:
+    dead = tmp_path / ".out.0a1b2c3d.partial"
+    dead.mkdir()
+    with partial_folder(tmp_path / "out", clear=False):
+        assert dead.is_dir()
