@@ -1,4 +1,8 @@
-"""Records into the engine: batches are decoded by several threads and added in the order of the files."""
+"""Records for the engine: batches are decoded by several threads and added in the order of the files.
+
+They are read two times afterwards, to be sorted by block. So they lie in a file of plain Parquet columns, which the engine reads where it is: a
+table of its own would first be packed and written as one that may change.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +11,27 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.population.detailed.encode import Combinations
-from censafe.population.files.relation import engine_errors
+from censafe.population.files.relation import engine_errors, quote_paths
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
     from censafe.population.detailed.encode import Encoded, Encoder
     from censafe.population.detailed.files import Batches
 
 __all__ = ["LoadedRecords", "load_records"]
 
-_FLUSH_ROWS = 1 << 22
+_FLUSH_ROWS = 1 << 20
+_PLAIN: dict[str, Any] = {"use_dictionary": False, "compression": "none", "write_statistics": False}
 _BITS = 32
 
 
@@ -34,7 +41,7 @@ class LoadedRecords:
 
     Args:
         rows: rows read.
-        stored: rows in the engine's table.
+        stored: rows that the engine has.
         outside: rows of states outside the filter, by number of the state.
         unusable: rows of the filter that cannot be counted.
         faults: rows by fault bit.
@@ -71,7 +78,7 @@ class LoadedRecords:
 
 def load_records(
     con: duckdb.DuckDBPyConnection,
-    table: str,
+    path: Path,
     batches: Batches,
     encoder: Encoder,
     *,
@@ -79,11 +86,11 @@ def load_records(
     threads: int | None,
     examples: int = 0,
 ) -> LoadedRecords:
-    """Fill a table of the engine with the usable records.
+    """Give the engine a view of the usable records.
 
     Args:
         con: the engine.
-        table: name of the table; made anew.
+        path: of the file of records, in the run's private folder; its stem is the name of the view, and both are made anew.
         batches: the records.
         encoder: turns them into numbers.
         blocks: number of blocks of the run.
@@ -97,15 +104,20 @@ def load_records(
     loaded = LoadedRecords(np.zeros(blocks, bool))
     held: list[dict[str, NDArray[Any]]] = []
     waiting = 0
-    made = False
-    for part in _encoded(batches, encoder, threads or min(8, os.cpu_count() or 1)):
-        held.append(loaded.add(part, examples))
-        waiting += len(held[-1]["COMBO"])
-        if waiting >= _FLUSH_ROWS:
-            _store(con, table, held, new=not made)
-            made, held, waiting = True, [], 0
-    if held or not made:
-        _store(con, table, held or [encoder.no_rows()], new=not made)
+    schema = pa.schema([(name, pa.from_numpy_dtype(one.dtype)) for name, one in encoder.no_rows().items()])
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with engine_errors("records"), pq.ParquetWriter(path, schema, **_PLAIN) as writer:
+        for part in _encoded(batches, encoder, threads or min(8, os.cpu_count() or 1)):
+            held.append(loaded.add(part, examples))
+            waiting += len(held[-1]["COMBO"])
+            if waiting >= _FLUSH_ROWS:
+                writer.write_table(_rows(held))
+                held, waiting = [], 0
+        writer.write_table(_rows(held or [encoder.no_rows()]))
+    with engine_errors("records"):
+        con.execute(
+            f"CREATE OR REPLACE VIEW {path.stem} AS SELECT * FROM read_parquet([{quote_paths((path,))}])"
+        )
     return loaded
 
 
@@ -141,15 +153,5 @@ def _in_order(
             future.cancel()
 
 
-def _store(
-    con: duckdb.DuckDBPyConnection, table: str, held: list[dict[str, NDArray[Any]]], *, new: bool
-) -> None:
-    import pyarrow as pa
-
-    rows = pa.table({name: np.concatenate([part[name] for part in held]) for name in held[0]})
-    view = f"{table}_rows"
-    start = f"CREATE OR REPLACE TABLE {table} AS" if new else f"INSERT INTO {table}"
-    with engine_errors("records"):
-        con.register(view, rows)
-        con.execute(f"{start} SELECT * FROM {view}")
-        con.unregister(view)
+def _rows(held: list[dict[str, NDArray[Any]]]) -> pa.Table:
+    return pa.table({name: np.concatenate([part[name] for part in held]) for name in held[0]})

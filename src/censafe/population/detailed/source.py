@@ -173,6 +173,7 @@ class SafetabSource:
         most: int,
         missing: UnknownBlocks,
         engine: Engine,
+        work: Path,
     ) -> None:
         self.files = source.files
         self.record_files = source.record_files
@@ -186,6 +187,7 @@ class SafetabSource:
         self._engine = engine
         self._holder: Engine = engine.embedded  # of the records
         self._table = f"safetab_{uuid4().hex[:8]}"
+        self._records = work / f"{self._table}.parquet"
 
     def load(
         self, *, checks: Checks = "full", threads: int | None = None, examples: Path | None = None
@@ -219,7 +221,7 @@ class SafetabSource:
         else:
             loaded = load_records(
                 con,
-                self._table,
+                self._records,
                 batches,
                 encoder,
                 blocks=areas.blocks,
@@ -257,6 +259,7 @@ class SafetabSource:
         self._source.close()
         with at_the_end("records"):
             self._holder.drop(self._table)
+            self._records.unlink(missing_ok=True)
 
     def _totals(
         self, con: duckdb.DuckDBPyConnection, areas: Areas
@@ -329,8 +332,8 @@ def open_safetab(
             with GRF-C and person-records, or GRF-C, household-records, pop-group-totals and, where it is there, the list
             areas-without-units.csv; for ``cef`` the .ini file.
         scope: which records to read.
-        backend: the engine that will hold the records; text and fixed-width files stay in its embedded one.
-        work: private folder for files with records.
+        backend: the engine that will hold the records; text and fixed-width files stay with its embedded one.
+        work: private folder for files with records; made when absent.
         t1: where the totals of population groups are, when not in the data folder; a file, a folder of parts or the
             output folder of a SafeTab-P run.
 
@@ -357,6 +360,7 @@ def open_safetab(
         scope.max_race_codes,
         scope.missing_blocks,
         backend,
+        work,
     )
 
 
