@@ -4,17 +4,20 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 STAMP  := $(VENV)/.synced
+SPARK_ROOT := build/spark
+SPARK  := $(SPARK_ROOT)/pyspark
 
 # The suite starts some hundred processes: without stored bytecode each of them compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: audit release campaign campaign-short demo docs test test-long lint bench browser coverage kernels wheel lowest clean help
+.PHONY: audit release campaign campaign-short demo docs test test-long lint bench browser java test-spark coverage kernels wheel lowest clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks"
 	@echo "make test   the test suite, under ten minutes on two cores"
 	@echo "make test-long  what the test suite samples, whole"
+	@echo "make test-spark  tests of engines on Apache Spark, where there is Java"
 	@echo "make campaign  kills, faults, bad input, fuzz, mutants and audits by seed, for hours; SEED=N HOURS=H PARTS=a,b FUZZ=MINUTES"
 	@echo "make campaign-short  two minutes of it, drawn by the date"
 	@echo "make release  wheel and sdist (built twice, same bytes), CycloneDX list of parts, licenses and hashes, in dist/"
@@ -48,6 +51,18 @@ browser:
 		>/dev/null || echo "Chromium could not be installed; tests of pages will not run" >&2; \
 	else echo "No Chromium here; tests of pages will not run (apt-get install chromium)" >&2; fi
 
+# Apache Spark needs Java: Debian's, without a display. Where it cannot be installed the tests say so: they do not run, and fail in CI.
+java:
+	@command -v java >/dev/null || \
+	if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
+		(apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends openjdk-17-jre-headless) \
+		>/dev/null || echo "Java could not be installed; tests on Apache Spark will not run" >&2; \
+	else echo "No Java here; tests on Apache Spark will not run (apt-get install openjdk-17-jre-headless)" >&2; fi
+
+# Beside the environment, since its Python package has the name of the client's.
+$(SPARK): | $(STAMP)
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --target $(SPARK_ROOT) "pyspark==4.2.0"
+
 # Tracing slows the compiler down, and two workers would both compile: so it is done before the tests.
 kernels: $(STAMP)
 	$(BIN)/python tests/support/compile_kernels.py
@@ -58,6 +73,11 @@ test: $(STAMP) browser kernels
 # What the suite samples, whole: larger populations, more noise draws, more points of failure.
 test-long: $(STAMP) browser kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
+
+# Apart from the suite, which has to stay under ten minutes: a query on Apache Spark takes longer than the test that asks it.
+test-spark: $(STAMP) kernels java
+	@if command -v java >/dev/null; then $(MAKE) --no-print-directory $(SPARK) && SPARK_HOME=$(abspath $(SPARK)) $(BIN)/python -m pytest tests/engines -k spark; \
+	elif [ -n "$$CI" ]; then echo "no Java, and CI always has it" >&2; exit 1; fi
 
 # Trials are drawn from the seed; the same command goes on where it stopped. Report and figures lie in campaign-results/.
 campaign: $(STAMP)
