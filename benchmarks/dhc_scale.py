@@ -1,7 +1,7 @@
 """Seconds and memory of a whole run of the DHC: a state, or a share of the nation.
 
     python benchmarks/dhc_scale.py --like VT|RI|TX | --nation FRACTION [--product persons|households|both] [--json]
-        [--tables NAMES|none] [--data DIR] [--seed S] [--workers N] [--peers]
+        [--tables NAMES|none] [--joint] [--data DIR] [--seed S] [--workers N] [--peers]
 
 Makes the records of a synthetic population and the redistricting data of it (`censafe run topdown pl94-us`), or takes those that an
 earlier call left in DIR, then runs `censafe run topdown dhc-us` on them in a process of its own, with the production budgets, noise
@@ -20,6 +20,9 @@ seconds that every run needs once are multiplied, as in small runs.
 Without --tables the run makes linear estimates of the tables of the card as well, as by default; `tables_s` is the wall time of that, by its
 stages, 0 with `--tables none`.
 
+--joint makes persons and households fit (`joint=true`, also of the redistricting data); `joint_s` is the wall time of that, and `relations` what the
+manifest says: blocks, those with a relation that does not hold, exceptions by relation and by reason, moves of records.
+
 --peers estimates the same records a second time, in this process, and solves the first pass of persons of up to 20 parents a level, of at most
 2,000 open entries each, by HiGHS and Clarabel too, as `benchmarks/dhc_parents.py` does.
 
@@ -32,8 +35,10 @@ Marks on two cores: Vermont 80 s and 6 GiB, Texas 60 minutes and 16 GiB, a twent
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +64,8 @@ PERSONS, HOUSEHOLDS = (42, 2, 116, 2, 63), (2, 9, 2, 7, 4, 3, 522)
 KIND = np.array([0] * 18 + list(range(1, 25)))  # of the 42 levels of relgq
 MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6)  # of the 25 kinds
 WIDE = ("US", "State")
+JOINT = ("--set", "joint=true")
+FITTED = "persons and households that fit: "  # how stages of joint persons and households begin
 LINEAR = ("linear estimates ", "estimate tables of ")  # how stages of linear estimates begin
 _SHOWN = 0.01  # hours
 _Counts = NDArray[np.int64]
@@ -80,6 +87,8 @@ class Measured:
     violations: int
     tables: str
     tables_s: float
+    joint_s: float
+    relations: dict[str, Any]
     stages: dict[str, float]
     levels: dict[str, Any]
     nation_hours: dict[str, float]
@@ -135,16 +144,21 @@ def violations(out: Path, pl94: Path, product: str) -> int:
 
 
 def inputs(
-    data: Path, persons: int, states: tuple[str, ...] | None, root: tuple[str, ...], seed: int
+    data: Path,
+    persons: int,
+    states: tuple[str, ...] | None,
+    root: tuple[str, ...],
+    seed: int,
+    joint: bool = False,
 ) -> Path:
     """Records in the folder, and the run folder of their redistricting data, made when they are not there."""
-    pl94 = data.with_name(f"{data.name}-pl94")
+    pl94 = data.with_name(f"{data.name}-pl94{'-joint' if joint else ''}")
     if not data.exists():
         started = time.perf_counter()
         synthesize(data, persons=persons, states=states, seed=seed, layout="dhc")
         print(f"synthesis: {time.perf_counter() - started:.1f} s, {persons:,} persons", file=sys.stderr)
     if not (pl94 / "manifest.json").exists():
-        settings = (
+        settings: tuple[str, ...] = (
             "--set",
             "reader=records",
             "--set",
@@ -153,9 +167,21 @@ def inputs(
             "1",
             "--quiet",
         )
+        settings += JOINT if joint else ()
         seconds, _ = censafe(["run", "topdown", "pl94-us", str(data), str(pl94), *root, *settings])
         print(f"redistricting data: {seconds:.1f} s", file=sys.stderr)
     return pl94
+
+
+def relations_of(out: Path) -> dict[str, Any]:
+    """What the manifest says of relations of persons and households, with the exceptions counted by reason; nothing without `joint`."""
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = manifest["post_processing"].get("relations") or {}
+    if not found:
+        return found
+    exceptions = found.pop("exceptions")
+    found["exceptions_by_reason"] = dict(Counter(one["reason"].split(":")[0] for one in exceptions))
+    return found
 
 
 def nation_hours(stages: Mapping[str, float], solves: Mapping[str, Any]) -> dict[str, float]:
@@ -184,7 +210,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         code, persons = STATES[arguments.like]
         states, root = (code,), ("--set", "root=State")
     data = folder / f"dhc-{persons}-{arguments.like or 'nation'}-seed-{arguments.seed}"
-    pl94 = inputs(data, persons, states, root, arguments.seed)
+    pl94 = inputs(data, persons, states, root, arguments.seed, arguments.joint)
     workers = () if arguments.workers is None else ("--workers", str(arguments.workers))
     tables = () if arguments.tables is None else ("--tables", arguments.tables)
     with TemporaryDirectory(dir=folder) as scratch:
@@ -192,6 +218,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         settings = (
             *root,
             *PRODUCTS[arguments.product],
+            *(JOINT if arguments.joint else ()),
             "--pl94",
             str(pl94),
             "--test-key",
@@ -203,7 +230,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         seconds, peak = censafe(["run", "topdown", "dhc-us", str(data), str(out), *settings, *workers])
         cpu = cpu_of_children() - before
         solves, stages = levels_of(out), stages_of(out)
-        wrong = violations(out, pl94, arguments.product)
+        wrong, related = violations(out, pl94, arguments.product), relations_of(out)
     top = {"root": "State"} if arguments.like else {}
     peers = dhc_parents.rows(data, top, 2_000, 20, arguments.seed) if arguments.peers else []
     levels = [level for own in solves.values() for level in own]
@@ -222,6 +249,8 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
         violations=wrong,
         tables=arguments.tables or "those of the card",
         tables_s=round(sum(value for name, value in stages.items() if name.startswith(LINEAR)), 1),
+        joint_s=round(sum(value for name, value in stages.items() if name.startswith(FITTED)), 1),
+        relations=related,
         stages=stages,
         levels=solves,
         nation_hours=nation_hours(stages, solves),
@@ -236,9 +265,12 @@ def text(found: Measured) -> str:
         f"{found.gap_share:.1e}, {found.uncertified} uncertified, {found.violations} violations"
     )
     shown = [f"{name:<40}{hours:>10.3f}" for name, hours in found.nation_hours.items() if hours >= _SHOWN]
+    joint = (
+        [f"persons and households that fit: {found.joint_s} s, {found.relations}"] if found.relations else []
+    )
     nation = ["", f"{'the nation, extrapolated':<40}{'hours':>10}", *shown]
     peers = ["", *dhc_parents.table(found.peers)] if found.peers else []
-    return "\n".join([first, *topdown_table(found.stages, found.seconds), *nation, *peers])
+    return "\n".join([first, *joint, *topdown_table(found.stages, found.seconds), *nation, *peers])
 
 
 def parse() -> argparse.Namespace:
@@ -248,6 +280,7 @@ def parse() -> argparse.Namespace:
     size.add_argument("--nation", type=float, metavar="FRACTION")
     parser.add_argument("--product", choices=sorted(PRODUCTS), default="both")
     parser.add_argument("--tables", metavar="NAMES", help="tables that are estimated, or none")
+    parser.add_argument("--joint", action="store_true", help="persons and households that fit")
     parser.add_argument("--workers", type=int)
     parser.add_argument(
         "--peers", action="store_true", help="HiGHS and Clarabel on parents of the same records"

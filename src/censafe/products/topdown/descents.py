@@ -25,7 +25,7 @@ from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 from censafe.model.topdown.constraints import InformedSums
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.model.topdown.workers import EngineWorkers
+from censafe.model.topdown.workers import EngineWorkers, threads_of
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.agreement import require_stack_agreement
@@ -86,7 +86,7 @@ class Descents:
         self._related: RelatedBlocks | None = None
         if config.choices.joint and any(map(follows_stack, config.histograms)):
             require_housing_units(config.histograms, self._known)
-            self._related = RelatedBlocks(config.histograms, self._known)
+            self._related = RelatedBlocks(config.histograms, self._known, threads_of(workers))
 
     @property
     def order(self) -> tuple[MeasuredHistogram, ...]:

@@ -10,8 +10,8 @@ from censafe.estimation.topdown.relations.kernels import (
     RULES,
     SEARCH,
     begun,
-    change_of,
     count_signatures,
+    list_changes,
     settled,
 )
 from censafe.model.compiled import compiled
@@ -39,18 +39,25 @@ def _price(old, new, rules, moved):  # type: ignore[no-untyped-def]
 
 @compiled(types.Tuple((float64, int64))(int64, int64, float64, RECORDS, RULES, int64[:, ::1], SEARCH))
 def _best_variant(b, i, best, records, rules, moved, search):  # type: ignore[no-untyped-def]
-    """The variant of a record that is best for what its block misses and the price, below ``best``: its value, and -1 for none."""
-    old, kind = records.variant[i], records.kind[i]
-    s, found = rules.signature[old], np.int64(-1)
-    search.round[0] += 1
-    for v in range(rules.signature.shape[0]):
-        t = rules.signature[v]
-        if not rules.allowed[kind, v] or t == s:
-            continue
-        change = change_of(b, s, t, records, rules, search)
-        if change < 0 and _PRICE * change < best:  # no price is below 0
-            value = _PRICE * change + _price(old, v, rules, moved)
-            if value < best:
+    """The first variant of a record that is best for what its block misses and the price, below ``best``: its value, and -1 for none.
+
+    Variants by which the block misses least are priced first: few others can then be better, for no price is below 0.
+    """
+    old, found, least = records.variant[i], np.int64(-1), 0
+    allowed, signature, change = rules.allowed[records.kind[i]], rules.signature, search.change
+    list_changes(b, signature[old], records, rules, search)
+    for v in range(signature.shape[0]):
+        if allowed[v]:
+            least = min(least, change[signature[v]])
+    if least == 0:
+        return best, found
+    for first in (True, False):
+        for v in range(signature.shape[0]):
+            own = change[signature[v]]
+            if own >= 0 or not allowed[v] or (own == least) != first or _PRICE * own >= best:
+                continue
+            value = _PRICE * own + _price(old, v, rules, moved)
+            if value < best or (value == best and 0 <= v < found):
                 best, found = value, np.int64(v)
     return best, found
 
@@ -133,15 +140,19 @@ def _most_of_leaving(old, rules, moved):  # type: ignore[no-untyped-def]
 @compiled(int64(int64, int64, float64[::1], RECORDS, RULES, int64[:, ::1], SEARCH))
 def _way_back(b, i, gains, records, rules, moved, search):  # type: ignore[no-untyped-def]
     """The variant that brings net changes nearest to 0 while the block misses no more; -1 for none."""
-    old, kind = records.variant[i], records.kind[i]
-    s, most = rules.signature[old], _most_of_leaving(old, rules, moved) + _ROUNDING
+    old, allowed, signature = records.variant[i], rules.allowed[records.kind[i]], rules.signature
+    most, listed = _most_of_leaving(old, rules, moved) + _ROUNDING, False
     best, found = _LEAST, np.int64(-1)
-    search.round[0] += 1
-    for v in range(rules.signature.shape[0]):
-        if gains[v] + most <= best or v == old or not rules.allowed[kind, v]:
+    for v in range(signature.shape[0]):
+        if gains[v] + most <= best or v == old or not allowed[v]:
             continue
         value = _nearer(old, v, rules, moved)
-        if value > best and change_of(b, s, rules.signature[v], records, rules, search) <= 0:
+        if value <= best:
+            continue
+        if not listed:
+            list_changes(b, signature[old], records, rules, search)
+            listed = True
+        if search.change[signature[v]] <= 0:
             best, found = value, np.int64(v)
     return found
 

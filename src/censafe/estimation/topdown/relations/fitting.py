@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.estimation.topdown.relations.changes import bring_back
 from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, missed
-from censafe.estimation.topdown.relations.meeting import meet
+from censafe.estimation.topdown.relations.meeting import change, trade
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
@@ -72,7 +74,7 @@ class Fitted:
 
 
 def meet_relations(
-    spine: Spine, blocks: SparseLevel, cells: RelatedCells, target: Integers, *, slack: int
+    spine: Spine, blocks: SparseLevel, cells: RelatedCells, target: Integers, *, slack: int, workers: int = 1
 ) -> Fitted:
     """Move records between the blocks of each parent, and change them where that does not suffice.
 
@@ -82,6 +84,7 @@ def meet_relations(
         cells: of the histogram.
         target: right sides of the relations by block, shape (blocks, R).
         slack: records that an open one may hold beyond its size before that is a last resort.
+        workers: threads that make the moves between blocks; changes follow parent by parent, and the result does not depend on threads.
 
     Returns:
         The changed histograms; totals of every block and its records by group and part of the variants stay as they were, but for
@@ -92,20 +95,66 @@ def meet_relations(
     pieces: list[tuple[Integers, NDArray[np.int32], Integers]] = []
     sums = np.zeros(target.shape, np.int64)
     traded = changed = returned = 0
-    for first, last in _parents(spine):
-        block, own = _expanded(blocks, first, last)
-        free = cells.part[cells.variant[own]] >= 0
-        records = _records(block[free], own[free], cells, target[first:last])
-        if any(missed(b, records, cells.rules, slack) for b in range(last - first)):
-            made = meet(records, cells.rules, slack, moved)
+    work = partial(_traded, blocks, cells, target, slack)
+    for found in worked_ahead(work, _parents(spine), workers):
+        traded += found.traded
+        if _misses(found.records, cells.rules, slack):
+            made = change(found.records, cells.rules, slack, moved)
             traded, changed = traded + int(made[0]), changed + int(made[1])
         if moved.any():
-            returned += int(bring_back(records, cells.rules, slack, moved))
-        own = own.copy()
-        own[free] = cells.cell[cells.frame[own[free]][records.name], records.variant]
-        sums[first:last] = records.state
-        pieces.append(_collapsed(block + first, own, len(cells.frame)))
+            returned += int(bring_back(found.records, cells.rules, slack, moved))
+        sums[found.first : found.last] = found.records.state
+        pieces.append(found.collapsed(cells))
     return Fitted(_level(blocks, pieces), sums, traded, changed, returned)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parent:
+    """Records of the blocks of one parent, traded.
+
+    Args:
+        first: of its blocks.
+        last: one past the last of them.
+        block: of every record, from 0.
+        own: cell of every record at the beginning.
+        free: whether the relations are about it.
+        records: those.
+        traded: trades made.
+    """
+
+    first: int
+    last: int
+    block: Integers
+    own: NDArray[np.int32]
+    free: NDArray[np.bool_]
+    records: Records
+    traded: int
+
+    def collapsed(self, cells: RelatedCells) -> tuple[Integers, NDArray[np.int32], Integers]:
+        """Block, cell and count, rising."""
+        own = self.own.copy()
+        own[self.free] = cells.cell[cells.frame[own[self.free]][self.records.name], self.records.variant]
+        key, count = np.unique(
+            (self.block + self.first) * np.int64(len(cells.frame)) + own, return_counts=True
+        )
+        return key // len(cells.frame), (key % len(cells.frame)).astype(np.int32), count
+
+
+def _traded(
+    blocks: SparseLevel, cells: RelatedCells, target: Integers, slack: int, of: tuple[int, int]
+) -> _Parent:
+    """The blocks of one parent after trades, which no other parent has a part in."""
+    first, last = of
+    block, own = _expanded(blocks, first, last)
+    free = cells.part[cells.variant[own]] >= 0
+    records = _records(block[free], own[free], cells, target[first:last])
+    traded = int(trade(records, cells.rules, slack)) if _misses(records, cells.rules, slack) else 0
+    return _Parent(first, last, block, own, free, records, traded)
+
+
+def _misses(records: Records, rules: Rules, slack: int) -> bool:
+    """Whether a block misses anything."""
+    return any(missed(b, records, rules, slack) for b in range(len(records.target)))
 
 
 def _parents(spine: Spine) -> Iterator[tuple[int, int]]:
@@ -137,14 +186,6 @@ def _records(block: Integers, own: NDArray[np.int32], cells: RelatedCells, targe
         np.ascontiguousarray(target),
         cells.sums(block, own, ones, len(target)),
     )
-
-
-def _collapsed(
-    block: Integers, own: NDArray[np.int32], cells: int
-) -> tuple[Integers, NDArray[np.int32], Integers]:
-    """Block, cell and count, rising."""
-    key, count = np.unique(block * np.int64(cells) + own, return_counts=True)
-    return key // cells, (key % cells).astype(np.int32), count
 
 
 def _level(blocks: SparseLevel, pieces: list[tuple[Integers, NDArray[np.int32], Integers]]) -> SparseLevel:

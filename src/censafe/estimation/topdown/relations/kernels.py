@@ -44,10 +44,9 @@ __all__ = [
     "Records",
     "Rules",
     "begun",
-    "change_of",
     "count_signatures",
+    "list_changes",
     "missed",
-    "misses_with",
     "settled",
 ]
 
@@ -87,17 +86,6 @@ RECORDS = tuple_type(
 )
 
 
-@compiled(int64(int64[:, ::1], int64, int64, int64, int64, RULES))
-def _sum_with(state, b, r, less, more, rules):  # type: ignore[no-untyped-def]
-    """A sum of a block with one signature less and another one more; -1 for none."""
-    found = state[b, r]
-    if less >= 0:
-        found -= rules.sums[less, r]
-    if more >= 0:
-        found += rules.sums[more, r]
-    return found
-
-
 @compiled(int64(int64, int64, int64, int64, int64))
 def _misses_of(code, over, target, held, slack):  # type: ignore[no-untyped-def]
     """What a relation misses whose sum is over its target, beside open records."""
@@ -112,21 +100,14 @@ def _misses_of(code, over, target, held, slack):  # type: ignore[no-untyped-def]
     return max(over, 0)
 
 
-@compiled(int64(int64[:, ::1], int64[:, ::1], int64, int64, int64, RULES, int64))
-def _missed_with(state, target, b, less, more, rules, slack):  # type: ignore[no-untyped-def]
-    """What a block misses with one signature less and another one more; -1 for none."""
-    found = 0
-    held = _sum_with(state, b, rules.code.shape[0] - 1, less, more, rules)
-    for r in range(rules.code.shape[0]):
-        over = _sum_with(state, b, r, less, more, rules) - target[b, r]
-        found += rules.weight[r] * _misses_of(rules.code[r], over, target[b, r], held, slack)
-    return found
-
-
 @compiled(int64(int64, RECORDS, RULES, int64))
 def missed(b, records, rules, slack):  # type: ignore[no-untyped-def]
     """What a block misses."""
-    return _missed_with(records.state, records.target, b, -1, -1, rules, slack)
+    found, held = 0, records.state[b, rules.code.shape[0] - 1]
+    for r in range(rules.code.shape[0]):
+        over = records.state[b, r] - records.target[b, r]
+        found += rules.weight[r] * _misses_of(rules.code[r], over, records.target[b, r], held, slack)
+    return found
 
 
 @compiled(void(int64, int64, int64, RECORDS, RULES))
@@ -143,33 +124,33 @@ class _Search(NamedTuple):
     where it was left alone since; nothing else has a part in whether there is one.
     """
 
-    seen: Integers  # (S,) round in which a signature was seen last
     change: Integers  # (S,) by which what a block misses changes
-    other: Integers  # (S,) round in which a signature of another block was seen last
-    round: Integers  # (2,) of signatures of a block, and of those of another one
+    seen: Integers  # (S,) round in which a signature of another block was seen last
+    round: Integers  # (1,)
     now: Integers  # (1,) moves so far
     moved: Integers  # (B,) the last move of every block
     traded: Integers  # (B,) moves before the last search for trades in vain; -1 for none
     changed: Integers  # (B,) the same for changes
     misses: Integers  # (B,) what every block misses
-    table: Integers  # (B, R, 2 D + 1) what it misses of a relation whose sum is less or more by up to D
+    table: Integers  # (B, 3, R, 2 D + 1) what it misses of a relation whose sum is less or more by up to D, with an open record less, as many, or one more
     slack: int  # records that an open one may hold beyond its size
 
 
-SEARCH = tuple_type(_Search, *(int64[::1],) * 9, int64[:, :, ::1], int64)
+SEARCH = tuple_type(_Search, *(int64[::1],) * 8, int64[:, :, :, ::1], int64)
 
 
 @compiled(void(int64, RECORDS, RULES, SEARCH))
 def settled(b, records, rules, search):  # type: ignore[no-untyped-def]
     """Bring what is known of a block up to date after its sums have changed."""
-    reach = search.table.shape[2] // 2
+    reach = search.table.shape[3] // 2
     search.misses[b] = missed(b, records, rules, search.slack)
-    held = records.state[b, rules.code.shape[0] - 1]
-    for r in range(rules.code.shape[0]):
-        for d in range(search.table.shape[2]):
-            over = records.state[b, r] + d - reach - records.target[b, r]
-            own = _misses_of(rules.code[r], over, records.target[b, r], held, search.slack)
-            search.table[b, r, d] = rules.weight[r] * own
+    for more in range(search.table.shape[1]):
+        held = records.state[b, rules.code.shape[0] - 1] + more - 1
+        for r in range(rules.code.shape[0]):
+            for d in range(search.table.shape[3]):
+                over = records.state[b, r] + d - reach - records.target[b, r]
+                own = _misses_of(rules.code[r], over, records.target[b, r], held, search.slack)
+                search.table[b, more, r, d] = rules.weight[r] * own
 
 
 @compiled(SEARCH(RECORDS, RULES, int64))
@@ -181,14 +162,13 @@ def begun(records, rules, slack):  # type: ignore[no-untyped-def]
     search = _Search(
         np.zeros(size, np.int64),
         np.zeros(size, np.int64),
-        np.zeros(size, np.int64),
-        np.zeros(2, np.int64),
+        np.zeros(1, np.int64),
         np.zeros(1, np.int64),
         np.zeros(blocks, np.int64),
         np.full(blocks, -1),
         np.full(blocks, -1),
         np.zeros(blocks, np.int64),
-        np.zeros((blocks, rules.code.shape[0], 2 * reach + 1), np.int64),
+        np.zeros((blocks, 3, rules.code.shape[0], 2 * reach + 1), np.int64),
         slack,
     )
     for b in range(blocks):
@@ -196,22 +176,13 @@ def begun(records, rules, slack):  # type: ignore[no-untyped-def]
     return search
 
 
-@compiled(int64(int64, int64, int64, RECORDS, RULES, SEARCH))
-def misses_with(b, less, more, records, rules, search):  # type: ignore[no-untyped-def]
-    """What a block misses with one signature less and another one more."""
-    last, reach = rules.code.shape[0] - 1, search.table.shape[2] // 2
-    if rules.sums[less, last] != rules.sums[more, last]:
-        return _missed_with(records.state, records.target, b, less, more, rules, search.slack)
-    found = 0
-    for r in range(last):
-        found += search.table[b, r, rules.sums[more, r] - rules.sums[less, r] + reach]
-    return found
-
-
-@compiled(int64(int64, int64, int64, RECORDS, RULES, SEARCH))
-def change_of(b, s, t, records, rules, search):  # type: ignore[no-untyped-def]
-    """By how much a block misses more when a record's signature changes; worked out once in a round of the search."""
-    if search.seen[t] != search.round[0]:
-        search.seen[t] = search.round[0]
-        search.change[t] = misses_with(b, s, t, records, rules, search) - search.misses[b]
-    return search.change[t]
+@compiled(void(int64, int64, RECORDS, RULES, SEARCH))
+def list_changes(b, s, records, rules, search):  # type: ignore[no-untyped-def]
+    """By how much a block misses more when a record of a signature takes each of the others."""
+    # one loop without calls: a call with named tuples of arrays costs more than what it would do
+    last, reach, sums = rules.code.shape[0] - 1, search.table.shape[3] // 2, rules.sums
+    for t in range(sums.shape[0]):
+        found, table = -search.misses[b], search.table[b, sums[t, last] - sums[s, last] + 1]
+        for r in range(last):
+            found += table[r, sums[t, r] - sums[s, r] + reach]
+        search.change[t] = found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba import int64, types
 
 from censafe.estimation.topdown.relations.changes import change_best
@@ -9,7 +10,7 @@ from censafe.estimation.topdown.relations.kernels import RECORDS, RULES, SEARCH,
 from censafe.estimation.topdown.relations.trades import trade_best
 from censafe.model.compiled import compiled
 
-__all__ = ["meet"]
+__all__ = ["change", "trade"]
 
 
 @compiled(types.UniTuple(int64, 2)(RECORDS, RULES, int64, int64[:, ::1], SEARCH))
@@ -27,13 +28,41 @@ def _sweep(records, rules, phase, moved, search):  # type: ignore[no-untyped-def
     return traded, changed
 
 
-_PHASES = 4
 _UNBOUNDED = 1 << 40
 
 
+@compiled(types.UniTuple(int64, 2)(RECORDS, RULES, int64, int64, int64[:, ::1]))
+def _phase(records, rules, phase, slack, moved):  # type: ignore[no-untyped-def]
+    """Sweeps until no move helps; returns trades made, and changes."""
+    search = begun(records, rules, slack)
+    traded, changed = 0, 0
+    while True:
+        more, other = _sweep(records, rules, phase, moved, search)
+        traded += more
+        changed += other
+        if more + other == 0:
+            return traded, changed
+
+
+@compiled(int64(RECORDS, RULES, int64))
+def trade(records, rules, slack):  # type: ignore[no-untyped-def]
+    """Move records between blocks until the relations are met or no move helps: moves first, then exchanges too.
+
+    Args:
+        records: of the blocks of one parent, changed.
+        rules: of the relations.
+        slack: records that an open one may hold beyond its size before that is a last resort.
+
+    Returns:
+        Trades made.
+    """
+    none = np.zeros((0, 0), np.int64)
+    return _phase(records, rules, 0, slack, none)[0] + _phase(records, rules, 1, slack, none)[0]
+
+
 @compiled(types.UniTuple(int64, 2)(RECORDS, RULES, int64, int64[:, ::1]))
-def meet(records, rules, slack, moved):  # type: ignore[no-untyped-def]
-    """Move records until the relations are met or no move helps: moves first, then exchanges too, then changes, then open sizes at will.
+def change(records, rules, slack, moved):  # type: ignore[no-untyped-def]
+    """Change records, and trade them again, until the relations are met or no move helps; then with open sizes at will.
 
     Args:
         records: of the blocks of one parent, changed.
@@ -44,14 +73,6 @@ def meet(records, rules, slack, moved):  # type: ignore[no-untyped-def]
     Returns:
         Trades made, and changes.
     """
-    traded, changed = 0, 0
-    for phase in range(_PHASES):
-        own = slack if phase < _PHASES - 1 else _UNBOUNDED
-        search = begun(records, rules, own)
-        while True:
-            more, other = _sweep(records, rules, phase, moved, search)
-            traded += more
-            changed += other
-            if more + other == 0:
-                break
-    return traded, changed
+    traded, changed = _phase(records, rules, 2, slack, moved)
+    more, other = _phase(records, rules, 3, _UNBOUNDED, moved)
+    return traded + more, changed + other

@@ -9,9 +9,8 @@ from censafe.estimation.topdown.relations.kernels import (
     RECORDS,
     RULES,
     SEARCH,
-    change_of,
     count_signatures,
-    misses_with,
+    list_changes,
     settled,
 )
 from censafe.model.compiled import compiled
@@ -73,21 +72,26 @@ def _is_first(i, b, records, rules):  # type: ignore[no-untyped-def]
 def _best_partner(b, i, other, exchange, best, records, rules, search):  # type: ignore[no-untyped-def]
     """The trade of a signature of a block with another block that lowers what both miss below ``best``: change and records, -1 for none."""
     found_i, found_j = np.int64(-1), np.int64(-1)
-    s = rules.signature[records.variant[i]]
-    there = search.misses[other]
-    search.round[1] += 1
+    signature, variant, change, seen = rules.signature, records.variant, search.change, search.seen
+    last, reach, sums = rules.code.shape[0] - 1, search.table.shape[3] // 2, rules.sums
+    s, there = signature[variant[i]], search.misses[other]
+    search.round[0] += 1
+    now = search.round[0]
     for j in range(records.pointer[other], records.pointer[other + 1]):
-        t = rules.signature[records.variant[j]]
-        if t == s or search.other[t] == search.round[1]:
+        t = signature[variant[j]]
+        if t == s or seen[t] == now:
             continue
-        search.other[t] = search.round[1]
-        change = change_of(b, s, t, records, rules, search) - there
-        if change < best:
-            change += misses_with(other, t, s, records, rules, search)
-        if change < best:
+        seen[t] = now
+        both = change[t] - there
+        if both >= best:
+            continue
+        table = search.table[other, sums[s, last] - sums[t, last] + 1]
+        for r in range(last):
+            both += table[r, sums[s, r] - sums[t, r] + reach]
+        if both < best:
             first, second = _pair(b, s, other, t, exchange, records, rules)
             if first >= 0:
-                best, found_i, found_j = change, first, second
+                best, found_i, found_j = both, first, second
     return best, found_i, found_j
 
 
@@ -104,7 +108,7 @@ def trade_best(b, exchange, records, rules, search):  # type: ignore[no-untyped-
     for i in range(records.pointer[b], records.pointer[b + 1]):
         if not _is_first(i, b, records, rules):
             continue
-        search.round[0] += 1
+        list_changes(b, rules.signature[records.variant[i]], records, rules, search)
         for other in range(records.pointer.shape[0] - 1):
             if other == b or _in_vain(b, other, search):
                 continue

@@ -63,10 +63,12 @@ class RelatedBlocks:
     Args:
         histograms: of the run that are held to each other.
         known: about the blocks; the histograms that others are held to are put there.
+        workers: threads; results do not depend on them.
     """
 
     histograms: tuple[MeasuredHistogram, ...]
     known: KnownBlocks
+    workers: int = 1
     broken: list[BrokenRelation] = field(default_factory=list)
     moves: dict[str, dict[str, int]] = field(default_factory=dict)
     _persons: SparseLevel | None = None
@@ -94,7 +96,9 @@ class RelatedBlocks:
         occupied = _occupied(self.histograms, self.known)
         target = relation_targets(side.relations, schema, persons, {"home": home, "occupied": occupied})
         cells = related_cells(side, group)
-        found = meet_relations(self.known.spine, levels[-1], cells, target, slack=_SLACK)
+        found = meet_relations(
+            self.known.spine, levels[-1], cells, target, slack=_SLACK, workers=self.workers
+        )
         self.moves[histogram.name] = {
             "traded": found.traded,
             "changed": found.changed,

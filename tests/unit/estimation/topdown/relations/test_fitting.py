@@ -131,3 +131,19 @@ def test_recodes_without_a_share_are_not_brought_back() -> None:
     free = meet_relations(tree, level(tree, [[2, 2]]), replace(cells, rules=shares), target(4), slack=0)
     assert free.returned == 0
     assert free.changed > 0
+
+
+def test_threads_make_the_same_moves() -> None:
+    codes = np.array(["1100", "1101", "1200", "1201", "1300", "1301", "1302"])
+    tree = build_spine(codes, (LevelRule("State", 1), LevelRule("County", 2), LevelRule("Block", 4)))
+    own = [[0, 2], [1], [2, 2], [0], [1, 1], [0], [2]]
+    wanted = target(1, 3, 2, 2, 0, 3, 1)
+    one, two = (
+        meet_relations(
+            tree, level(tree, own), cells_of(EQUAL, same_group=False), wanted, slack=0, workers=workers
+        )
+        for workers in (1, 2)
+    )
+    assert one.blocks.cell.tolist() == two.blocks.cell.tolist()
+    assert one.sums.tolist() == two.sums.tolist()
+    assert (one.traded, one.changed, one.returned) == (two.traded, two.changed, two.returned)
