@@ -1,6 +1,6 @@
-"""Seconds and memory of the census tables of a state, or of the counties of a share of the nation, from a finished run of the DHC.
+"""Seconds and memory of the census tables of a state, and of the counties of a share of the nation, from finished runs of the DHC.
 
-    python benchmarks/dhc_tables.py --like VT|RI|TX | --nation FRACTION [--geography block] [--without-run] [--json] [--data DIR] [--seed S]
+    python benchmarks/dhc_tables.py [--like VT|RI|TX] [--nation FRACTION] [--geography block] [--without-run] [--json] [--data DIR] [--seed S]
 
 Makes a population and its redistricting data, or takes those that an earlier call left in DIR, runs `censafe run topdown dhc-us`, and
 then `censafe tables RUN --geography LEVEL --out FOLDER`, in a process of its own: all tables that are published at the level and that the
@@ -9,6 +9,7 @@ the interpreter included; `cpu_s` what its threads used; `numbers` what it wrote
 The run estimates the tables of the card from its noisy answers meanwhile: `blue_ms_per_geounit` is the wall time of drawing and weighting all answers of
 persons and households of a geounit, `interval_cells_per_s` the estimates with intervals a second after that, by the stages of its manifest.
 --without-run has none of these, and writes the histograms of the synthetic records in place of published ones: tables take as long, for their files are as dense.
+Without --like and --nation a state like Vermont by a run and a hundredth of the nation without one are measured one after the other, which gives all figures.
 
 Marks on two cores: all tables of a state like Vermont to the block 60 s, like Texas 10 minutes, the county tables of the nation 5 minutes.
 """
@@ -21,6 +22,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -37,8 +39,31 @@ from censafe.publication.microdata.histograms import write_histograms
 from child import STATES, censafe, cpu_of_children, in_folder, parser_of, stages_of
 from dhc_scale import LINEAR, NATION, inputs
 
+Figures = dict[str, float | int | str]
+NAMED = (
+    "tables_state_s",
+    "tables_nation_counties_s",
+    "blue_ms_per_geounit",
+    "interval_cells_per_s",
+    "peak_gib",
+)
+SHARE = 0.01  # of the nation, if no size is given
 
-def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | int | str]:
+
+def measure_all(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """A state and a share of the nation: what was found of each, and the figures of both."""
+    state = argparse.Namespace(**{**vars(arguments), "like": arguments.like or "VT", "nation": None})
+    nation = argparse.Namespace(
+        **{**vars(arguments), "like": None, "nation": arguments.nation or SHARE, "without_run": True}
+    )
+    found = {"state": measure(folder, state), "nation": measure(folder, nation)}
+    figures = {name: value for part in found.values() for name, value in part.items() if name in NAMED}
+    figures["peak_gib"] = max(part["peak_gib"] for part in found.values())
+    return {**figures, **found}
+
+
+def measure(folder: Path, arguments: argparse.Namespace) -> Figures:
+    geography = arguments.geography or ("block" if arguments.like else "county")
     root: tuple[str, ...] = ()
     states, persons = None, round((arguments.nation or 0) * NATION)
     if arguments.like:
@@ -62,14 +87,14 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
             settings = (*root, "--pl94", str(pl94), "--test-key", "1", "--quiet")
             censafe(["run", "topdown", "dhc-us", str(data), str(run), *settings])
             blue = linear_estimates(run)
-        words = ["tables", str(run), "--geography", arguments.geography, "--out", str(out)]
+        words = ["tables", str(run), "--geography", geography, "--out", str(out)]
         used = cpu_of_children()
         seconds, peak = censafe(words)
         used = cpu_of_children() - used
         files = [pq.read_metadata(path) for path in out.iterdir()]
     return {
         "persons": persons,
-        "geography": arguments.geography,
+        "geography": geography,
         "tables": len(files),
         "areas": max(one.num_rows for one in files),
         "numbers": sum(one.num_rows * (one.num_columns - 3) for one in files),
@@ -146,18 +171,21 @@ def counted(folder: Path, persons: int, seed: int, geography: str) -> Path:
 
 def main() -> None:
     parser = parser_of(__doc__)
-    size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--like", choices=sorted(STATES))
-    size.add_argument("--nation", type=float, metavar="FRACTION")
+    parser.add_argument("--like", choices=sorted(STATES))
+    parser.add_argument("--nation", type=float, metavar="FRACTION")
     parser.add_argument("--geography", default=None, help="block of a state and county of the nation without")
     parser.add_argument("--without-run", action="store_true")
     arguments = parser.parse_args()
-    arguments.geography = arguments.geography or ("block" if arguments.like else "county")
-    found = in_folder(arguments.data, partial(measure, arguments=arguments))
+    one = (arguments.like is None) != (arguments.nation is None)
+    found = in_folder(arguments.data, partial(measure if one else measure_all, arguments=arguments))
     if arguments.json:
         print(json.dumps(found))
-    else:
-        print(", ".join(f"{name} {value}" for name, value in found.items()))
+        return
+    for name, value in found.items():
+        if isinstance(value, dict):
+            print(f"{name}:", ", ".join(f"{inner} {number}" for inner, number in value.items()))
+        else:
+            print(name, value)
 
 
 if __name__ == "__main__":

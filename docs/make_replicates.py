@@ -44,28 +44,33 @@ def main() -> None:
 
 
 def made(work: Path, persons: int, count: int) -> tuple[Path, Path]:
-    """The release and the same without noise."""
-    data, run, truth = work / "data", work / "dhc", work / "truth"
+    """The release with its replicates, and the same without noise."""
+    truth, run = without_noise(work, persons), work / "dhc"
+    censafe.release(censafe.configuration("topdown", "dhc-us", root="State"), work / "data", run, test_key=11)
+    censafe.replicate(run, count=count)
+    return run, truth
+
+
+def without_noise(work: Path, persons: int) -> Path:
+    """A release with hardly any noise, which is the true numbers, of the records in the folder `data`; both are made where they are not there."""
+    data, truth = work / "data", work / "truth"
     if not data.exists():
         censafe.synthesize(data, persons=persons, states=["44"], layout="dhc")
     huge = {"rho.persons": HUGE, "rho.units": HUGE, "root": "State"}
-    censafe.release(censafe.configuration("topdown", "dhc-us", root="State"), data, run, test_key=11)
     censafe.release(
         censafe.configuration("topdown", "pl94-us", {**huge, "reader": "records"}),
         data,
         work / "truth94",
         test_key=12,
     )
-    results = {"redistricting": work / "truth94"}
     censafe.release(
         censafe.configuration("topdown", "dhc-us", {**huge, "rho.households": HUGE}),
         data,
         truth,
         test_key=12,
-        results=results,
+        results={"redistricting": work / "truth94"},
     )
-    censafe.replicate(run, count=count)
-    return run, truth
+    return truth
 
 
 def compared(run: Path, truth: Path, table: str, level: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,0 +1,245 @@
+"""Linear intervals beside intervals of replicates, of the same releases: coverage, width and error by level, table and size of the number.
+
+    .venv/bin/python docs/make_intervals_compared.py --work FOLDER [--persons N] [--count R] [--keys K] [--csv FILE]
+
+K releases of the same synthetic state by ``dhc-us``, each with a test key, linear estimates and R replicates of its own. Of every cell of some tables
+that has any noise: whether its intervals hold the true number, how wide they are, and how far the linear estimate and the published
+count are off. Sizes are those of the true number. What is in FOLDER already is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from make_replicates import keys, without_noise
+
+import censafe
+from censafe.products.topdown.census_tables.linear import LinearIntervals
+from censafe.products.topdown.census_tables.source import ESTIMATES
+
+TABLES = ("P1", "P5", "P12", "P18", "P20", "H1", "H3", "H4", "H9", "P16")
+LISTED = (
+    "block_group",
+    "block",
+)  # levels for which a run makes linear estimates where a list names their areas
+LEVELS = ("county", "tract", *LISTED)
+SIZES = ((0, 1), (1, 10), (10, 100), (100, 1_000), (1_000, 10**9))
+CONFIDENCES = ("0.9", "0.95")
+LEAST = 50  # cells of which a share is shown
+EXACT = 1e-3  # standard deviation up to which a cell is published exactly, but for rounding
+COLUMNS = (
+    "cells", "coverage_90_linear", "coverage_90_cut", "coverage_90_replicates", "coverage_95_linear", "coverage_95_replicates",
+    "width_90_linear", "width_90_cut", "width_90_replicates", "width_linear_to_replicates",
+    "median_error_linear", "median_error_published", "rmse_linear", "rmse_published",
+)  # fmt: skip
+COVERAGE = ("linear, 90%", "cut at 0, 90%", "replicates, 90%", "linear, 95%", "replicates, 95%")
+WIDTHS = (
+    "linear", "cut at 0", "replicates", "linear to replicates", "median error, linear", "published", "RMSE, linear", "published",
+)  # fmt: skip
+SHORT = ("linear holds", "replicates hold", "linear width", "cut at 0", "replicates width")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What was found of some cells, an array each."""
+
+    key: np.ndarray
+    table: np.ndarray
+    level: np.ndarray
+    true: np.ndarray
+    linear: np.ndarray  # whether the interval of 90% holds the true number
+    cut: np.ndarray
+    replicates: np.ndarray
+    linear_95: np.ndarray
+    replicates_95: np.ndarray
+    width_linear: np.ndarray
+    width_cut: np.ndarray
+    width_replicates: np.ndarray
+    error_linear: np.ndarray
+    error_published: np.ndarray
+
+    def only(self, chosen: np.ndarray) -> Cells:
+        """Some of them."""
+        return Cells(*(getattr(self, one.name)[chosen] for one in fields(self)))
+
+    def numbers(self) -> tuple[float, ...]:
+        """What :data:`COLUMNS` says: coverage in percent, medians of widths and of errors."""
+        shares = [self.linear, self.cut, self.replicates, self.linear_95, self.replicates_95]
+        widths = [float(np.median(one)) for one in (self.width_linear, self.width_cut, self.width_replicates)]
+        errors = [np.abs(self.error_linear), np.abs(self.error_published)]
+        return (
+            len(self.true),
+            *(100 * float(one.mean()) for one in shares),
+            *widths,
+            widths[0] / widths[2] if widths[2] else np.nan,
+            *(float(np.median(one)) for one in errors),
+            *(float(np.sqrt(np.mean(one**2))) for one in errors),
+        )
+
+    def spread(self) -> tuple[float, float]:
+        """Standard errors of the first and third coverage, from differences between releases."""
+        runs = [self.only(self.key == one) for one in np.unique(self.key)]
+        shares = np.array([(100 * one.linear.mean(), 100 * one.replicates.mean()) for one in runs])
+        first, second = shares.std(axis=0, ddof=1) / len(runs) ** 0.5 if len(runs) > 1 else (np.nan, np.nan)
+        return float(first), float(second)
+
+
+def main() -> None:
+    """Write the tables to standard output."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--persons", type=int, default=60_000)
+    parser.add_argument("--count", type=int, default=25)
+    parser.add_argument("--keys", type=int, default=4)
+    parser.add_argument("--csv", type=Path)
+    given = parser.parse_args()
+    truth = without_noise(given.work, given.persons)
+    areas = write_areas(truth, given.work / "areas.csv")
+    parts = []
+    for key in range(21, 21 + given.keys):
+        run = released(given.work, key, given.count, areas)
+        parts += [compared(key, run, truth, level) for level in LEVELS]
+    cells = Cells(*(np.concatenate([getattr(one, name.name) for one in parts]) for name in fields(Cells)))
+    levels = list(by_level(cells))
+    shown(("level", "true number", "cells", *COVERAGE), levels, coverage)
+    shown(("level", "true number", *WIDTHS), levels, lambda part: [sized(one) for one in part.numbers()[6:]])
+    for level in LEVELS:
+        rows = list(by_table(cells.only(cells.level == level)))
+        shown((f"{level}: table", "true number", "cells", *SHORT), rows, short)
+    if given.csv is not None:
+        write_csv(given.csv, cells)
+
+
+def write_areas(truth: Path, path: Path) -> Path:
+    """A list of blocks with the block group of each, and itself, as areas."""
+    blocks = pq.read_table(truth / "measurements" / "geography.parquet")["geocode"].to_pylist()
+    with path.open("w", newline="") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["geocode", *LISTED])
+        rows.writerows([code, code[:12], code[:11] + code[12:]] for code in blocks)  # GEOIDs
+    return path
+
+
+def released(work: Path, key: int, count: int, areas: Path) -> Path:
+    """A release with linear estimates of the tables for all areas, and its replicates."""
+    run = work / f"dhc-{key}"
+    chosen = censafe.configuration("topdown", "dhc-us", root="State")
+    censafe.release(chosen, work / "data", run, test_key=key, tables=TABLES, areas=areas)
+    censafe.replicate(run, count=count)
+    return run
+
+
+def compared(key: int, run: Path, truth: Path, level: str) -> Cells:
+    """All cells of a level of one release that have any noise."""
+    rows = pq.read_table(run / ESTIMATES, filters=[("geography", "=", level), ("sd", ">", EXACT)])
+    wanted = list(zip(rows["area"].to_pylist(), rows["variable"].to_pylist(), strict=True))
+    linear = {name: rows[name].to_numpy() for name in ("estimate", "sd", "lo90", "hi90", "lo95", "hi95")}
+    true = looked_up(censafe.tables(truth, TABLES, level).arrow, "value", wanted)
+    found = {
+        one: censafe.tables(run, TABLES, level, intervals="replicates", confidence=one).arrow
+        for one in CONFIDENCES
+    }
+    (low, high), (low_95, high_95) = (
+        [looked_up(found[one], end, wanted) for end in ("low", "high")] for one in CONFIDENCES
+    )
+    value = looked_up(found["0.9"], "value", wanted)
+    cut = LinearIntervals(linear["lo90"], linear["hi90"], linear["estimate"], linear["sd"]).whole(value)
+    return Cells(
+        np.full(len(wanted), key),
+        np.array(rows["table"].to_pylist()),
+        np.full(len(wanted), level),
+        true,
+        (linear["lo90"] <= true) & (true <= linear["hi90"]),
+        (cut[0] <= true) & (true <= cut[1]),
+        (low <= true) & (true <= high),
+        (linear["lo95"] <= true) & (true <= linear["hi95"]),
+        (low_95 <= true) & (true <= high_95),
+        linear["hi90"] - linear["lo90"],
+        cut[1] - cut[0],
+        high - low,
+        linear["estimate"] - true,
+        value - true,
+    )
+
+
+def looked_up(table: pa.Table, column: str, wanted: list[tuple[str, str]]) -> np.ndarray:
+    """Values of areas and variables; 0 in areas without a row, in which nothing was counted."""
+    known = dict(zip(keys(table), table[column].to_pylist(), strict=True))
+    return np.array([known.get(one, 0) for one in wanted], np.float64)
+
+
+def rows_of(cells: Cells) -> Iterator[tuple[str, Cells]]:
+    """Cells by size of the true number."""
+    for low, high in SIZES:
+        part = cells.only((cells.true >= low) & (cells.true < high))
+        if len(part.true) >= LEAST:
+            yield (
+                "0" if high == 1 else f"{low:,} and more" if high == 10**9 else f"{low:,} to {high - 1:,}",
+                part,
+            )
+
+
+def by_level(cells: Cells) -> Iterator[tuple[str, str, Cells]]:
+    """All tables, by level and size."""
+    for level in LEVELS:
+        yield from ((level, size, part) for size, part in rows_of(cells.only(cells.level == level)))
+
+
+def by_table(cells: Cells) -> Iterator[tuple[str, str, Cells]]:
+    """By table and size."""
+    for table in TABLES:
+        yield from ((table, size, part) for size, part in rows_of(cells.only(cells.table == table)))
+
+
+def shown(
+    header: Sequence[str],
+    rows: Iterable[tuple[str, str, Cells]],
+    texts: Callable[[Cells], list[str]],
+) -> None:
+    """Write rows as a Markdown table."""
+    lines = [f"| {' | '.join(header)} |", f"|---|---|{'---:|' * (len(header) - 2)}"]
+    lines += [f"| {' | '.join((first, second, *texts(part)))} |" for first, second, part in rows]
+    sys.stdout.write("\n".join(lines) + "\n\n")
+
+
+def coverage(part: Cells) -> list[str]:
+    """Number of cells and shares, two of them with standard errors."""
+    shares = [f"{one:.1f}" for one in part.numbers()[1:6]]
+    for place, error in zip((0, 2), part.spread(), strict=True):
+        shares[place] += f" ± {error:.1f}"
+    return [f"{len(part.true):,}", *shares]
+
+
+def short(part: Cells) -> list[str]:
+    """Number of cells; coverage and widths at 90%."""
+    found = part.numbers()
+    return [f"{found[0]:,}", f"{found[1]:.1f}", f"{found[3]:.1f}", *(sized(one) for one in found[6:9])]
+
+
+def sized(number: float) -> str:
+    """A width or an error with as many digits as mean something; nothing where it is not known."""
+    return "" if np.isnan(number) else f"{number:,.{0 if number >= 20 else 1}f}"
+
+
+def write_csv(path: Path, cells: Cells) -> None:
+    """All numbers by level, table and size."""
+    with path.open("w", newline="") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(("level", "table", "true number", *COLUMNS))
+        for level in LEVELS:
+            for table, size, part in by_table(cells.only(cells.level == level)):
+                rows.writerow(
+                    (level, table, size.replace(",", ""), *(f"{one:.6g}" for one in part.numbers()))
+                )
+
+
+if __name__ == "__main__":
+    main()
