@@ -76,7 +76,7 @@ test-long: $(STAMP) browser kernels
 
 # Apart from the suite, which has to stay under ten minutes: a query on Apache Spark takes longer than the test that asks it.
 test-spark: $(STAMP) kernels java
-	@if command -v java >/dev/null; then $(MAKE) --no-print-directory $(SPARK) && SPARK_HOME=$(abspath $(SPARK)) $(BIN)/python -m pytest tests/engines -k spark; \
+	@if command -v java >/dev/null; then $(MAKE) --no-print-directory $(SPARK) && SPARK_HOME=$(abspath $(SPARK)) $(BIN)/python -m pytest tests/engines -m "long or not long" -k "spark or lost_workers"; \
 	elif [ -n "$$CI" ]; then echo "no Java, and CI always has it" >&2; exit 1; fi
 
 # Trials are drawn from the seed; the same command goes on where it stopped. Report and figures lie in campaign-results/.
