@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numba import int32, int64, types, void
+from numba import int16, int32, int64, types, void
 from numpy.typing import NDArray
 
 from censafe.model.arrays import Integers
@@ -123,7 +123,7 @@ def _signature(number: types.Type) -> types.Type:
     return void(types.Array(number, 1, "C", readonly=True), *(int64[::1],) * 7)
 
 
-@compiled([_signature(int32), _signature(int64)])
+@compiled([_signature(int16), _signature(int32), _signature(int64)])
 def _pick(values, begin, node, group, pointer, answer, target, found):  # type: ignore[no-untyped-def]
     """Copy the chosen answers of rows: found[target[m] + j] = values[begin + answer[pointer[g] + j]], m a row's geounit, g its group.
 

@@ -35,7 +35,7 @@ ANOTHER_NUMBER: Final = "another number of answers than the shape has"
 _THREADS: Final = 2
 _NARROW: Final = np.iinfo(np.int32)
 _GET_FILES: Final = "get the files again"
-_KERNEL_TYPES: Final = (np.dtype(np.int32), np.dtype(np.int64))
+_KERNEL_TYPES: Final = (np.dtype(np.int16), np.dtype(np.int32), np.dtype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +229,7 @@ class _Taking:
 
 
 def kernel_values(rows: Rows) -> NDArray[Any]:
-    """All answers of a batch as integers of 32 or 64 bits, whatever the file has."""
+    """All answers of a batch as integers of 16, 32 or 64 bits, whatever the file has."""
     return rows.values if rows.values.dtype in _KERNEL_TYPES else rows.values.astype(np.int64)
 
 

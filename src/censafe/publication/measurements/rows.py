@@ -116,11 +116,11 @@ def _signature(number: types.Type) -> types.Type:
     return boolean(values, int64[::1], int64[::1], _Starts, int8[::1], int16[:, ::1])
 
 
-put_rows = compiled([_signature(int32), _signature(int64)])(_put)
+put_rows = compiled([_signature(int16), _signature(int32), _signature(int64)])(_put)
 """Copy the answers of rows to their geounits; whether all of them fit 16 bits.
 
 Args:
-    values: answers of the batch, int32 or int64.
+    values: answers of the batch, of 16, 32 or 64 bits.
     rows: as of :func:`take_places`.
     nodes: as there.
     starts: as there.

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final
 
 import numpy as np
-from numba import int32, int64, types, void
+from numba import int16, int32, int64, types, void
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
@@ -31,7 +31,7 @@ def _signature(number: types.Type) -> types.Type:
     return void(values, int64[:, ::1], int64[::1], int64[:, ::1], slot, int64[:, ::1])
 
 
-@compiled([_signature(int32), _signature(int64)])
+@compiled([_signature(int16), _signature(int32), _signature(int64)])
 def _add(values, rows, pointer, pieces, slot, found):  # type: ignore[no-untyped-def]
     """Add the answers of rows: found[m, slot[start + j]] += values[begin + first + j] for every piece of the pattern of the row.
 
