@@ -134,7 +134,7 @@ def _write_histograms(path: Path, level: SparseLevel, areas: AreaNames, labels: 
 
     def rows() -> Iterator[pa.RecordBatch]:
         for batch in histogram_rows(level, areas):
-            label = [pa.DictionaryArray.from_arrays(batch.column("cell"), words)] * bool(labels)
+            label = [pa.DictionaryArray.from_arrays(batch.column("cell"), words)] if labels else []
             yield pa.RecordBatch.from_arrays(
                 [*batch.columns, *label], [*batch.schema.names, *(["label"] * bool(labels))]
             )
