@@ -13,7 +13,17 @@ import numpy as np
 from audit.test_safetab_neighbours import change, check
 from audit.test_topdown_neighbours import SPINES, loss_of, same_limits
 from audit.test_topdown_neighbours import world as census_world
-from campaign.audits.power import DRAWS, ERROR, TARGET, Counted, gaussian_statistic, halved, tell_apart
+from campaign.audits.power import (
+    DRAWS,
+    EPSILON,
+    ERROR,
+    TARGET,
+    Counted,
+    gaussian_statistic,
+    halved,
+    laplace_statistic,
+    tell_apart,
+)
 from campaign.audits.topdown import (
     Measured,
     loss_between,
@@ -150,6 +160,12 @@ class Audits:
             table, level, moved = best
             law = noise_law(Definition.ZCDP, kind, tau.get(table), TARGET / most)
             failures += _draws(lambda planted: _vector(moved, law, planted), TARGET, chance)
+            cell = np.where(np.arange(len(moved)) == np.abs(moved).argmax(), moved, 0)
+            claimed = sensitivity_bound(kind, neighbours_of(kind), tau.get(table)).l1
+            pure = noise_law(
+                Definition.PURE, kind, tau.get(table), EPSILON * claimed / int(np.abs(cell).sum())
+            )
+            failures += _draws(lambda planted: _vector(cell, pure, planted), EPSILON, chance, Definition.PURE)
         return (
             f"phsafe, {kind}, {len(pairs)} pairs",
             failures,
@@ -203,17 +219,20 @@ Statistic = Callable[[bool, int], float]
 
 
 def _draws(
-    statistic: Callable[[Callable[[NoiseLaw], NoiseLaw]], Statistic], rho: Fraction, chance: random.Random
+    statistic: Callable[[Callable[[NoiseLaw], NoiseLaw]], Statistic],
+    loss: Fraction,
+    chance: random.Random,
+    definition: Definition = Definition.ZCDP,
 ) -> Failures:
     """No test beats the loss; and with the planted defect one does, so that this audit would have found it."""
     first = chance.randrange(10**6)
     found = Failures()
-    right: Counted = tell_apart(statistic(lambda law: law), 0.0, rho, first)
+    right: Counted = tell_apart(statistic(lambda law: law), 0.0, loss, first, definition)
     found.unless(
         not right.breached,
         f"neighbors are told apart with power {right.power} at {right.alarms}; {right.allowed} allowed ({DRAWS} draws, error {ERROR})",
     )
-    wrong: Counted = tell_apart(statistic(halved), 0.0, rho, first)
+    wrong: Counted = tell_apart(statistic(halved), 0.0, loss, first, definition)
     found.unless(
         wrong.breached,
         f"half the standard deviation is not found: power {wrong.power} at {wrong.alarms}, {wrong.allowed} allowed",
@@ -229,7 +248,8 @@ def _vector(moved: np.ndarray, law: NoiseLaw, planted: Callable[[NoiseLaw], Nois
     def draw(second: bool, seed: int) -> float:
         exact = ExactCounts(domain, moved.astype(np.int64) * second)
         noisy = measure(exact, query, 0, derive_part_key(TestKey(seed), DIGEST, b"", "audit"))
-        return gaussian_statistic(moved, noisy.values, np.zeros_like(moved), float(law.parameter))
+        ratio = gaussian_statistic if law.kind == "gaussian" else laplace_statistic
+        return ratio(moved, noisy.values, np.zeros_like(moved), float(law.parameter))
 
     return draw
 

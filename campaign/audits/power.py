@@ -23,6 +23,8 @@ ERROR = 1e-6
 DRAWS = 800
 TARGET = Fraction(1)
 """Loss (rho) of the pairs that are told apart, for which the test has power."""
+EPSILON = Fraction(3, 2)
+"""The same under pure differential privacy, of the cell that moves most: over many cells no test comes near what epsilon allows."""
 
 Draw = Callable[[bool, int], float]
 """The statistic of one draw: whether under the second neighbor, and the seed of the test key."""
@@ -50,14 +52,17 @@ class Counted:
         return self.least > self.allowed
 
 
-def tell_apart(draw: Draw, threshold: float, rho: Fraction, first: int) -> Counted:
+def tell_apart(
+    draw: Draw, threshold: float, loss: Fraction, first: int, definition: Definition = Definition.ZCDP
+) -> Counted:
     """Draw under both neighbors, and compare with a loss.
 
     Args:
         draw: of the statistic.
         threshold: above which the second neighbor is said to be there.
-        rho: claimed loss between them.
+        loss: claimed between them.
         first: seed of the first draw; every draw has a key of its own.
+        definition: of the loss.
     """
     above = [
         sum(draw(second, first + number + DRAWS * second) > threshold for number in range(DRAWS))
@@ -66,7 +71,7 @@ def tell_apart(draw: Draw, threshold: float, rho: Fraction, first: int) -> Count
     false_most = 1.0 if above[0] == DRAWS else float(beta.ppf(1 - ERROR, above[0] + 1, DRAWS - above[0]))
     true_least = 0.0 if above[1] == 0 else float(beta.ppf(ERROR, above[1], DRAWS - above[1] + 1))
     level = Fraction(min(false_most, 1 - 1e-9)).limit_denominator(10**6)
-    return Counted(above[0] / DRAWS, above[1] / DRAWS, largest_power(rho, Definition.ZCDP, level), true_least)
+    return Counted(above[0] / DRAWS, above[1] / DRAWS, largest_power(loss, definition, level), true_least)
 
 
 def halved(law: NoiseLaw) -> NoiseLaw:
@@ -78,3 +83,8 @@ def gaussian_statistic(change: np.ndarray, noisy: np.ndarray, exact: np.ndarray,
     """Share of a query in the logarithm of the likelihood ratio, whose mean is minus or plus its loss."""
     moved = change != 0
     return float((change[moved] * (noisy[moved] - exact[moved] - change[moved] / 2)).sum() / sigma2)
+
+
+def laplace_statistic(change: np.ndarray, noisy: np.ndarray, exact: np.ndarray, scale: float) -> float:
+    """Logarithm of the likelihood ratio of a query with two-sided geometric noise."""
+    return float((np.abs(noisy - exact) - np.abs(noisy - exact - change)).sum() / scale)
