@@ -92,7 +92,7 @@ class EmbeddedEngine(Backend):
     def batches(self, table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows as a stream on a cursor of its own."""
         with stream_of(self.con) as cursor:
-            yield from cursor.execute(self.compile(table)).to_arrow_reader(rows)
+            yield from cursor.sql(self.compile(table)).to_arrow_reader(rows)
 
     def total(self, column: ir.NumericColumn) -> ir.NumericScalar:
         """The sum, which DuckDB makes with 128 bits."""
