@@ -40,7 +40,7 @@ def check(name: str, found: dict[str, Any], folder: Path) -> None:
     """What a notebook found out is so."""
     if name == "my_school_district":
         assert len(found["districts"]) > 1
-        assert all(row["low"] <= row["value"] <= row["high"] for row in found["children"])
+        assert all(row["low"] <= row["estimate"] <= row["high"] for row in found["children"])
         assert len(list(folder.rglob("card.html"))) == 1
     elif name == "planning_a_budget":
         assert found["wished"].total > found["plan"].total
