@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 __all__ = ["replicate", "table_names", "tables", "write_tables"]
 
 
-def table_names(product: str = "dhc") -> Frame:
+def table_names(product: str = "dhc", *, run: str | Path | None = None) -> Frame:
     """The tables of a product: name, title, universe, lowest areas, number of cells, and what the records do not tell.
 
     Args:
         product: ``dhc``, or ``pl94`` for the redistricting data.
+        run: folder of a run of topdown, or of its microdata, whose product counts in place of `product`.
 
     Raises:
         UsageError: another product.
+        StorageError: there is no finished run.
 
     Source: 2020 Census DHC technical documentation.
 
@@ -44,7 +46,10 @@ def table_names(product: str = "dhc") -> Frame:
     import pyarrow as pa
 
     from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables
+    from censafe.products.topdown.census_tables.microdata_source import open_source
 
+    if run is not None:
+        product = open_source(Path(run)).product
     if product not in SCHEMAS:
         raise UsageError(f"product {product!r}: allowed are {', '.join(SCHEMAS)}")
     rows = census_tables(product).values()

@@ -93,7 +93,7 @@ __all__ = ["command"]
     type=click.Choice(["dhc", "pl94"]),
     is_flag=False,
     flag_value="dhc",
-    help="List the tables of a product [default: dhc]: name, lowest geography, cells and title.",
+    help="List the tables of RUN, or of a product [default: dhc]: name, lowest geography, cells and title.",
 )
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
@@ -118,7 +118,7 @@ def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool,
     import censafe
 
     if listed:
-        _print_list(listed, as_json=as_json)
+        _print_list(run, listed, as_json=as_json)
         return
     if run is None:
         raise click.UsageError("Missing argument 'RUN': the folder of a finished run; or --list.")
@@ -173,11 +173,11 @@ def _print(run: Path, options: dict[str, Any], observer: TerminalObserver, *, as
         pa_csv.write_csv(csv_table(rows), sys.stdout.buffer)
 
 
-def _print_list(product: str, *, as_json: bool) -> None:
-    """Print the tables of a product."""
+def _print_list(run: Path | None, product: str, *, as_json: bool) -> None:
+    """Print the tables of the product of a run, or of a product."""
     import censafe
 
-    rows = censafe.table_names(product).arrow.to_pylist()
+    rows = censafe.table_names(product, run=run).arrow.to_pylist()
     if as_json:
         click.echo(json.dumps({"command": "tables", "rows": rows}))
         return
