@@ -256,6 +256,7 @@ def test_the_redistricting_data_have_tables_of_their_own(run: Path, censafe: Com
     assert [row["P1_003N"] for row in found] == [row["P1_003"] for row in published]
     done = censafe("tables", "--list", "pl94")
     assert len(done.out.splitlines()) == 6
+    assert censafe("tables", run.with_name("dhc-redistricting"), "--list").out == done.out
 
 
 def test_runs_that_hold_other_records_are_refused(run: Path, tmp_path: Path) -> None:
