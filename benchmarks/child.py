@@ -64,6 +64,7 @@ def population(
     file_format: FileFormat,
     layout: Layout,
     areas_of: int | None = None,
+    states: tuple[str, ...] | None = None,
 ) -> Path:
     """The synthetic population in the folder `data`, made when it is not there."""
     if not data.exists():
@@ -71,7 +72,7 @@ def population(
         synthesize(
             data,
             persons=persons,
-            states=None,
+            states=states,
             seed=seed,
             file_format="csv" if file_format == "csv" else "parquet",
             layout=layout,

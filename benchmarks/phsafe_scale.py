@@ -1,11 +1,13 @@
 """Seconds and memory of a whole PHSafe run, by number of persons.
 
-    python benchmarks/phsafe_scale.py [--persons N] [--csv] [--json] [--data DIR] [--seed S] [--config NAME] [--engine E]
+    python benchmarks/phsafe_scale.py [--persons N] [--states S] [--csv] [--json] [--data DIR] [--seed S] [--config NAME] [--engine E]
 
 Makes a synthetic population of the nation, or takes the one that an earlier call left in DIR, then runs
 `censafe run phsafe` on it in a process of its own: reading, full validation, counting, measuring, publishing.
 `seconds` is the wall time of that process, start of the interpreter included and synthesis not; `peak_gib` its
 largest resident memory. The test key is used, so no ledger is used; the draws cost the same.
+--states takes the first S states by code for the country, with the same number of persons: 1,400,000,000 persons in 36 states are a country as
+large as India. The run is told to count these states.
 Marks on two cores: 33 million persons in 60 s and 6 GiB; time per person not growing with size.
 """
 
@@ -16,10 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from censafe.population.synthetic.plan import synthetic_states
 from censafe.population.synthetic.writing import FileFormat
 from child import censafe, parser_of, population, report, stages_of, table
 from local_cluster import engine_of
 
+COUNTRY = tuple(state.code for state in synthetic_states() if state.code != "72")
 SETTINGS = ("--set", "reader=csv")
 TEST = ("--test-key", "1", "--quiet", "--engine")
 
@@ -36,13 +40,26 @@ class Measured:
 def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
     file_format: FileFormat = "csv" if arguments.csv else "parquet"
     persons, seed = arguments.persons, arguments.seed
-    data = folder / f"persons-{persons}-seed-{seed}-{file_format}"
-    population(data, persons=persons, seed=seed, file_format=file_format, layout="phsafe")
+    states = None if arguments.states is None else COUNTRY[: arguments.states]
+    country = "" if states is None else f"-states-{len(states)}"
+    settings = () if states is None else ("--set", f"state_filter={','.join(states)}")
+    data = folder / f"persons-{persons}{country}-seed-{seed}-{file_format}"
+    population(data, persons=persons, states=states, seed=seed, file_format=file_format, layout="phsafe")
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
         with engine_of(arguments.engine, Path(scratch)) as engine:
             seconds, peak = censafe(
-                ["run", "phsafe", arguments.config, str(data), str(out), *SETTINGS, *TEST, engine.option]
+                [
+                    "run",
+                    "phsafe",
+                    arguments.config,
+                    str(data),
+                    str(out),
+                    *SETTINGS,
+                    *settings,
+                    *TEST,
+                    engine.option,
+                ]
             )
         stages = stages_of(out)
     return Measured(persons, round(seconds, 3), round(peak, 3), engine.workers_gib, stages)
@@ -58,6 +75,7 @@ def text(measured: Measured) -> str:
 def parse() -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument("--persons", type=int, default=1_000_000)
+    parser.add_argument("--states", type=int, choices=range(1, len(COUNTRY) + 1), metavar="S")
     parser.add_argument("--csv", action="store_true", help="read CSV; the default is Parquet")
     parser.add_argument("--config", default="sdhc-us")
     parser.add_argument(

@@ -164,7 +164,7 @@ def synthesize_histograms(
 
     Args:
         out: a folder that does not exist or is empty; it appears when it is complete.
-        persons: how many, exactly, 1 to 399,999,999; shared out over counties by their 2020 population.
+        persons: how many, exactly, 1 to 1,500,000,000; shared out over counties by their 2020 population.
         states: two-digit state codes; None for the 50 states and the District of Columbia.
         seed: zero or more; the same seed gives the same files.
         layout: ``pl94`` (2,016 cells, blocks of 16 digits) or ``e2e`` (192 cells, enumeration districts of 10 digits; the races

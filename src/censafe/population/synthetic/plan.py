@@ -221,7 +221,9 @@ def chances() -> Chances:
 
 FIRST_MAFID = 100_000_001
 _PLACES = 1  # stream of the places of a county; its other numbers have one without such a mark
-MOST_PERSONS = 399_999_999  # two MAFIDs are kept free for every person, and the last one is 899,999,999
+LAST_MAFID = 899_999_999
+MOST_PERSONS = 1_500_000_000
+_ROOMY = 399_999_999  # persons for each of whom two MAFIDs are kept free
 
 _Ints = NDArray[np.int64]
 
@@ -352,13 +354,18 @@ def _county_tracts(
     return columns, runs
 
 
+def _most_units(persons: _Ints, per_occupied: NDArray[np.float64]) -> _Ints:
+    """MAFIDs kept for tracts: of 33 million persons the units of no tract with more than 1,000 exceed 0.436 times persons and vacant units."""
+    return np.ceil(0.47 * persons * (1.0 + per_occupied)).astype(np.int64) + 20
+
+
 def make_plan(
     persons: int, wanted: tuple[str, ...] | None, seed: int, *, areas_of: int | None = None
 ) -> PopulationPlan:
     """The tracts of a population of exactly `persons` persons.
 
     Args:
-        persons: how many persons, 1 to 399,999,999; shared out over counties in proportion to their 2020 population.
+        persons: how many persons, 1 to 1,500,000,000; shared out over counties in proportion to their 2020 population.
         wanted: two-digit state codes; None for the 50 states and the District of Columbia.
         seed: zero or more.
         areas_of: number of persons whose tracts and places these persons live in, when it is not their own; a tract
@@ -368,7 +375,7 @@ def make_plan(
         The plan; counties that get no person have no tract.
 
     Raises:
-        UsageError: a number out of range, or an unknown or repeated state.
+        UsageError: a number out of range, an unknown or repeated state, or more units than there are MAFIDs for.
     """
     area_persons = persons if areas_of is None else areas_of
     for name, number in (("persons", persons), ("areas_of", area_persons)):
@@ -392,6 +399,9 @@ def make_plan(
     state, held, seeds, dominant, vacancy, code, tract, place, aiannh = (
         np.concatenate(parts) for parts in zip(*columns, strict=True)
     )
-    first_mafid = FIRST_MAFID + 2 * (np.cumsum(held) - held)
-    tracts_of = Tracts(state, held, first_mafid, seeds, dominant, vacancy)
+    room = 2 * held if persons <= _ROOMY else _most_units(held, vacancy)
+    before = np.cumsum(room) - room
+    if FIRST_MAFID + int(before[-1] + room[-1]) - 1 > LAST_MAFID:
+        raise UsageError("persons: the states have more units than there are MAFIDs for; give fewer persons")
+    tracts_of = Tracts(state, held, FIRST_MAFID + before, seeds, dominant, vacancy)
     return PopulationPlan(tracts_of, Places(code, tract, place, aiannh))

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from censafe.errors import UsageError
 from censafe.population.synthetic.detailed import SAFETAB_TABLES, safetab_columns
 from censafe.population.synthetic.kernels import draw_tracts
 from censafe.population.synthetic.plan import PopulationPlan, chances, make_plan
@@ -89,6 +90,10 @@ def _write_part(plan: PopulationPlan, paths: dict[str, Path], stop: threading.Ev
                 break
             chunk = plan.slice(first, last)
             people, units = draw_people(chunk)
+            if (np.diff(units.mafid) <= 0).any():
+                raise UsageError(
+                    "persons: a tract has more units than MAFIDs are kept for; give another seed"
+                )
             if "persons" in paths:
                 writer.write("persons", person_columns(people))
                 writer.write("units", unit_columns(units))
@@ -123,7 +128,7 @@ def synthesize(
 
     Args:
         out: a folder that does not exist or is empty; it appears when it is complete.
-        persons: how many person records, exactly, 1 to 399,999,999.
+        persons: how many person records, exactly, 1 to 1,500,000,000.
         states: two-digit state codes; None for the 50 states and the District of Columbia.
         seed: zero or more.
         file_format: "parquet" (codes as text, dictionary-encoded) or "csv" (with a header, comma-delimited for PHSafe,
@@ -136,7 +141,7 @@ def synthesize(
         The files and how many records they hold.
 
     Raises:
-        UsageError: the folder is not empty, a number is out of range, or a state code is unknown or repeated.
+        UsageError: the folder is not empty, a number is out of range, or a state code is unknown or repeated, or a tract gets too many units.
         StorageError: the folder cannot be written, or the disk is full.
 
     Source:

@@ -6,6 +6,7 @@ import hashlib
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from censafe.errors import StorageError, UsageError
@@ -89,6 +90,18 @@ def test_the_largest_plan_stays_in_the_mafid_range() -> None:
     assert last <= 899_999_999
     assert len(set(plan.places.tract.tolist())) == len(plan.places.tract)
     assert plan.places.tract.max() <= 999_999
+
+
+def test_a_country_of_fourteen_hundred_million_has_mafids_for_all_units() -> None:
+    plan = population.make_plan(1_400_000_000, ("11", "44"), seed=0)
+    assert int(plan.tracts.first_mafid[-1]) + 10_000 <= 899_999_999
+    small = population.make_plan(2_000_000, ("11", "44"), seed=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("censafe.population.synthetic.plan._ROOMY", 0)
+        tight = population.make_plan(2_000_000, ("11", "44"), seed=0)
+    _, units = population.draw_people(tight)
+    assert (np.diff(units.mafid) > 0).all()
+    assert tight.tracts.first_mafid[-1] < small.tracts.first_mafid[-1]
 
 
 def test_geography_nests(tables: Tables) -> None:
@@ -180,7 +193,7 @@ def test_an_empty_folder_is_taken(tmp_path: Path) -> None:
     [
         (0, None, 1, "persons: give a number from 1"),
         (-5, None, 1, "persons: give a number from 1"),
-        (400_000_000, None, 1, "persons: give a number from 1"),
+        (1_500_000_001, None, 1, "persons: give a number from 1"),
         (10, ("03",), 1, "'03' unknown"),
         (10, ("44", "RI"), 1, "'RI' unknown"),
         (10, (), 1, "the list is empty"),

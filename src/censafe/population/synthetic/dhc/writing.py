@@ -68,7 +68,7 @@ def synthesize_dhc(
 
     Args:
         out: a folder that does not exist or is empty; it appears when it is complete.
-        persons: how many, exactly, 1 to 399,999,999.
+        persons: how many, exactly, 1 to 1,500,000,000.
         states: two-digit state codes; None for the 50 states and the District of Columbia.
         seed: zero or more; the same seed gives the same records.
         file_format: ``parquet`` or ``fixed``.
