@@ -9,11 +9,12 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-__all__ = ["PARTIAL", "Closing", "partial_folder"]
+__all__ = ["PARTIAL", "Closing", "partial_file", "partial_folder"]
 
 PARTIAL: Final = ".partial"
 """How the names of files and folders end that are not complete."""
@@ -59,10 +60,9 @@ def partial_folder(path: Path, *, clear: bool = True) -> Iterator[Path]:
     Raises:
         OSError: it cannot be made.
     """
-    for leftover in path.parent.glob(f".{path.name}.*{PARTIAL}") if clear else ():
-        with suppress(OSError), _locked(leftover):
-            shutil.rmtree(leftover)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+    if clear:
+        _clear(path)
+    partial = _partial(path)
     partial.mkdir()
     try:
         with _locked(partial):
@@ -72,9 +72,44 @@ def partial_folder(path: Path, *, clear: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """The only lock of a folder, which ends with the process; BlockingIOError where another process has it."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def partial_file(path: Path) -> Iterator[Path]:
+    """An empty file beside ``path``, as :func:`partial_folder` is a folder.
+
+    Args:
+        path: final name; its parent is there.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    _clear(path)
+    partial = _partial(path)
+    try:
+        partial.open("xb").close()
+        with _locked(partial):
+            yield partial
+    finally:
+        if partial.is_symlink() or partial.exists():
+            partial.unlink()
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
+
+
+def _clear(path: Path) -> None:
+    """Remove what killed processes left of the same name."""
+    for leftover in path.parent.glob(f".{escape(path.name)}.{'[0-9a-f]' * 8}{PARTIAL}"):
+        with suppress(OSError), _locked(leftover):
+            if leftover.is_dir():
+                shutil.rmtree(leftover)
+            else:
+                leftover.unlink()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """The only lock of a file or folder, which ends with the process; BlockingIOError where another process has it."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from censafe.errors import CheckError, StorageError
-from censafe.model.closing import PARTIAL, partial_folder
+from censafe.model.closing import PARTIAL, partial_file, partial_folder
 from censafe.model.safe_text import stays_inside
 
 __all__ = [
@@ -59,9 +59,9 @@ _REASONS = {
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path`` for libraries that open files by name.
 
-    When the block ends the temporary file is flushed to stable storage, renamed to ``path`` and
-    the rename is flushed as well. When the block raises, the temporary file is removed and
-    whatever stood at ``path`` before is untouched.
+    The file is there and empty; what a killed process left of the same name is removed. When the block ends it is flushed to
+    stable storage, renamed to ``path`` and the rename is flushed as well. When the block raises, the temporary file is removed
+    and whatever stood at ``path`` before is untouched.
 
     Args:
         path: final name; missing parent folders are made.
@@ -71,23 +71,19 @@ def atomic_write(path: Path) -> Iterator[Path]:
             the reason.
     """
     _require_file(path)
-    temporary = _temporary(path)
-    try:
-        with storage_errors(path.parent):
-            path.parent.mkdir(parents=True, exist_ok=True)
+    with storage_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial_file(path) as temporary:
             yield temporary
             sync(temporary)
             temporary.replace(path)
             sync(path.parent)
-    finally:
-        if temporary.is_symlink() or temporary.exists():
-            temporary.unlink()
 
 
 @contextmanager
 def atomic_bytes(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary stream whose content appears at ``path`` when the block ends."""
-    with atomic_write(path) as temporary, temporary.open("xb") as stream:
+    with atomic_write(path) as temporary, temporary.open("wb") as stream:
         yield stream
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.model.closing import partial_folder
+from censafe.model.closing import partial_file, partial_folder
 
 
 def test_a_folder_that_is_put_together_vanishes_or_takes_its_name(tmp_path: Path) -> None:
@@ -36,3 +36,14 @@ def test_leftovers_stay_where_they_may_be_what_gave_way(tmp_path: Path) -> None:
     dead.mkdir()
     with partial_folder(tmp_path / "out", clear=False):
         assert dead.is_dir()
+
+
+def test_a_killed_process_leaves_files_that_the_next_one_removes(tmp_path: Path) -> None:
+    dead, alike = tmp_path / ".t[1].csv.0a1b2c3d.partial", tmp_path / ".t[1].csv.notes.partial"
+    dead.write_text("x")
+    alike.write_text("x")
+    with partial_file(tmp_path / "t[1].csv") as first, partial_file(tmp_path / "t[1].csv") as second:
+        assert first.read_bytes() == b""
+        assert second.is_file()
+        second.replace(tmp_path / "t[1].csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [alike.name, "t[1].csv"]

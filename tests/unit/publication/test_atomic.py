@@ -59,6 +59,7 @@ def test_the_real_full_device_is_recognised(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     with pytest.raises(StorageError, match="disk is full"), atomic_write(tmp_path / "a") as temporary:
+        temporary.unlink()
         temporary.symlink_to("/dev/full")
         with temporary.open("w") as stream:
             stream.write("x")
