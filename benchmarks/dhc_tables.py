@@ -32,7 +32,8 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model import SparseLevel
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
-from censafe.population.synthetic.plan import make_plan, synthetic_states
+from censafe.population.synthetic.plan import make_plan
+from censafe.population.synthetic.shipped import synthetic_states
 from censafe.products.topdown.census_tables.source import LEVELS
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.histograms import write_histograms

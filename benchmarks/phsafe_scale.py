@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from censafe.population.synthetic.plan import synthetic_states
+from censafe.population.synthetic.shipped import synthetic_states
 from censafe.population.synthetic.writing import FileFormat
 from child import censafe, parser_of, population, report, stages_of, table
 from local_cluster import engine_of

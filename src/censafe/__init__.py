@@ -13,7 +13,7 @@ from censafe.version import __version__ as __version__
 if TYPE_CHECKING:
     from censafe.api.attacks import compare_defenses, rank_records, reconstruct
     from censafe.api.cards import card
-    from censafe.api.comparisons import compare
+    from censafe.api.comparisons import compare, public_report, redraw_report
     from censafe.api.data import (
         SyntheticData,
         configuration_keys,
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
         Evaluation,
         attack_power,
         evaluate,
-        public_report,
-        redraw_report,
         sweep,
         true_tables,
         uncertainty,
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 
 _SOLVING = "estimation.topdown.least_squares"
 _NAMES = {
-    "api.comparisons": ("compare",),
+    "api.comparisons": ("compare", "public_report", "redraw_report"),
     "api.data": (
         "SyntheticData",
         "configuration_keys",
@@ -62,8 +60,6 @@ _NAMES = {
         "Evaluation",
         "attack_power",
         "evaluate",
-        "public_report",
-        "redraw_report",
         "sweep",
         "true_tables",
         "uncertainty",

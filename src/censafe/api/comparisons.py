@@ -1,4 +1,4 @@
-"""A true file beside a published one. CONFIDENTIAL, except where the truth was published before."""
+"""A true file beside a published one, and pages of finished evaluations. CONFIDENTIAL, except where a docstring says otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from censafe.api.plans import Configuration
     from censafe.model.observer import Observer
 
-__all__ = ["CompareKeywords", "compare"]
+__all__ = ["CompareKeywords", "compare", "public_report", "redraw_report"]
 
 
 class CompareKeywords(TypedDict, total=False):
@@ -107,3 +107,49 @@ def compare(
     return Evaluation(
         Path(out), compare_files(request, None if chosen is None else chosen.checked, opened).text()
     )
+
+
+def redraw_report(folder: Path | str) -> tuple[Path, ...]:
+    """Redraw figures and page of a finished evaluation from the files in its folder.
+
+    Args:
+        folder: of the evaluation.
+
+    Returns:
+        The files.
+
+    Raises:
+        UsageError: the folder holds no evaluation with a page.
+
+    Source: the files themselves.
+
+    Example:
+        >>> redraw_report("nowhere")
+        Traceback (most recent call last):
+        censafe.errors.UsageError: nowhere holds no finished evaluation with a report; name the folder of one.
+    """
+    from censafe.evaluation.pages.registry import write_report
+
+    return tuple(Path(folder) / name for name in write_report(Path(folder)))
+
+
+def public_report(folder: Path | str, out: Path | str) -> Evaluation:
+    """Public. What the noise laws alone imply for the configuration and budgets of an evaluation; no comparison is read.
+
+    Args:
+        folder: of the evaluation.
+        out: a new folder.
+
+    Raises:
+        UsageError: the folder holds no evaluation of topdown.
+
+    Source: noise laws and levels of the configuration that the evaluation stored.
+
+    Example:
+        >>> public_report("nowhere", "for-everyone/")
+        Traceback (most recent call last):
+        censafe.errors.UsageError: nowhere holds no finished evaluation with a report; name the folder of one.
+    """
+    from censafe.evaluation.topdown.noise_alone import public_report as write
+
+    return Evaluation(Path(out), write(Path(folder), Path(out), read_options("topdown", {})).text())

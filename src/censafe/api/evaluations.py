@@ -30,8 +30,6 @@ __all__ = [
     "Evaluation",
     "attack_power",
     "evaluate",
-    "public_report",
-    "redraw_report",
     "sweep",
     "true_tables",
     "uncertainty",
@@ -359,49 +357,3 @@ def attack_power(
         configuration.product, configuration.source, configuration.settings, Path(out), opened
     )
     return Evaluation(Path(out), found.text())
-
-
-def redraw_report(folder: Path | str) -> tuple[Path, ...]:
-    """Redraw figures and page of a finished evaluation from the files in its folder.
-
-    Args:
-        folder: of the evaluation.
-
-    Returns:
-        The files.
-
-    Raises:
-        UsageError: the folder holds no evaluation with a page.
-
-    Source: the files themselves.
-
-    Example:
-        >>> redraw_report("nowhere")
-        Traceback (most recent call last):
-        censafe.errors.UsageError: nowhere holds no finished evaluation with a report; name the folder of one.
-    """
-    from censafe.evaluation.pages.registry import write_report
-
-    return tuple(Path(folder) / name for name in write_report(Path(folder)))
-
-
-def public_report(folder: Path | str, out: Path | str) -> Evaluation:
-    """Public. What the noise laws alone imply for the configuration and budgets of an evaluation; no comparison is read.
-
-    Args:
-        folder: of the evaluation.
-        out: a new folder.
-
-    Raises:
-        UsageError: the folder holds no evaluation of topdown.
-
-    Source: noise laws and levels of the configuration that the evaluation stored.
-
-    Example:
-        >>> public_report("nowhere", "for-everyone/")
-        Traceback (most recent call last):
-        censafe.errors.UsageError: nowhere holds no finished evaluation with a report; name the folder of one.
-    """
-    from censafe.evaluation.topdown.noise_alone import public_report as write
-
-    return Evaluation(Path(out), write(Path(folder), Path(out), read_options("topdown", {})).text())

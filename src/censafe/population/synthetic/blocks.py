@@ -16,14 +16,8 @@ from censafe.errors import UsageError
 from censafe.geography.geocodes import unpack_geocodes
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE
 from censafe.population.synthetic.block_kernels import BlockChances, DrawnBlocks, TractColumns, draw_blocks
-from censafe.population.synthetic.plan import (
-    PopulationPlan,
-    chances,
-    make_plan,
-    marginals,
-    race_codes,
-    synthetic_states,
-)
+from censafe.population.synthetic.plan import PopulationPlan, make_plan
+from censafe.population.synthetic.shipped import chances, marginals, race_codes, synthetic_states
 from censafe.population.synthetic.writing import Coded, Column, PartWriter, folder_when_complete, part_path
 
 __all__ = [

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.plan import PopulationPlan, chances
+from censafe.population.synthetic.plan import PopulationPlan
+from censafe.population.synthetic.shipped import chances
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits, Tracts, Words, pick, uniform
 from censafe.population.synthetic.writing import Coded, Column, geo_columns
 

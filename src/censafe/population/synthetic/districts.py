@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.geography.grfc import NO_PLACE
-from censafe.population.synthetic.plan import PopulationPlan, marginals, synthetic_states
+from censafe.population.synthetic.plan import PopulationPlan
+from censafe.population.synthetic.shipped import marginals, synthetic_states
 from censafe.population.synthetic.writing import Coded
 
 __all__ = ["district_columns"]

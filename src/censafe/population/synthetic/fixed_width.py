@@ -15,8 +15,9 @@ from censafe.model.compiled import compiled
 from censafe.population.files.fixed_width import LayoutName, fixed_layout
 from censafe.population.synthetic.blocks import area_columns, place_in_group
 from censafe.population.synthetic.districts import district_columns
-from censafe.population.synthetic.plan import PopulationPlan, make_plan, race_codes, synthetic_states
+from censafe.population.synthetic.plan import PopulationPlan, make_plan
 from censafe.population.synthetic.population import SynthReport, draw_people
+from censafe.population.synthetic.shipped import race_codes, synthetic_states
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
 from censafe.population.synthetic.writing import Coded, Column, csv_lines, folder_when_complete, geo_columns
 

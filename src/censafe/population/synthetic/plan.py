@@ -1,223 +1,31 @@
-"""What a synthetic population is drawn from: shipped chances, states and counties, and how persons are divided among tracts and files."""
+"""The plan of a synthetic population: its states, and how persons are divided among tracts and files."""
 
 from __future__ import annotations
 
-import csv
-import itertools
-import math
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.regions import states
-from censafe.population.synthetic.structures import Chances, Tracts
+from censafe.population.synthetic.shipped import (
+    chances,
+    counties,
+    marginals,
+    synthetic_states,
+)
+from censafe.population.synthetic.structures import Tracts
 
 __all__ = [
     "FIRST_MAFID",
     "MOST_PERSONS",
-    "County",
     "Places",
     "PopulationPlan",
-    "SyntheticState",
-    "chances",
-    "counties",
     "make_plan",
-    "marginals",
-    "race_codes",
-    "rows_of_data",
     "share_out",
-    "synthetic_states",
 ]
-
-
-_GROUPS = ("white", "black", "aian", "asian", "nhpi", "other", "multiple", "hispanic")
-_LEAST = (3, 2, 3, 2, 1, 2, 2, 2, 1, 2, 2, 2)
-
-
-@dataclass(frozen=True)
-class SyntheticState:
-    """A state: codes of its region and division, and its race and origin groups in percent."""
-
-    code: str
-    region: str
-    division: str
-    groups: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class County:
-    """A county and its population in 2020."""
-
-    state: str
-    code: str
-    population: int
-
-
-def rows_of_data(name: str) -> list[dict[str, str]]:
-    """The rows of a CSV file of the folder `data`, by column."""
-    text = files(__package__).joinpath("data").joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
-
-
-@cache
-def marginals() -> Mapping[str, Any]:
-    """The file of published facts and model choices, as read from TOML."""
-    return tomllib.loads(
-        files(__package__).joinpath("data").joinpath("marginals.toml").read_text(encoding="utf-8")
-    )
-
-
-@cache
-def synthetic_states() -> tuple[SyntheticState, ...]:
-    """All states, the District of Columbia and Puerto Rico, by code.
-
-    Example:
-        >>> len(synthetic_states()), synthetic_states()[0].code, synthetic_states()[-1].code
-        (52, '01', '72')
-    """
-    return tuple(
-        SyntheticState(
-            row["state"], row["region"], row["division"], tuple(float(row[group]) for group in _GROUPS)
-        )
-        for row in rows_of_data("states.csv")
-    )
-
-
-@cache
-def counties() -> tuple[County, ...]:
-    """All counties and municipios, by state and code.
-
-    Example:
-        >>> sum(county.population for county in counties() if county.state != "72")
-        331449281
-    """
-    return tuple(
-        County(row["state"], row["county"], int(row["population"])) for row in rows_of_data("counties.csv")
-    )
-
-
-def race_codes() -> tuple[tuple[int, ...], ...]:
-    """The races (1 to 6) that each CENRACE code 01 to 63 stands for: by number of races, then in order.
-
-    Example:
-        >>> race_codes()[6], race_codes()[62]
-        ((1, 2), (1, 2, 3, 4, 5, 6))
-    """
-    return tuple(races for size in range(1, 7) for races in itertools.combinations(range(1, 7), size))
-
-
-def _cumulative(shares: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(shares, dtype=np.float64)
-    return np.cumsum(values, axis=-1) / values.sum(axis=-1, keepdims=True)
-
-
-def _race_shares() -> NDArray[np.float64]:
-    """Cumulative shares of codes 01-63: multiple not Hispanic, Hispanic, Hispanic in Puerto Rico."""
-    facts = marginals()["published"]["hispanic_race"]
-    rows = rows_of_data("race_combinations.csv")
-    hispanic = np.array([float(row["hispanic"]) for row in rows])
-    multiple = np.zeros(63)
-    multiple[6:] = [float(row["not_hispanic"]) for row in rows]
-    shares = [multiple]
-    for place in ("nation", "puerto_rico"):
-        *alone, combined = facts[place]
-        shares.append(np.concatenate([np.array(alone), combined * hispanic / hispanic.sum()]))
-    return _cumulative(np.array(shares))
-
-
-def _owning() -> NDArray[np.float64]:
-    tenure = marginals()["model"]["tenure"]
-    household, age, group = (np.array(tenure[name]) for name in ("household", "age", "group"))
-    log_odds = household[:, None, None] + age[None, :, None] + group[None, None, :]
-    return np.asarray(1.0 / (1.0 + np.exp(-log_odds)), dtype=np.float64)
-
-
-def _race_tables() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    mask = np.zeros(64, np.int64)
-    code = np.zeros(64, np.int64)
-    for number, races in enumerate(race_codes(), start=1):
-        mask[number] = sum(1 << (race - 1) for race in races)
-        code[mask[number]] = number
-    return mask, code
-
-
-def _facility_shares() -> tuple[float, NDArray[np.float64]]:
-    """Expected group quarters per person, and the cumulative shares of their kinds."""
-    facts, model = marginals()["published"]["group_quarters"], marginals()["model"]["group_quarters"]
-    persons = np.array(facts["millions"]) / math.fsum(facts["millions"]) * facts["person_share"]
-    facilities = persons / np.array(model["mean_size"])
-    return float(facilities.sum()), _cumulative(facilities)
-
-
-def _household_chances() -> dict[str, Any]:
-    published, homes = marginals()["published"], marginals()["model"]["households"]
-    return {
-        "kind": _cumulative(published["household_type"]["shares"]),
-        "least": np.array(_LEAST),
-        "head_age": _cumulative(homes["householder_age"]),
-        "bands": np.array(homes["householder_age_bands"]),
-        "minor_head": homes["minor_householder"],
-        "minors": _cumulative(homes["minors"]),
-        "more_relatives": np.array(homes["more_relatives"]),
-        "more_nonrelatives": np.array(homes["more_nonrelatives"]),
-        "crowded": homes["crowded"],
-        "crowded_more": homes["crowded_more"],
-        "largest": homes["largest"],
-        "relatives": _cumulative(homes["relatives"]),
-        "own_minor": _cumulative(homes["own_minor"]),
-        "nonrelatives": _cumulative(homes["nonrelatives"]),
-        "male_head": homes["male_householder"],
-        "same_sex": np.array([published["same_sex"]["married"], published["same_sex"]["unmarried"]]),
-    }
-
-
-def _race_chances() -> dict[str, Any]:
-    race = marginals()["model"]["race"]
-    mask, code = _race_tables()
-    return {
-        "group": _cumulative([state.groups for state in synthetic_states()]),
-        "races": _race_shares(),
-        "hispanic_row": np.array([2 if state.code == "72" else 1 for state in synthetic_states()]),
-        "dominant": race["dominant"],
-        "spouse_other": race["spouse_other_race"],
-        "kin_other": race["kin_other_race"],
-        "nonrelative_same": race["nonrelative_same"],
-        "combined": race["child_combined"],
-        "mask": mask,
-        "code": code,
-    }
-
-
-@cache
-def chances() -> Chances:
-    """All chances of a draw, from the data files."""
-    model = marginals()["model"]
-    quarters, geography = model["group_quarters"], model["geography"]
-    facilities, facility = _facility_shares()
-    return Chances(
-        **_household_chances(),
-        **_race_chances(),
-        own=_owning(),
-        free_and_clear=np.array(model["tenure"]["free_and_clear"]),
-        no_payment=model["tenure"]["no_payment"],
-        facilities=facilities,
-        facility=facility,
-        facility_size=np.array(quarters["mean_size"]) - 0.5,
-        facility_relship=np.array(quarters["relationship"]),
-        facility_male=np.array(quarters["male"]),
-        facility_ages=np.array([quarters["youngest"], quarters["oldest"]]).T.copy(),
-        facility_years=np.array(quarters["mean_years"]),
-        block_persons=geography["block_persons"],
-        group_persons=geography["group_persons"],
-    )
-
 
 FIRST_MAFID = 100_000_001
 _PLACES = 1  # stream of the places of a county; its other numbers have one without such a mark

@@ -15,7 +15,8 @@ import numpy as np
 from censafe.errors import UsageError
 from censafe.population.synthetic.detailed import SAFETAB_TABLES, safetab_columns
 from censafe.population.synthetic.kernels import draw_tracts
-from censafe.population.synthetic.plan import PopulationPlan, chances, make_plan
+from censafe.population.synthetic.plan import PopulationPlan, make_plan
+from censafe.population.synthetic.shipped import chances
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits, packed, records
 from censafe.population.synthetic.writing import (
     TABLES,

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from censafe.errors import StorageError, UsageError
 from censafe.model.closing import Closing, partial_folder
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.plan import PopulationPlan, synthetic_states
+from censafe.population.synthetic.plan import PopulationPlan
+from censafe.population.synthetic.shipped import synthetic_states
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
 
 __all__ = [

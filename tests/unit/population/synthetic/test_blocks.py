@@ -16,7 +16,7 @@ from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
 from censafe.population.blocks import e2e_layout, pl94_layout, read_blocks
 from censafe.population.synthetic import blocks as histograms
 from censafe.population.synthetic.blocks import synthesize_histograms
-from censafe.population.synthetic.plan import marginals
+from censafe.population.synthetic.shipped import marginals
 from support.histograms import E2E, PL94, dense
 
 PERSONS = 643_077

@@ -14,8 +14,9 @@ from censafe.population.detailed.layout import header
 from censafe.population.synthetic import detailed as codes_module
 from censafe.population.synthetic import population
 from censafe.population.synthetic.detailed import draw_codes, race_code_choices
-from censafe.population.synthetic.plan import make_plan, race_codes
+from censafe.population.synthetic.plan import make_plan
 from censafe.population.synthetic.population import draw_people, synthesize
+from censafe.population.synthetic.shipped import race_codes
 from censafe.population.synthetic.structures import DrawnPersons
 from support.safetab_inputs import header_of, loaded
 from support.shared import shared_data

@@ -14,16 +14,9 @@ from numpy.typing import NDArray
 from censafe.population.synthetic import kernels, population
 from censafe.population.synthetic import structures as words
 from censafe.population.synthetic import writing as text
-from censafe.population.synthetic.plan import (
-    chances,
-    counties,
-    make_plan,
-    marginals,
-    race_codes,
-    share_out,
-    synthetic_states,
-)
+from censafe.population.synthetic.plan import make_plan, share_out
 from censafe.population.synthetic.population import draw_people
+from censafe.population.synthetic.shipped import chances, counties, marginals, race_codes, synthetic_states
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
 from censafe.population.synthetic.writing import Coded
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.population.synthetic.plan import chances, marginals, rows_of_data
+from censafe.population.synthetic.shipped import chances, marginals, rows_of_data
 from censafe.population.synthetic.structures import Chances
 
 __all__ = [

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from censafe.population.blocks.dhc.kernels import PersonFields, UnitFields
 from censafe.population.synthetic.dhc.chances import dhc_chances, people_chances, quarter_kinds
 from censafe.population.synthetic.dhc.kernels import draw_dhc_tracts, new_walk
-from censafe.population.synthetic.plan import PopulationPlan, synthetic_states
+from censafe.population.synthetic.plan import PopulationPlan
+from censafe.population.synthetic.shipped import synthetic_states
 
 __all__ = ["DhcDraw", "draw_dhc", "drawn_block_codes", "person_numbers", "quarter_codes", "unit_numbers"]
 

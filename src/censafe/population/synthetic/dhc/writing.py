@@ -25,8 +25,9 @@ from censafe.population.synthetic.dhc.population import (
 )
 from censafe.population.synthetic.districts import district_columns
 from censafe.population.synthetic.fixed_width import blank_lines, put_numbers, write_control_totals
-from censafe.population.synthetic.plan import PopulationPlan, make_plan, synthetic_states
+from censafe.population.synthetic.plan import PopulationPlan, make_plan
 from censafe.population.synthetic.population import SynthReport
+from censafe.population.synthetic.shipped import synthetic_states
 from censafe.population.synthetic.writing import Coded, Column, PartWriter, csv_lines, folder_when_complete
 
 __all__ = ["DhcFormat", "synthesize_dhc"]

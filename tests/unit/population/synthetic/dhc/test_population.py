@@ -20,7 +20,8 @@ from censafe.population.synthetic.dhc.population import (
     person_numbers,
     unit_numbers,
 )
-from censafe.population.synthetic.plan import make_plan, marginals
+from censafe.population.synthetic.plan import make_plan
+from censafe.population.synthetic.shipped import marginals
 from support.drawn_histograms import draw_histograms
 from support.shared import shared_data
 
