@@ -128,14 +128,18 @@ def test_a_killed_server_is_asked_once_more(tmp_path: Path) -> None:
         server.kill()
 
 
-def test_a_release_has_the_same_bytes(tmp_path: Path, choice: EngineChoice) -> None:
+@pytest.mark.parametrize("choices", [("lazy", "level"), ("stored", "lower")], ids=" ".join)
+def test_a_release_has_the_same_bytes(tmp_path: Path, choice: EngineChoice, choices: tuple[str, str]) -> None:
     districts = write_1940(tmp_path / "districts")
-    chosen = censafe.configuration("topdown", "e2e-1940", epsilon="8", noisy_measurements="lazy")
+    measurements, information = choices
+    chosen = censafe.configuration(
+        "topdown", "e2e-1940", epsilon="8", noisy_measurements=measurements, information=information
+    )
     found = []
     for engine in ("duckdb", choice.name if choice.name == "sail" else f"spark={choice.url}"):
         out = tmp_path / engine[:5]
         censafe.release(chosen, districts, out, test_key=3, engine=engine)
-        files = [*out.rglob("*.csv"), *out.rglob("*.parquet")]
+        files = [path for path in out.rglob("*") if path.is_file() and path.suffix in (".csv", ".parquet")]
         found.append({path.relative_to(out): hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
     assert len(found[0]) > 5
     assert found[0] == found[1]
