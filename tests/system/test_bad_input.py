@@ -275,7 +275,7 @@ def test_a_folder_with_other_things_is_refused_untouched(
         (("rum",), "Did you mean 'run'"),
         (("run", "phsave"), "phsafe"),
         (("plan", "phsafe", "sdhc-uz"), "sdhc-us"),
-        (("run", "phsafe", "sdhc-us"), "Missing argument"),
+        (("run", "phsafe", "sdhc-us"), "DATA and OUT are missing"),
         (("run", "phsafe", "sdhc-us", "/nowhere/at/all", "out"), "does not exist"),
         (("run", "phsafe", "sdhc-us", ".", "out", "--cap", "much"), "is not a number"),
         (("run", "phsafe", "sdhc-us", ".", "out", "--set", "reader"), "KEY=VALUE"),

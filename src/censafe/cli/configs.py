@@ -6,12 +6,13 @@ import json
 
 import click
 
+from censafe.cli.lazy import WordedGroup
 from censafe.cli.options import product_argument
 
 __all__ = ["command"]
 
 
-@click.group(name="configs", invoke_without_command=True)
+@click.group(cls=WordedGroup, name="configs", invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
     """List, print and explain the configurations that come with censafe; 'censafe configs' alone lists them.

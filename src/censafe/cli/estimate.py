@@ -18,7 +18,7 @@ __all__ = ["command"]
 
 
 @click.command(name="estimate")
-@click.argument("words", nargs=-1, required=True, metavar="OUT | topdown CONFIG OUT | phsafe [CONFIG] OUT")
+@click.argument("words", nargs=-1, metavar="OUT | topdown CONFIG OUT | phsafe [CONFIG] OUT")
 @click.option(
     "--measurements",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -187,7 +187,7 @@ def _source(words: tuple[str, ...], measurements: Path | None, totals: Path | No
         if totals is not None:
             raise UsageError("--totals belongs to --measurements; a run keeps its own totals")
         return None
-    if measurements is not None and words[0] == "phsafe" and len(words) in (2, 3):
+    if measurements is not None and words[:1] == ("phsafe",) and len(words) in (2, 3):
         if totals is not None:
             raise UsageError("--totals belongs to topdown; phsafe needs none")
         return _Source("phsafe", words[1] if len(words) == 3 else None)

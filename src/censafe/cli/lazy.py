@@ -9,10 +9,25 @@ from typing import Any
 
 import click
 
-__all__ = ["LazyGroup"]
+from censafe.cli.words import require_words
+
+__all__ = ["LazyGroup", "WordedGroup"]
 
 
-class LazyGroup(click.Group):
+class WordedGroup(click.Group):
+    """A group whose commands say what a command line left out."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and refuse a line that lacks an argument."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None:
+            require_words(command, name, rest, ctx)
+        return name, command, rest
+
+
+class LazyGroup(WordedGroup):
     """A group that imports a command's module when the command is used, so that help stays quick.
 
     Args:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from censafe.cli.lazy import WordedGroup
+
 if TYPE_CHECKING:
     from censafe.api.releases import DatasetTotal, LedgerReport
 
@@ -17,7 +19,7 @@ _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 
-@click.group(name="ledger")
+@click.group(cls=WordedGroup, name="ledger")
 def command() -> None:
     """Show or verify the ledger, the record of all privacy-loss budget ever spent.
 

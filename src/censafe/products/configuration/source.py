@@ -272,7 +272,7 @@ def locate(product: str, source: str | Path) -> tuple[Path, str]:
             hint = (
                 f"; it holds {', '.join(others)}: name the file"
                 if others
-                else "; fix: name a .json or .toml file, or a shipped configuration"
+                else f"; fix: name a .json or .toml file, or a shipped configuration ({', '.join(one.name for one in shipped_configs(product))})"
             )
             raise ConfigError(f"{path}: the folder has no config.json{hint}")
         path = path / "config.json"
