@@ -1,15 +1,18 @@
-"""A group of commands, one module each, imported only when it is asked for."""
+"""Groups of commands: one module each, imported only when it is asked for; a command line that lacks an argument is told which one."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Mapping
-from typing import Any
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import click
 
-from censafe.cli.words import require_words
+from censafe.cli.faults import printable
 
 __all__ = ["LazyGroup", "WordedGroup"]
 
@@ -23,7 +26,7 @@ class WordedGroup(click.Group):
         """Find the command, and refuse a line that lacks an argument."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
-            require_words(command, name, rest, ctx)
+            _require_words(command, name, rest, ctx)
         return name, command, rest
 
 
@@ -68,3 +71,165 @@ class LazyGroup(WordedGroup):
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+
+class _Meaning(NamedTuple):
+    """What an argument is, and what stands for it in an example."""
+
+    words: str
+    example: str
+
+
+_MEANINGS: Final = {
+    "CONFIG": _Meaning("the configuration", "config.toml"),
+    "DATA": _Meaning("the folder with the records", "data/"),
+    "EVALUATION": _Meaning("the folder of an evaluation", "evaluation/"),
+    "LEDGER": _Meaning("the ledger file", "censafe-ledger.jsonl"),
+    "NAME": _Meaning("the name of a shipped configuration; 'censafe configs' lists them", "sdhc-us"),
+    "OUT": _Meaning("the folder to write", "out/"),
+    "PRODUCT": _Meaning("the data product", "phsafe"),
+    "PUBLISHED": _Meaning("the published counts", "release/"),
+    "RUN": _Meaning("the folder of a finished run", "release/"),
+    "TRUTH": _Meaning("the counts to compare with", "truth/"),
+}
+
+
+def _require_words(command: click.Command, name: str, args: Sequence[str], parent: click.Context) -> None:
+    """Refuse a command line that lacks an argument.
+
+    Words are given to arguments from the left, so where CONFIG was left out the parser misses the last argument, or takes the output for
+    the records. The message names what was left out.
+
+    Args:
+        command: the verb.
+        name: as it was called.
+        args: what follows it.
+        parent: context of the group it belongs to.
+
+    Raises:
+        UsageError: an argument is missing; the message has a complete command.
+    """
+    needed = [one for one in command.params if isinstance(one, click.Argument) and one.required]
+    if parent.resilient_parsing or isinstance(command, click.Group) or any(one.nargs != 1 for one in needed):
+        return
+    context = click.Context(command, info_name=name, parent=parent)
+    try:
+        found, _, _ = command.make_parser(context).parse_args(list(args))
+    except click.UsageError:
+        return  # an option that is wrong; the command says which
+    words = [found[one.name] for one in needed if isinstance(found.get(one.name or ""), str)]
+    asks = any(option in args for option in command.get_help_option_names(context))
+    choices = getattr(needed[0].type, "choices", ()) if needed else ()
+    if asks or len(words) >= len(needed) or (choices and words and words[0] not in choices):
+        return
+    raise click.UsageError(
+        printable(_Line(command, name, context, needed).missing(words, list(args))), context
+    )
+
+
+class _Line:
+    """A command line of one verb that is too short.
+
+    Args:
+        command: the verb.
+        name: as it was called.
+        context: of the verb, for the names of the groups above it.
+        needed: its arguments.
+    """
+
+    def __init__(
+        self, command: click.Command, name: str, context: click.Context, needed: Sequence[click.Argument]
+    ) -> None:
+        self._help = command.help or ""
+        self._verb = " ".join(("censafe", *context.command_path.split()[_program_words(context) :]))
+        self._names = [one.make_metavar(context) for one in needed]
+        self._choices = {one.make_metavar(context): getattr(one.type, "choices", ()) for one in needed}
+        self._product = name
+
+    def missing(self, words: Sequence[str], args: list[str]) -> str:
+        """What is missing, and the command with it."""
+        if "PRODUCT" in self._names and words:
+            self._product = words[0]
+        shipped = self._shipped()
+        place = self._names.index("CONFIG") if "CONFIG" in self._names else None
+        if place is not None and len(words) > place and not _configures(words[place], shipped):
+            at = args.index(words[place])
+            rest = len(self._names) - len(words) - 1
+            whole = [
+                *args[:at],
+                self._first(shipped),
+                *args[at:],
+                *self._examples(self._names[len(self._names) - rest :]),
+            ]
+            gone = ["CONFIG", *self._names[len(self._names) - rest :]] if rest else ["CONFIG"]
+            stands = f" before {words[place]!r}"
+        else:
+            gone, stands = self._names[len(words) :], ""
+            whole = [*args, *self._examples(gone)]
+        verb = "is" if len(gone) == 1 else "are"
+        lines = [f"{_joined(gone)} {verb} missing{stands}."]
+        lines += [f"  {one}: {self._meaning(one, shipped)}" for one in gone]
+        example = (
+            f"{self._verb} {shlex.join(whole)}"
+            if words
+            else self._shown() or f"{self._verb} {shlex.join(whole)}"
+        )
+        return "\n".join((*lines, f"Example: {example}"))
+
+    def _meaning(self, name: str, shipped: Sequence[str]) -> str:
+        known = _MEANINGS.get(name)
+        words = known.words if known else "see the help"
+        if choices := self._choices.get(name):
+            return f"{words}, one of {', '.join(choices)}"
+        if name == "CONFIG":
+            listed = ", ".join(shipped) or "'censafe configs' lists them"
+            return f"{words}, the name of one that comes with censafe ({listed}) or a file of your own (.toml, or the Bureau's .json)"
+        return words
+
+    def _examples(self, names: Sequence[str]) -> list[str]:
+        shipped = self._shipped()
+        return [
+            self._first(shipped) if one == "CONFIG" and shipped else _MEANINGS[one].example
+            for one in names
+            if one in _MEANINGS
+        ]
+
+    def _shipped(self) -> list[str]:
+        """Shipped configurations of the product, those of the 2020 production and of the nation first."""
+        import censafe
+
+        rows: list[dict[str, Any]] = censafe.configurations().arrow.to_pylist()
+        own = [one for one in rows if one["product"] == self._product]
+        return [
+            one["name"]
+            for one in sorted(own, key=lambda one: (not one["production"], one["name"].endswith("-pr")))
+        ]
+
+    def _first(self, shipped: Sequence[str]) -> str:
+        """The configuration of an example: the one that the help shows with this product."""
+        shown = re.findall(rf"{re.escape(self._product)} (\S+)", self._help)
+        return next((one for one in shown if one in shipped), shipped[0])
+
+    def _shown(self) -> str:
+        """The first example of the help."""
+        lines = (line.strip() for line in self._help.splitlines())
+        return next((line for line in lines if line.startswith(f"{self._verb} ")), "")
+
+
+def _program_words(context: click.Context) -> int:
+    """Words of the program's own name, such as 3 of ``python -m censafe``."""
+    return len((context.find_root().info_name or "").split())
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _configures(word: str, shipped: Sequence[str]) -> bool:
+    """Whether a word can be meant as a configuration: a shipped name, nearly one, or a file."""
+    path = Path(word)
+    if word in shipped or path.suffix.lower() in (".json", ".toml") or path.is_file():
+        return True
+    if path.is_dir():
+        return (path / "config.json").is_file()
+    return bool(difflib.get_close_matches(word, shipped, n=1))
