@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
     from censafe.model.engine import Engine
 
-__all__ = ["Interruptible", "engine_of", "fetch", "interrupt_queries", "interruptible", "stream_of"]
+__all__ = [
+    "Interruptible",
+    "engine_of",
+    "fetch",
+    "interrupt_queries",
+    "interruptible",
+    "query_share",
+    "stream_of",
+]
 
 
 class Interruptible(Protocol):
@@ -79,6 +87,19 @@ def stream_of(con: _Database) -> Iterator[Any]:
         with _CHANGING:
             _OPEN.pop(cursor, None)
         cursor.close()
+
+
+def query_share() -> float:
+    """How much of the query under way is done, 0 to 1, as its database says; 0 where none says it."""
+    with _CHANGING:
+        connections = tuple(_OPEN.items())
+    shares = [0.0]
+    for con, closed in connections:
+        asked = getattr(con, "query_progress", None)
+        if asked is not None:
+            with suppress(closed):
+                shares.append(asked() / 100.0)
+    return min(max(shares), 1.0)
 
 
 def interrupt_queries() -> None:

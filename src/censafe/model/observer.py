@@ -29,7 +29,7 @@ class Observer(Protocol):
         Args:
             share: 0 to 1.
             total: pieces of work of the stage; 0 where they are not counted.
-            noun: what they are, in the plural.
+            noun: what they are, in the plural; without it, pieces are steps whose rate says nothing.
         """
 
 
@@ -55,14 +55,15 @@ class SilentObserver:
         """Pass over it."""
 
 
-def work_done(observer: Observer, total: int, noun: str) -> Callable[[int], None]:
-    """A function that takes the number of pieces of work done so far, for the innermost stage.
+def work_done(observer: Observer, total: int, noun: str = "") -> Callable[[int], None]:
+    """A function that takes the number of pieces of work done so far, for the innermost stage, and tells how many there are.
 
     Args:
         observer: receives it.
         total: pieces of work.
-        noun: what they are, in the plural.
+        noun: what they are, in the plural; empty for steps.
     """
+    observer.advance(0.0, total, noun)
 
     def done(number: int) -> None:
         observer.advance(number / total, total, noun)

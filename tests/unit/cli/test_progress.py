@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
+import threading
+import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from censafe.cli import progress
 from censafe.cli.progress import TerminalObserver
+from censafe.model.fetching import query_share
 from censafe.model.observer import work_done
+from censafe.tabulation.engine.embedded import open_embedded
 
 
 def test_a_long_stage_tells_how_far_it_is(
@@ -63,6 +68,63 @@ def test_a_terminal_shows_the_stage_its_share_and_the_time_so_far(monkeypatch: p
     line = progress._LiveLine([running])
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
     console.print(line)
-    running.progress = "50% done, 12 s left"
+    running.share, running.counted = 0.5, True
     console.print(line)
-    assert console.file.getvalue().splitlines() == ["estimate (12 s)", "estimate: 50% done, 12 s left (12 s)"]
+    assert console.file.getvalue().splitlines() == [
+        "estimate (12 s)",
+        "estimate:  50% done, 12 s left (12 s)",
+    ]
+
+
+def test_a_step_is_done_as_far_as_its_query(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(progress, "query_share", lambda: 0.5)
+    running = progress._Running("count", 0.0)
+    assert running.words(4.0) == "query 50% done"
+    running.total, running.counted = 4, True
+    assert running.words(4.0) == " 12% done, 28 s left"
+    running.share = 0.5
+    assert running.words(15.0) == " 62% done, 9 s left"
+    monkeypatch.setattr(progress, "query_share", lambda: 0.1)  # the next query of the step begins
+    assert running.words(15.0) == " 62% done, 9 s left"
+    running.total, running.noun, running.best = 2, "runs", 0.0
+    assert running.words(10.0) == " 50% done, 0.1 runs a second, 10 s left"
+
+
+def test_the_line_tells_of_the_whole_rather_than_of_a_piece(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(progress, "query_share", lambda: 0.0)
+    outer, inner = progress._Running("4 parts", 0.0), progress._Running("count", 8.0)
+    inner.share, inner.counted = 0.5, True
+    assert progress._words_of([outer, inner], 10.0) == " 50% done, 2 s left"
+    outer.share, outer.counted = 0.25, True
+    assert progress._words_of([outer, inner], 10.0) == " 25% done, 30 s left"
+
+
+def test_a_stage_that_waits_for_a_query_is_reported(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(progress, "query_share", lambda: 0.25)
+    monkeypatch.setattr(progress, "_REPORT_AFTER", 0.02)
+    observer = TerminalObserver()
+    with observer.stage("read"):
+        time.sleep(0.2)
+    assert "  read: query 25% done\n" in capsys.readouterr().err
+
+
+def test_a_database_says_how_far_its_query_is(tmp_path: Path):
+    engine = open_embedded(tmp_path, threads=1)
+    shares = []
+    over = threading.Event()
+
+    def poll() -> None:
+        while not over.wait(0.005):
+            shares.append(query_share())
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    engine.con.execute("CREATE TABLE rows AS SELECT range AS k FROM range(1000000)")
+    engine.con.execute("SELECT count(DISTINCT md5(k::VARCHAR)) FROM rows")
+    over.set()
+    poller.join()
+    engine.disconnect()
+    assert any(0.0 < share < 1.0 for share in shares)
+    assert 0.0 <= query_share() <= 1.0

@@ -14,8 +14,8 @@ from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
+from censafe.products.run.inputs import hash_files
 from censafe.products.run.options import ReadOptions, stored_names
-from censafe.products.run.runner import hash_files
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of
@@ -164,7 +164,7 @@ def open_evaluated(
     """
     chosen = load_for_data(config, settings, data, reading)
     with open_intake(data, chosen, reading) as intake:
-        hashes = hash_files(intake.files, data)
+        hashes = hash_files(intake.files, data, reading.observer)
         loaded = intake.load()
     with TestKey(0) as key:
         commitment = keyed_commitment(key, json.dumps(hashes, sort_keys=True).encode()).hex()

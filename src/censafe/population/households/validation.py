@@ -5,10 +5,10 @@ Schema, domain and cross-file failures stop. The consistency rules warn, and sto
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from censafe.model.fetching import fetch
 from censafe.population.files.layout import TABLES, TableName, layout
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     from censafe.population.households.source import Population
 
-__all__ = ["ValidationReport", "validate"]
+__all__ = ["VALIDATION_STEPS", "ValidationReport", "validate"]
+
+VALIDATION_STEPS: Final = 3
+"""Fields and filters; rules between files; numbers of persons."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +147,7 @@ def validate(
     strict: bool = False,
     checks: Literal["full", "off"] = "full",
     examples: Path | None = None,
+    done: Callable[[int], None] | None = None,
 ) -> ValidationReport:
     """Check one part of the input against every rule.
 
@@ -153,6 +157,7 @@ def validate(
         checks: ``off`` reports only unreadable lines, an empty result and a file without persons, which always stop.
         examples: private file (mode 0600) for the MAFIDs of offending rows, at most 1,000 a rule; made
             with the first part, and never written over another file.
+        done: takes how many of the :data:`VALIDATION_STEPS` are done.
 
     Returns:
         The report of this part; merge the reports of all parts before judging.
@@ -163,6 +168,8 @@ def validate(
     found = list(population.structure)
     if checks == "full":
         results = [*_domain_checks(population), *_filter_checks(population, strict)]
+        if done is not None:
+            done(1)
         results += _relational_checks(population, "stop" if strict else "warn", examples is not None)
         results = [check for check in results if check.finding.rows]
         if examples is not None:
@@ -170,6 +177,8 @@ def validate(
 
             write_examples(examples, results, first=population.part == 0)
         found += [check.finding for check in results]
+    if done is not None:
+        done(2)
     persons, inhabited = _people(population)
     return ValidationReport(
         rows=merge_findings(found),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from censafe.errors import DataError
 from censafe.model.closing import Closing
+from censafe.model.observer import Observer, work_done
 from censafe.population.households.source import Population, PopulationSource, open_population
-from censafe.population.households.validation import ValidationReport, validate
+from censafe.population.households.validation import VALIDATION_STEPS, ValidationReport, validate
 from censafe.products.run.options import ReadOptions
 from censafe.tabulation.engine import connect
-from censafe.tabulation.tables.counting import CountAccumulator
+from censafe.tabulation.tables.counting import COUNTING_STEPS, CountAccumulator
 
 __all__ = ["HouseholdIntake"]
 
@@ -75,14 +78,21 @@ class HouseholdIntake(Closing):
 
     def _read(self, accumulators: Sequence[CountAccumulator]) -> ValidationReport:
         whole: ValidationReport | None = None
-        for part in self._parts():
-            with self._options.observer.stage("validate"):
-                report = self._check(part)
-            whole = whole.merge(report) if whole else report
-            if not whole.fatal:
-                with self._options.observer.stage("count"):
-                    for accumulator in accumulators:
-                        accumulator.add(part)
+        observer = self._options.observer
+        with ExitStack() as stack:
+            read = None
+            for part in self._parts():
+                if part.parts > 1 and read is None:
+                    stack.enter_context(observer.stage(f"{part.parts} parts of the records"))
+                    read = work_done(observer, part.parts, "parts")
+                with observer.stage("validate"):
+                    report = self._check(part)
+                whole = whole.merge(report) if whole else report
+                if not whole.fatal:
+                    with observer.stage("count"):
+                        _count(part, accumulators, observer)
+                if read is not None:
+                    read(len(whole.seen))
         if whole is None:
             raise DataError("The input has no part. Check the data folder.")
         return whole
@@ -94,6 +104,7 @@ class HouseholdIntake(Closing):
             strict=options.checks == "strict",
             checks="off" if options.checks == "off" else "full",
             examples=options.examples,
+            done=work_done(options.observer, VALIDATION_STEPS),
         )
 
     def _parts(self) -> Iterator[Population]:
@@ -105,3 +116,13 @@ class HouseholdIntake(Closing):
             if part is None:
                 return
             yield part
+
+
+def _count(part: Population, accumulators: Sequence[CountAccumulator], observer: Observer) -> None:
+    done = work_done(observer, COUNTING_STEPS * max(1, len(accumulators)))
+
+    def after(before: int, step: int) -> None:
+        done(before + step)
+
+    for number, accumulator in enumerate(accumulators):
+        accumulator.add(part, partial(after, COUNTING_STEPS * number))

@@ -5,20 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from censafe.errors import DataError, StorageError
 from censafe.model import ReleasePlan
-from censafe.model.observer import Observer
 from censafe.products.run.account import Account, Spending, Statement, ledger_place, open_account
 from censafe.products.run.door import Door
 from censafe.products.run.folder import RunFolder
+from censafe.products.run.inputs import Inputs
 from censafe.products.run.options import ReadOptions, RunOptions
 from censafe.products.run.outlook import Outlook, accuracy_text, next_steps
 from censafe.products.run.scratch import private_scratch, scratch_place
@@ -34,7 +32,7 @@ from censafe.publication.manifest import (
 )
 from censafe.publication.sums import require_confidence
 
-__all__ = ["Job", "MeasuredRun", "RunResult", "Source", "hash_files", "run_job"]
+__all__ = ["Job", "MeasuredRun", "RunResult", "Source", "run_job"]
 
 _PACKAGES = ("censafe", "cryptography", "duckdb", "ibis-framework", "numba", "numpy", "pyarrow")
 
@@ -188,52 +186,6 @@ class Job(Protocol[_Source, _Measured]):
         """Write, check and name everything that is published; the manifest last."""
 
 
-@dataclass(frozen=True)
-class _Inputs:
-    """Input files and their SHA-256 by name, as they were when the run began.
-
-    Args:
-        data: folder with the records.
-        files: with records, and further ones.
-        confidential: hashes of the files with records.
-        public: hashes of the further files.
-        observer: receives stages.
-    """
-
-    data: Path
-    files: tuple[tuple[Path, ...], tuple[Path, ...]]
-    confidential: Mapping[str, str]
-    public: Mapping[str, str]
-    observer: Observer
-
-    @classmethod
-    def of(cls, source: Source, data: Path, observer: Observer) -> Self:
-        """Take the hashes of an opened source."""
-        files = source.files, source.public_files
-        with observer.stage("hash inputs"):
-            return cls(data, files, hash_files(files[0], data), hash_files(files[1], data), observer)
-
-    def require_unchanged(self) -> None:
-        """Take the hashes once more, after everything was read and before anything is paid for.
-
-        Raises:
-            DataError: a file changed while it was read: what was counted may not be what the ledger would record.
-        """
-        with self.observer.stage("hash inputs again"):
-            now = [hash_files(files, self.data) for files in self.files]
-        changed = sorted(
-            name
-            for found, before in zip(now, (self.confidential, self.public), strict=True)
-            for name in before
-            if found[name] != before[name]
-        )
-        if changed:
-            raise DataError(
-                f"{self.data}: {', '.join(changed)} changed while the run was reading. Nothing was measured. Make sure that no one "
-                "writes to the files, then give the same command again."
-            )
-
-
 def run_job(
     job: Job[_Source, _Measured], data: Path, out: Path, reading: ReadOptions, options: RunOptions
 ) -> RunResult:
@@ -261,7 +213,7 @@ def run_job(
             private_scratch(data, reading.scratch, out=out, earlier=earlier) as scratch,
             job.open(data, scratch, reading) as source,
         ):
-            inputs = _Inputs.of(source, data, observer)
+            inputs = Inputs.of((source.files, source.public_files), data, observer)
             account = stack.enter_context(_account(job, inputs, folder, options))
             if account.statement is not None:
                 observer.remark(account.statement.lines()[0])
@@ -288,7 +240,7 @@ def run_job(
 
 
 def _door(
-    job: Job[_Source, _Measured], inputs: _Inputs, folder: RunFolder, account: Account, options: RunOptions
+    job: Job[_Source, _Measured], inputs: Inputs, folder: RunFolder, account: Account, options: RunOptions
 ) -> Door:
     return Door(
         job.plan,
@@ -316,28 +268,8 @@ def _finished(job: Job[_Source, _Measured], out: Path) -> str:
     )
 
 
-def hash_files(files: tuple[Path, ...], data: Path) -> dict[str, str]:
-    """SHA-256 of input files by their path below the data folder, hexadecimal.
-
-    Raises:
-        StorageError: a file cannot be read.
-    """
-    root = data if data.is_dir() else data.parent
-    names = [path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in files]
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(names, pool.map(_hash_file, files), strict=True))
-
-
-def _hash_file(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise StorageError(f"{path}: the file cannot be read ({error.strerror}).") from error
-
-
 def _account(
-    job: Job[_Source, _Measured], inputs: _Inputs, folder: RunFolder, options: RunOptions
+    job: Job[_Source, _Measured], inputs: Inputs, folder: RunFolder, options: RunOptions
 ) -> AbstractContextManager[Account]:
     public = hashlib.sha256(json.dumps(sorted(inputs.public.values())).encode()).hexdigest()
     spending = Spending(

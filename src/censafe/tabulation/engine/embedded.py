@@ -156,5 +156,9 @@ def open_embedded(work: Path, *, threads: int | None = None, memory: str | None 
     if memory is not None:
         settings["memory_limit"] = memory
     engine = EmbeddedEngine().connect(work / "tabulation.duckdb", **settings)
+    # Queries then say how far they are, and write nothing about it themselves.
+    engine.con.execute(
+        "SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0"
+    )
     interruptible(engine.con, duckdb.ConnectionException)
     return engine

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,10 @@ from censafe.model import Axis, ExactCounts, KeyDomain
 from censafe.tabulation.tables.definitions import Cell, DefinitionSet, TableDefinition, Where
 from censafe.tabulation.tables.profiles import Profile, RecordTables, Scan
 
-__all__ = ["CountAccumulator", "key_domain"]
+__all__ = ["COUNTING_STEPS", "CountAccumulator", "key_domain"]
+
+COUNTING_STEPS: Final = 5
+"""Units with their places; profile of units; profile of persons; persons that truncation takes away; tables."""
 
 REGION_AXIS = "REGION_ID"
 ITERATION_AXIS = "ITERATION_CODE"
@@ -55,6 +58,10 @@ def key_domain(
         axes.append(Axis(ITERATION_AXIS, tuple(iteration.code for iteration in iteration_level.iterations)))
     axes.append(Axis(table.cell_column, tuple(cell.id for cell in cells)))
     return KeyDomain(tuple(axes))
+
+
+def _unheard(_steps: int) -> None:
+    """Takes steps where nothing shows them."""
 
 
 @dataclass
@@ -104,20 +111,28 @@ class CountAccumulator:
         """CONFIDENTIAL. Records in a table's universe that met no basis cell and were left out, by table."""
         return {name: tally.unmatched for name, tally in self._tallies.items()}
 
-    def add(self, population: RecordTables) -> None:
-        """Count one part of a population; parts must not share households."""
+    def add(self, population: RecordTables, done: Callable[[int], None] | None = None) -> None:
+        """Count one part of a population; parts must not share households.
+
+        Args:
+            population: the part.
+            done: takes how many of the :data:`COUNTING_STEPS` are done.
+        """
+        done = done or _unheard
         measures = (
             {table.measure for table in self._tables if table.measure} if self._mode == "truth" else set()
         )
         with Scan(self._definitions, self._conditions(), population, sorted(measures)) as scan:
             self._regions.update(scan.regions)
+            done(1)
             if any(table.counts == "units" for table in self._tables):
                 profile = scan.units()
                 for table in self._tables:
                     if table.counts == "units":
                         self._tally(table, profile, scan.regions, 1)
+            done(2)
             if any(table.counts == "persons" for table in self._tables):
-                self._add_persons(scan)
+                self._add_persons(scan, done)
 
     def finish(self, levels: Mapping[str, Iterable[str]] | None = None) -> dict[tuple[str, str], ExactCounts]:
         """The counts of all parts over complete key domains, zeros included.
@@ -157,8 +172,9 @@ class CountAccumulator:
         values = np.stack([values[list(held)].sum(axis=0) for held in geography.members(regions)])
         return ExactCounts(domain, np.ascontiguousarray(values.reshape(-1), dtype=np.int64))
 
-    def _add_persons(self, scan: Scan) -> None:
+    def _add_persons(self, scan: Scan, done: Callable[[int], None]) -> None:
         profile = scan.persons()
+        done(3)
         groups: dict[str, tuple[Where, int]] = {}
         member: dict[str, str] = {}
         for name, tau in self._tau.items():
@@ -167,6 +183,7 @@ class CountAccumulator:
             member[name] = found or f"universe_{len(groups)}"
             groups[member[name]] = pair
         dropped = scan.dropped(groups)
+        done(4)
         for table in self._tables:
             if table.counts == "persons":
                 self._tally(table, profile, scan.regions, 1)

@@ -1,0 +1,113 @@
+"""The input files of a run and their SHA-256, taken before anything is read and once more before anything is paid for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Final, Self
+
+from censafe.errors import DataError, StorageError
+from censafe.model.observer import Observer, work_done
+
+__all__ = ["Inputs", "hash_files"]
+
+_BLOCK: Final = 8 << 20
+_MEGABYTE: Final = 10**6
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Input files and their SHA-256 by name, as they were when the run began.
+
+    Args:
+        data: folder with the records.
+        files: with records, and further ones.
+        confidential: hashes of the files with records.
+        public: hashes of the further files.
+        observer: receives stages.
+    """
+
+    data: Path
+    files: tuple[tuple[Path, ...], tuple[Path, ...]]
+    confidential: Mapping[str, str]
+    public: Mapping[str, str]
+    observer: Observer
+
+    @classmethod
+    def of(cls, files: tuple[tuple[Path, ...], tuple[Path, ...]], data: Path, observer: Observer) -> Self:
+        """Take the hashes of the files with records, and of further ones."""
+        with observer.stage("hash inputs"):
+            found = hash_files((*files[0], *files[1]), data, observer)
+            confidential = {name: found[name] for name in _names(files[0], data)}
+            return cls(
+                data, files, confidential, {name: found[name] for name in _names(files[1], data)}, observer
+            )
+
+    def require_unchanged(self) -> None:
+        """Take the hashes once more, after everything was read and before anything is paid for.
+
+        Raises:
+            DataError: a file changed while it was read: what was counted may not be what the ledger would record.
+        """
+        with self.observer.stage("hash inputs again"):
+            now = hash_files((*self.files[0], *self.files[1]), self.data, self.observer)
+        before = {**self.public, **self.confidential}
+        changed = sorted(name for name in before if now[name] != before[name])
+        if changed:
+            raise DataError(
+                f"{self.data}: {', '.join(changed)} changed while the run was reading. Nothing was measured. Make sure that no one "
+                "writes to the files, then give the same command again."
+            )
+
+
+def hash_files(files: tuple[Path, ...], data: Path, observer: Observer) -> dict[str, str]:
+    """SHA-256 of input files by their path below the data folder, hexadecimal.
+
+    Args:
+        files: to read.
+        data: folder with the records, or the .ini file of the fixed-width reader.
+        observer: receives how much is read.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    megabytes = sum(_size(path) for path in files) // _MEGABYTE
+    done = work_done(observer, megabytes, "MB") if megabytes else None
+    read = count(1)
+
+    def block() -> None:
+        if done is not None:
+            done(min(next(read) * _BLOCK // _MEGABYTE, megabytes))
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(_names(files, data), pool.map(partial(_hash_file, block=block), files), strict=True))
+
+
+def _names(files: tuple[Path, ...], data: Path) -> list[str]:
+    root = data if data.is_dir() else data.parent
+    return [path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in files]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # reading it says what is wrong
+
+
+def _hash_file(path: Path, block: Callable[[], None]) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as stream:
+            while read := stream.read(_BLOCK):
+                digest.update(read)
+                if len(read) == _BLOCK:
+                    block()
+    except OSError as error:
+        raise StorageError(f"{path}: the file cannot be read ({error.strerror}).") from error
+    return digest.hexdigest()
