@@ -42,11 +42,7 @@ class Inputs:
     def of(cls, files: tuple[tuple[Path, ...], tuple[Path, ...]], data: Path, observer: Observer) -> Self:
         """Take the hashes of the files with records, and of further ones."""
         with observer.stage("hash inputs"):
-            found = hash_files((*files[0], *files[1]), data, observer)
-            confidential = {name: found[name] for name in _names(files[0], data)}
-            return cls(
-                data, files, confidential, {name: found[name] for name in _names(files[1], data)}, observer
-            )
+            return cls(data, files, *_hashes(files, data, observer), observer)
 
     def require_unchanged(self) -> None:
         """Take the hashes once more, after everything was read and before anything is paid for.
@@ -55,9 +51,13 @@ class Inputs:
             DataError: a file changed while it was read: what was counted may not be what the ledger would record.
         """
         with self.observer.stage("hash inputs again"):
-            now = hash_files((*self.files[0], *self.files[1]), self.data, self.observer)
-        before = {**self.public, **self.confidential}
-        changed = sorted(name for name in before if now[name] != before[name])
+            now = _hashes(self.files, self.data, self.observer)
+        changed = sorted(
+            name
+            for found, before in zip(now, (self.confidential, self.public), strict=True)
+            for name in before
+            if found[name] != before[name]
+        )
         if changed:
             raise DataError(
                 f"{self.data}: {', '.join(changed)} changed while the run was reading. Nothing was measured. Make sure that no one "
@@ -76,7 +76,15 @@ def hash_files(files: tuple[Path, ...], data: Path, observer: Observer) -> dict[
     Raises:
         StorageError: a file cannot be read.
     """
-    megabytes = sum(_size(path) for path in files) // _MEGABYTE
+    return _hashes((files, ()), data, observer)[0]
+
+
+def _hashes(
+    files: tuple[tuple[Path, ...], tuple[Path, ...]], data: Path, observer: Observer
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Of the files with records, and of further ones, which may have the same names elsewhere."""
+    every = (*files[0], *files[1])
+    megabytes = sum(_size(path) for path in every) // _MEGABYTE
     done = work_done(observer, megabytes, "MB") if megabytes else None
     read = count(1)
 
@@ -85,7 +93,12 @@ def hash_files(files: tuple[Path, ...], data: Path, observer: Observer) -> dict[
             done(min(next(read) * _BLOCK // _MEGABYTE, megabytes))
 
     with ThreadPoolExecutor(2) as pool:
-        return dict(zip(_names(files, data), pool.map(partial(_hash_file, block=block), files), strict=True))
+        found = list(pool.map(partial(_hash_file, block=block), every))
+    cut = len(files[0])
+    return (
+        dict(zip(_names(files[0], data), found[:cut], strict=True)),
+        dict(zip(_names(files[1], data), found[cut:], strict=True)),
+    )
 
 
 def _names(files: tuple[Path, ...], data: Path) -> list[str]:
