@@ -289,20 +289,22 @@ def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:
     )
 
 
-def hash_outputs(folder: Path, files: Iterable[Path], *, workers: int = 1) -> dict[str, str]:
+def hash_outputs(
+    folder: Path, files: Iterable[Path], known: Mapping[Path, str] | None = None, *, workers: int = 1
+) -> dict[str, str]:
     """SHA-256 of published files, by path relative to the run folder.
 
     Args:
         folder: of the run.
         files: in it.
-        workers: threads that read files.
+        known: hashes that were taken as the files were written; None for none.
+        workers: threads that read the other files.
     """
-    ordered = sorted(files)
+    ordered, found = sorted(files), dict(known or {})
+    others = [path for path in ordered if path not in found]
     with ThreadPoolExecutor(workers) as pool:
-        return {
-            path.relative_to(folder).as_posix(): digest
-            for path, digest in zip(ordered, pool.map(sha256_file, ordered), strict=True)
-        }
+        found |= zip(others, pool.map(sha256_file, others), strict=True)
+    return {path.relative_to(folder).as_posix(): found[path] for path in ordered}
 
 
 def verify_outputs(folder: Path, manifest: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""The published files of a TopDown run that hold estimates: microdata, histograms and redistricting tables."""
+"""The published files of a TopDown run that hold estimates: microdata, histograms, tables, and comma-separated copies of these two."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.levels.facts import PublicFacts
@@ -21,16 +22,16 @@ from censafe.products.topdown.census_tables.writing import level_pieces, write_p
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
-from censafe.publication.microdata.check import check_microdata
+from censafe.products.topdown.labels import cell_labels, copy_histograms, copy_table, write_cell_codebook
 from censafe.publication.microdata.histograms import write_histograms
 from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.writer import write_microdata
+from censafe.publication.microdata.writer import WrittenRows, write_microdata
 from censafe.publication.stamps import STAMP_NOTES, Stamp
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
 
-__all__ = ["area_names", "named_areas", "write_files"]
+__all__ = ["WrittenFiles", "area_names", "named_areas", "write_files"]
 
-_Task = Callable[[], object]
+_Task = Callable[[], Mapping[Path, str]]
 
 
 class _Estimates(Protocol):
@@ -39,6 +40,13 @@ class _Estimates(Protocol):
 
     @property
     def levels(self) -> Mapping[str, tuple[SparseLevel, ...]]: ...
+
+
+class WrittenFiles(NamedTuple):
+    """What was written."""
+
+    records: Mapping[str, int]  # by kind, for example persons
+    hashes: Mapping[Path, str]  # SHA-256 of files, taken of the bytes as they were written
 
 
 def write_files(
@@ -50,8 +58,8 @@ def write_files(
     areas: AreaNames,
     stamp: Stamp | None,
     workers: int,
-) -> dict[str, int]:
-    """Write microdata, histograms and tables, several files at a time.
+) -> WrittenFiles:
+    """Write microdata, histograms and tables, their copies and the codebook, several files at a time, what takes longest first.
 
     Args:
         staging: where files are written before they get their final names.
@@ -62,38 +70,48 @@ def write_files(
         stamp: of a test key or of published data; None for any other release.
         workers: threads that write.
 
-    Returns:
-        Number of records by kind, for example persons.
-
     Raises:
         CheckError: estimates and published facts do not belong together.
         StorageError: the disk is full or the folder not writable.
     """
-    records: dict[str, Callable[[], int]] = {}
+    copies, tables, filled = staging / "csv", list[_Task](), "tables" in places
+    for folder in ("histograms", *(["tables"] if filled else [])):
+        (copies / folder).mkdir(parents=True)
+    _mark(copies, stamp)
+    records: dict[str, Callable[[], tuple[Path, WrittenRows]]] = {}
     if "microdata" in places:
         records = dict(_microdata(staging / "microdata", config, estimates, stamp))
-    others = list(_histograms(staging / "histograms", config, estimates, areas, stamp))
     if config.tables:
-        others[:0] = _own_tables(staging / "tables", config, estimates, areas, stamp)
-    elif "tables" in places:
+        tables += _own_tables(staging / "tables", copies / "tables", config, estimates, areas, stamp)
+    elif filled:
         levels = _table_levels(config, estimates)
         write = partial(write_pl94_tables, staging / "tables", levels, form="wide", stamp=stamp)
-        others.insert(0, partial(write, areas=areas))
+        tables.append(partial(write, areas=areas, copies=copies / "tables"))
+    others = _histograms(staging / "histograms", copies / "histograms", config, estimates, areas, stamp)
     with ThreadPoolExecutor(workers) as pool:
+        done = [pool.submit(task) for task in tables]
         counts = {name: pool.submit(task) for name, task in records.items()}
-        for done in [pool.submit(task) for task in others]:
-            done.result()
-        return {name: count.result() for name, count in counts.items()}
+        done += [pool.submit(task) for task in others]
+        write_cell_codebook(staging / "codebook.csv", config, tables=filled, stamp=stamp)
+        found = {name: count.result() for name, count in counts.items()}
+        hashes = {path: digest for task in done for path, digest in task.result().items()}
+    hashes |= {path: one.sha256 for path, one in found.values()}
+    return WrittenFiles({name: one.rows for name, (_, one) in found.items()}, hashes)
+
+
+def _mark(folder: Path, stamp: Stamp | None) -> None:
+    """Put the note of a stamp into a folder."""
+    if stamp is not None:
+        name, text = STAMP_NOTES[stamp]
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _microdata(
     folder: Path, config: TopdownConfig, estimates: _Estimates, stamp: Stamp | None
-) -> Iterator[tuple[str, Callable[[], int]]]:
+) -> Iterator[tuple[str, Callable[[], tuple[Path, WrittenRows]]]]:
     """How the files of microdata are written, by kind of record."""
     folder.mkdir()
-    if stamp is not None:
-        name, text = STAMP_NOTES[stamp]
-        (folder / name).write_text(text, encoding="utf-8")
+    _mark(folder, stamp)
     for histogram in config.histograms:
         lowest = estimates.levels[histogram.name][-1]
         for name in outputs_of(histogram).microdata:
@@ -102,22 +120,30 @@ def _microdata(
             if layout.beside and beside is None:
                 continue
             facts = (lowest, estimates.public.facilities, beside)
-            yield layout.records, partial(_checked, folder / layout.file, layout, *facts)
+            yield layout.records, partial(_records, folder / layout.file, layout, *facts)
 
 
 def _own_tables(
-    folder: Path, config: TopdownConfig, estimates: _Estimates, areas: AreaNames, stamp: Stamp | None
+    folder: Path,
+    copies: Path,
+    config: TopdownConfig,
+    estimates: _Estimates,
+    areas: AreaNames,
+    stamp: Stamp | None,
 ) -> Iterator[_Task]:
     """How the tables of the configuration are written, one file for each level."""
     folder.mkdir()
-    if stamp is not None:
-        name, text = STAMP_NOTES[stamp]
-        (folder / name).write_text(text, encoding="utf-8")
+    _mark(folder, stamp)
     for table in config.tables.values():
         schema = config.histogram(table.histogram).schema.schema
         for name, level in zip(published_levels(config), estimates.levels[table.histogram], strict=True):
             pieces = level_pieces(table, schema, level, areas, stamp)
-            yield partial(write_pieces, folder / f"{table.name}_{name}.parquet", pieces)
+            yield partial(_own_table, folder / f"{table.name}_{name}.parquet", copies, pieces)
+
+
+def _own_table(path: Path, copies: Path, pieces: Iterator[pa.Table]) -> Mapping[Path, str]:
+    write_pieces(path, pieces)
+    return copy_table(path, copies)
 
 
 def _lowest_of(schema: HistogramSchema, config: TopdownConfig, estimates: _Estimates) -> SparseLevel | None:
@@ -127,35 +153,37 @@ def _lowest_of(schema: HistogramSchema, config: TopdownConfig, estimates: _Estim
     return next((estimates.levels[name][-1] for name in names), None)
 
 
-def _checked(
+def _records(
     path: Path,
     layout: MicrodataLayout,
     lowest: SparseLevel,
     units: NDArray[np.int32],
     beside: SparseLevel | None,
-) -> int:
-    """Write a file, and compare it with its histograms where it holds more than published facts."""
-    rows = write_microdata(path, layout, lowest, units, beside)
-    if not layout.kinds:
-        check_microdata(path, layout, lowest, units, beside)
-    return rows
+) -> tuple[Path, WrittenRows]:
+    return path, write_microdata(path, layout, lowest, units, beside)
 
 
 def _histograms(
-    folder: Path, config: TopdownConfig, estimates: _Estimates, areas: AreaNames, stamp: Stamp | None
+    folder: Path,
+    copies: Path,
+    config: TopdownConfig,
+    estimates: _Estimates,
+    areas: AreaNames,
+    stamp: Stamp | None,
 ) -> Iterator[_Task]:
+    """How histograms and their copies are written, the level with most geounits first."""
     names = published_levels(config)
     for histogram in config.histograms:
-        for name, level in zip(names, estimates.levels[histogram.name], strict=True):
+        labels, schema = cell_labels(histogram), histogram.schema.name
+        for name, level in reversed(list(zip(names, estimates.levels[histogram.name], strict=True))):
             path = folder / f"{histogram.name}_{name}.parquet"
-            yield partial(
-                write_histograms,
-                path,
-                level,
-                schema=histogram.schema.name,
-                stamp=stamp,
-                areas=areas,
-            )
+            write = partial(write_histograms, path, level, schema=schema, stamp=stamp, areas=areas)
+            copy = partial(copy_histograms, path, copies, level, areas, labels)
+            yield partial(_with_copy, path, write, copy)
+
+
+def _with_copy(path: Path, write: Callable[[], str], copy: _Task) -> Mapping[Path, str]:
+    return {path: write(), **copy()}
 
 
 def area_names(config: TopdownConfig, names: Mapping[str, str] | None = None) -> AreaNames:

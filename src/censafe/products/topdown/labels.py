@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -17,20 +16,22 @@ from censafe.model import CellQuery, SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.configuration.shipped import gq_kinds, race_sets, shipped_schemas
 from censafe.publication.columns import write_codebook_rows
 from censafe.publication.microdata.histograms import histogram_rows
-from censafe.publication.stamps import STAMP_NOTES, STAMP_REASONS, Stamp
+from censafe.publication.stamps import STAMP_REASONS, Stamp
 from censafe.publication.tables.csv_rows import write_csv
 
 __all__ = [
     "COPIES",
     "answer_words",
+    "cell_labels",
+    "copy_histograms",
+    "copy_table",
     "item_words",
     "race_words",
-    "write_labeled",
+    "write_cell_codebook",
 ]
 
 
@@ -122,14 +123,46 @@ def item_words() -> dict[str, tuple[str, ...]]:
 _ROWS = 1 << 14
 
 
-def _write_table(source: Path, path: Path) -> None:
-    """Write the rows of a Parquet file of tables as CSV, with the same columns."""
+def copy_table(source: Path, folder: Path) -> dict[Path, str]:
+    """Write the rows of a Parquet file of tables as CSV, with the same columns; nothing for a very large one.
+
+    Args:
+        source: the Parquet file.
+        folder: for the copy.
+
+    Returns:
+        SHA-256 of the copy.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    if source.stat().st_size > _MOST_BYTES:
+        return {}
+    path = folder / f"{source.stem}.csv"
     with pq.ParquetFile(source) as opened:
-        write_csv(path, opened.schema_arrow.names, opened.iter_batches(_ROWS))
+        return {path: write_csv(path, opened.schema_arrow.names, opened.iter_batches(_ROWS))}
 
 
-def _write_histograms(path: Path, level: SparseLevel, areas: AreaNames, labels: Sequence[str]) -> None:
-    """Write histograms as CSV, with the columns of their Parquet file and, where cells have labels, a column ``label``."""
+def copy_histograms(
+    source: Path, folder: Path, level: SparseLevel, areas: AreaNames, labels: Sequence[str]
+) -> dict[Path, str]:
+    """Write histograms as CSV, with the columns of their Parquet file and, where cells have labels, a column ``label``.
+
+    Args:
+        source: the Parquet file.
+        folder: for the copy.
+        level: the histograms.
+        areas: what stands beside the codes of areas.
+        labels: of every cell; none where there are too many.
+
+    Returns:
+        SHA-256 of the copy; nothing for a very large file.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
+    if source.stat().st_size > _MOST_BYTES:
+        return {}
     words = pa.array(labels, pa.string())
 
     def rows() -> Iterator[pa.RecordBatch]:
@@ -139,8 +172,9 @@ def _write_histograms(path: Path, level: SparseLevel, areas: AreaNames, labels: 
                 [*batch.columns, *label], [*batch.schema.names, *(["label"] * bool(labels))]
             )
 
+    path = folder / f"{source.stem}.csv"
     names = ["geocode", *areas.columns, "cell", "count", *(["label"] * bool(labels))]
-    write_csv(path, names, rows())
+    return {path: write_csv(path, names, rows())}
 
 
 COPIES: Final = ("codebook.csv", "csv")
@@ -158,56 +192,7 @@ _UNIVERSES: Final = {
 }
 
 
-def write_labeled(
-    staging: Path,
-    config: TopdownConfig,
-    levels: Mapping[str, Sequence[SparseLevel]],
-    areas: AreaNames,
-    *,
-    stamp: Stamp | None,
-    workers: int,
-) -> None:
-    """Write ``codebook.csv``, and a comma-separated copy of every histogram and table under ``csv/``.
-
-    Args:
-        staging: where histograms and tables are already.
-        config: of the run.
-        levels: by histogram, estimated histograms of every level, root first.
-        areas: what stands beside the codes of areas.
-        stamp: of a test key or of published data; None for any other release.
-        workers: threads that write.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
-    labels = {one.name: _cell_labels(one) for one in config.histograms}
-    tables = sorted((staging / "tables").glob("*.parquet"))
-    _write_codebook(staging / "codebook.csv", config, labels, tables=bool(tables), stamp=stamp)
-    copies = staging / "csv"
-    for folder in ("histograms", *(["tables"] if tables else [])):
-        (copies / folder).mkdir(parents=True)
-    if stamp is not None:
-        name, text = STAMP_NOTES[stamp]
-        (copies / name).write_text(text, encoding="utf-8")
-    work: dict[Path, partial[None]] = {one: partial(_write_table, one) for one in tables} | {
-        staging / "histograms" / f"{one.name}_{name}.parquet": partial(
-            _write_histograms, level=level, areas=areas, labels=labels[one.name]
-        )
-        for one in config.histograms
-        for name, level in zip(published_levels(config), levels[one.name], strict=True)
-    }
-    largest_first = sorted(work, key=lambda one: -one.stat().st_size)
-    with ThreadPoolExecutor(workers) as pool:
-        done = [
-            pool.submit(work[one], path=copies / one.parent.name / f"{one.stem}.csv")
-            for one in largest_first
-            if one.stat().st_size <= _MOST_BYTES
-        ]
-        for task in done:
-            task.result()
-
-
-def _cell_labels(histogram: MeasuredHistogram) -> tuple[str, ...]:
+def cell_labels(histogram: MeasuredHistogram) -> tuple[str, ...]:
     """Words for every cell; none where there are too many."""
     schema = histogram.schema
     if schema.schema.cells > _MOST_LABELS:
@@ -215,17 +200,21 @@ def _cell_labels(histogram: MeasuredHistogram) -> tuple[str, ...]:
     return tuple(answer_words(schema, schema.query("detailed")))
 
 
-def _write_codebook(
-    path: Path,
-    config: TopdownConfig,
-    labels: dict[str, tuple[str, ...]],
-    *,
-    tables: bool,
-    stamp: Stamp | None,
-) -> None:
+def write_cell_codebook(path: Path, config: TopdownConfig, *, tables: bool, stamp: Stamp | None) -> None:
+    """Write what every cell of the histograms and every item of the tables counts.
+
+    Args:
+        path: of the codebook.
+        config: of the run.
+        tables: whether there are tables of redistricting data or of the configuration.
+        stamp: of a test key or of published data; None for any other release.
+
+    Raises:
+        StorageError: the disk is full or the folder not writable.
+    """
     rows: list[tuple[str, str, str, str, str]] = []
     for histogram in config.histograms:
-        rows += _histogram_rows(histogram, labels[histogram.name])
+        rows += _histogram_rows(histogram, cell_labels(histogram))
     filled = {table for one in config.histograms for table in outputs_of(one).tables}
     for table, items in item_words().items() if tables else ():
         if table in filled:

@@ -23,7 +23,7 @@ from censafe.products.topdown.files import area_names, write_files
 from censafe.products.topdown.folder import RUN_FACTS, write_facts
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
-from censafe.products.topdown.labels import COPIES, write_labeled
+from censafe.products.topdown.labels import COPIES
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.readings import loss_readings
@@ -211,17 +211,16 @@ def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int =
     places = release.files
     areas = area_names(config, release.names)
     with timed.stage("write files"):
-        records = write_files(
+        records, known = write_files(
             staging, config, release.estimates, places, areas=areas, stamp=stamp, workers=workers
         )
-        write_labeled(staging, config, release.estimates.levels, areas, stamp=stamp, workers=workers)
         if release.estimates.tables is not None:
             release.estimates.tables.write(staging, stamp)
         named = write_names(staging, areas.by_code, census=areas.census)
     retained = _write_promise(staging, release, records) if release.measured_here else ()
     written = [path for path in staging.rglob("*") if path.is_file()]
     with timed.stage("hash files"):
-        hashes = hash_outputs(staging, written, workers=workers)
+        hashes = hash_outputs(staging, written, known, workers=workers)
     whole = replace(release.finished(records, timed.stages), outputs=hashes)
     write_manifest(staging / "manifest.json", whole)
     move_into_place(

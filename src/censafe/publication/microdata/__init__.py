@@ -1,1 +1,1 @@
-"""Microdata detail files and block histograms, written and read back."""
+"""Microdata detail files and block histograms, written and read."""

@@ -1,23 +1,20 @@
-"""Written microdata read back and compared with the histograms that they stand for, byte by byte in one pass."""
+"""Text of microdata compared with the histograms that it stands for, byte by byte in one pass, before it goes to the disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numba import int16, int32, int64, types, uint8
 from numpy.typing import NDArray
 
-from censafe.errors import CheckError, StorageError
+from censafe.errors import CheckError
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import read_only, tuple_type
 from censafe.model.sparse import SparseLevel
 from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.writer import row_level
 
-__all__ = ["check_microdata"]
+__all__ = ["MicrodataCheck"]
 
 _FIELDS: Final = 1
 _NO_DIGITS: Final = 2
@@ -27,7 +24,12 @@ _OTHER_COUNTS: Final = 5
 _NEWLINE, _PIPE, _ZERO = 10, 124, 48
 # what is known between two pieces of a file: geounit of the last line, its rows; where a fault is
 _NODE, _ROWS, _COLUMN = 0, 1, 2
-_BLOCK_BYTES: Final = 1 << 24
+_NUMBER: Final = 3  # the role of a column of numbers
+_LONGEST: Final = 4096  # bytes of a row that is compared with the one before
+_ALL, _SIXTEEN = (
+    np.uint8(255),
+    np.uint8(240),
+)  # digits are sixteen characters with six others, neither a pipe nor a line feed
 _Ints = NDArray[np.int64]
 _MOST_KEYS: Final = 1 << 62
 _TEXT: Final = types.Array(types.uint8, 1, "C", readonly=True)
@@ -40,7 +42,7 @@ _SHIFT = np.uint64(32)
 class LineColumns(NamedTuple):
     """What is read of every column."""
 
-    roles: _Ints  # (columns,) 0 is passed over, 1 is a part of the geocode, 2 is a part of the cell
+    roles: _Ints  # (columns,) 0 is passed over, 1 is a part of the geocode, 2 is a part of the cell, 3 is a number
     widths: NDArray[np.int32]  # (columns,) characters of a column with a role
     levels: NDArray[np.int16]  # (columns, numbers + 1) level of a number, -1 for none; how many levels, last
 
@@ -133,56 +135,101 @@ def _enter(code, wanted, found):  # type: ignore[no-untyped-def]
     return 0
 
 
+@compiled(int64(_TEXT, int64, int64, uint8[::1]))
+def _repeated(text, place, size, alike):  # type: ignore[no-untyped-def]
+    """How many rows from a place on are like the one before it in the bits that must be alike: the same fields, codes and geounit."""
+    rows, here, length = 0, np.uint64(place), np.uint64(size)
+    while here + length <= np.uint64(text.shape[0]):
+        other = np.uint8(0)
+        for byte in range(length):
+            other |= (text[here + byte] ^ text[here - length + byte]) & alike[byte]
+        if other:
+            break
+        rows += 1
+        here += length
+    return rows
+
+
+@compiled(int64(_TEXT, int64, _COLUMNS, int64[::1]))
+def _row(text, place, columns, read):  # type: ignore[no-untyped-def]
+    """Read one row: where it ends, its geocode and cell as numbers, and where a number stands last; or the negative of what is wrong."""
+    roles, widths, levels = columns
+    fields, last = roles.shape[0], levels.shape[1] - 1
+    code, where, field = np.int64(0), np.int64(0), 0
+    while True:
+        value, start, scale = np.int64(0), place, np.int64(1)
+        role = roles[field] if field < fields else np.int64(0)
+        coded = role == 1 or role == 2
+        while place < text.shape[0] and text[place] != _PIPE and text[place] != _NEWLINE:
+            if coded:
+                digit = np.int64(text[place]) - _ZERO
+                if digit < 0 or digit > 9 or place - start >= widths[field]:
+                    read[_COLUMN] = field
+                    return -_NO_DIGITS if role == 1 else -_CODE_OUTSIDE
+                value = value * 10 + digit
+                scale *= 10
+            place += 1
+        if coded and place - start != widths[field]:
+            read[_COLUMN] = field
+            return -_NO_DIGITS if role == 1 else -_CODE_OUTSIDE
+        if role == 1:
+            code = code * scale + value
+        elif role == 2:
+            if value >= last or levels[field, value] < 0:
+                read[_COLUMN] = field
+                return -_CODE_OUTSIDE
+            where = where * levels[field, last] + levels[field, value]
+        field += 1
+        place += 1
+        if place > text.shape[0] or text[place - 1] == _NEWLINE:
+            break
+    read[0], read[1] = code, where
+    return place if field == fields else -_FIELDS
+
+
+@compiled(int64(_TEXT, int64, int64, _COLUMNS, uint8[::1]))
+def _alike(text, start, stop, columns, alike):  # type: ignore[no-untyped-def]
+    """Which bits of the bytes of a row must be those of a row that reads alike: all, and in numbers those that make a digit; its length."""
+    if stop - start > _LONGEST:
+        return 0
+    field = 0
+    for place in range(start, stop):
+        ends = text[place] == _PIPE or text[place] == _NEWLINE
+        digit = text[place] >= _ZERO and text[place] <= _ZERO + 9
+        alike[place - start] = _SIXTEEN if columns.roles[field] == _NUMBER and digit else _ALL
+        field += ends
+    return stop - start
+
+
 @compiled(int64(_TEXT, _COLUMNS, _KNOWN, _WANTED, _FOUND))
-def _scan(text, columns, known, wanted, found):  # type: ignore[no-untyped-def]  # noqa: C901 (one pass over the bytes)
+def _scan(text, columns, known, wanted, found):  # type: ignore[no-untyped-def]
     """Count the rows of whole lines by geounit and cell, and compare a geounit when the next one begins.
 
     Returns 0, or what is wrong with a row; the column of the fault is in the state of what was found. Codes that no cell has
     together are other counts.
     """
-    roles, widths, levels = columns
     held, state, codes = found.held, found.state, wanted.codes
-    fields, last = roles.shape[0], levels.shape[1] - 1
-    place = 0
+    alike, read = np.empty(_LONGEST, np.uint8), np.zeros(3, np.int64)
+    place = np.int64(0)
     while place < text.shape[0]:
-        code, where, field = np.int64(0), np.int64(0), 0
-        while True:
-            value, start, scale = np.int64(0), place, np.int64(1)
-            role = roles[field] if field < fields else np.int64(0)
-            while place < text.shape[0] and text[place] != _PIPE and text[place] != _NEWLINE:
-                if role:
-                    digit = np.int64(text[place]) - _ZERO
-                    if digit < 0 or digit > 9 or place - start >= widths[field]:
-                        state[_COLUMN] = field
-                        return _NO_DIGITS if role == 1 else _CODE_OUTSIDE
-                    value = value * 10 + digit
-                    scale *= 10
-                place += 1
-            if role and place - start != widths[field]:
-                state[_COLUMN] = field
-                return _NO_DIGITS if role == 1 else _CODE_OUTSIDE
-            if role == 1:
-                code = code * scale + value
-            elif role == 2:
-                if value >= last or levels[field, value] < 0:
-                    state[_COLUMN] = field
-                    return _CODE_OUTSIDE
-                where = where * levels[field, last] + levels[field, value]
-            field += 1
-            place += 1
-            if place > text.shape[0] or text[place - 1] == _NEWLINE:
-                break
-        if field != fields:
-            return _FIELDS
-        if state[_NODE] < 0 or codes[state[_NODE]] != code:
-            fault = _enter(code, wanted, found)
+        stop = _row(text, place, columns, read)
+        if stop < 0:
+            state[_COLUMN] = read[_COLUMN]
+            return -stop
+        if state[_NODE] < 0 or codes[state[_NODE]] != read[0]:
+            fault = _enter(read[0], wanted, found)
             if fault:
                 return fault
-        group = known.slots[_slot(where, known)]
+        group = known.slots[_slot(read[1], known)]
         if group < 0:
             return _OTHER_COUNTS
-        held[group] += 1
-        state[_ROWS] += 1
+        rows, size = 1, stop - place
+        if stop + size <= text.shape[0] and text[stop + size - 1] == _NEWLINE:
+            size = _alike(text, place, stop, columns, alike)
+            rows += _repeated(text, stop, size, alike) if size else 0
+        held[group] += rows
+        state[_ROWS] += rows
+        place += rows * (stop - place)
     return 0
 
 
@@ -234,44 +281,64 @@ def _columns(layout: MicrodataLayout, levels_of: dict[int, dict[int, int]]) -> L
             roles[place], widths[place] = 2, len(column.codes[0])
             levels[place, list(known)] = list(known.values())
             levels[place, -1] = len(known)
+        elif column.number is not None:
+            roles[place] = _NUMBER
     return LineColumns(roles, widths, levels)
 
 
-def check_microdata(
-    path: Path,
-    layout: MicrodataLayout,
-    level: SparseLevel,
-    units: NDArray[np.integer[Any]],
-    beside: SparseLevel | None = None,
-) -> None:
-    """Prove that a file holds the histograms, record by record; rows of a geounit stand together.
+class MicrodataCheck:
+    """Proves that the text of a file is its histograms, record by record; rows of a geounit stand together.
 
     Args:
-        path: the file.
-        layout: that it was written in.
-        level: the histograms that it was written from.
-        units: published counts of units that it was written from, shape (geounits, kinds).
-        beside: histograms of the records beside that it was written from; None where the layout has none.
-
-    Raises:
-        CheckError: the file is of another layout, or does not hold exactly these records.
-        StorageError: the file cannot be opened.
+        name: of the file.
+        layout: that it is written in.
+        rows: that it must have of every geounit and cell of a row.
     """
-    codes = _codes(layout)
-    wanted = _wanted(row_level(layout, level, units, beside), codes)
-    nodes = len(wanted.codes)
-    found = FoundRows(
-        np.zeros(codes.groups, np.int64), np.zeros(nodes, np.uint8), np.array([-1, 0, -1], np.int64)
-    )
-    columns = _columns(layout, codes.levels)
-    for text in _lines(path, layout):
-        fault = _scan(text, columns, codes.known, wanted, found)
+
+    def __init__(self, name: str, layout: MicrodataLayout, rows: SparseLevel) -> None:
+        codes = _codes(layout)
+        self._name, self._layout, self._known = name, layout, codes.known
+        self._wanted = _wanted(rows, codes)
+        self._columns = _columns(layout, codes.levels)
+        self._found = FoundRows(
+            np.zeros(codes.groups, np.int64),
+            np.zeros(len(self._wanted.codes), np.uint8),
+            np.array([-1, 0, -1], np.int64),
+        )
+
+    def take(self, text: NDArray[np.uint8]) -> None:
+        """Count the rows of the next lines, without the header.
+
+        Raises:
+            CheckError: they are of another layout, or are not the records of their geounits.
+        """
+        (text,) = read_only(text)
+        fault = _scan(text, self._columns, self._known, self._wanted, self._found)
         if fault:
-            raise _wrong(path, layout, fault, int(found.state[_COLUMN]))
-    last = int(found.state[_NODE])
-    whole = last < 0 or bool(_same(last, wanted, found))
-    if not whole or bool(((np.diff(wanted.node_ptr) > 0) & (found.seen == 0)).any()):
-        raise _wrong(path, layout, _OTHER_COUNTS, -1)
+            raise self._wrong(fault, int(self._found.state[_COLUMN]))
+
+    def finish(self) -> None:
+        """Compare the last geounit, and whether any was passed over.
+
+        Raises:
+            CheckError: the rows are not all of these records.
+        """
+        found, wanted = self._found, self._wanted
+        last = int(found.state[_NODE])
+        whole = last < 0 or bool(_same(last, wanted, found))
+        if not whole or bool(((np.diff(wanted.node_ptr) > 0) & (found.seen == 0)).any()):
+            raise self._wrong(_OTHER_COUNTS, -1)
+
+    def _wrong(self, fault: int, place: int) -> CheckError:
+        column = self._layout.columns[place]
+        words = {
+            _FIELDS: f"rows without exactly {len(self._layout.columns)} fields",
+            _NO_DIGITS: f"{column.name} is not {column.geocode} digits",
+            _CODE_OUTSIDE: f"{column.name} has a code outside the layout",
+            _GEOUNIT_UNKNOWN: "rows with a geounit that there is not",
+            _OTHER_COUNTS: "the rows are not those of the histograms that they were written from",
+        }
+        return CheckError(f"{self._name}: {words[fault]}; fix: write the file again")
 
 
 def _wanted(rows: SparseLevel, codes: _Codes) -> WantedRows:
@@ -289,32 +356,3 @@ def _wanted(rows: SparseLevel, codes: _Codes) -> WantedRows:
     node, cell = np.divmod(keys, codes.groups)
     pointer = np.searchsorted(node, np.arange(rows.nodes + 1)).astype(np.int64)
     return WantedRows(geocodes, *read_only(pointer, cell.astype(np.int32), counts.astype(np.int32)))
-
-
-def _lines(path: Path, layout: MicrodataLayout) -> Iterator[NDArray[np.uint8]]:
-    """Pieces of whole lines after the header."""
-    try:
-        with path.open("rb") as stream:
-            if stream.readline().decode("ascii", "replace").rstrip("\n") != "|".join(layout.header):
-                raise CheckError(f"{path.name}: the header must be {'|'.join(layout.header)}")
-            rest = b""
-            while piece := stream.read(_BLOCK_BYTES):
-                whole, newline, rest = (rest + piece).rpartition(b"\n")
-                if newline:
-                    yield np.frombuffer(whole + newline, np.uint8)
-            if rest:
-                yield np.frombuffer(rest, np.uint8)
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-
-
-def _wrong(path: Path, layout: MicrodataLayout, fault: int, place: int) -> CheckError:
-    column = layout.columns[place]
-    words = {
-        _FIELDS: f"rows without exactly {len(layout.columns)} fields",
-        _NO_DIGITS: f"{column.name} is not {column.geocode} digits",
-        _CODE_OUTSIDE: f"{column.name} has a code outside the layout",
-        _GEOUNIT_UNKNOWN: "rows with a geounit that there is not",
-        _OTHER_COUNTS: "the rows are not those of the histograms that they were written from",
-    }
-    return CheckError(f"{path.name}: {words[fault]}; fix: write the file again")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError, StorageError
 from censafe.geography.area_names import AreaNames
 from censafe.model.sparse import SparseLevel
-from censafe.publication.atomic import atomic_write, sha256_file
+from censafe.publication.atomic import HashedStream, atomic_write
 from censafe.publication.stamps import Stamp
 
 __all__ = [
@@ -59,11 +59,13 @@ def write_histograms(
     known = areas or AreaNames(census=False)
     arrow_schema = pa.schema(_fields(known), metadata)
     with atomic_write(path) as temporary:
-        with pq.ParquetWriter(temporary, arrow_schema, compression="zstd") as writer:
-            for rows in histogram_rows(level, known):
-                writer.write_table(pa.Table.from_batches([rows.cast(arrow_schema)]))
+        with temporary.open("wb") as file, HashedStream(file) as stream:
+            with pq.ParquetWriter(stream, arrow_schema, compression="zstd") as writer:
+                for rows in histogram_rows(level, known):
+                    writer.write_table(pa.Table.from_batches([rows.cast(arrow_schema)]))
+            digest = stream.sha256
         temporary.chmod(0o444)
-    return sha256_file(path)
+    return digest
 
 
 def _fields(areas: AreaNames) -> list[pa.Field]:
@@ -106,7 +108,7 @@ def _coded(index: NDArray[np.int32], texts: NDArray[np.str_]) -> pa.DictionaryAr
     if not bool((texts[1:] > texts[:-1]).all()):
         once, place = np.unique(texts, return_inverse=True)
         codes = place.reshape(-1).astype(np.int32)[index]
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(once.tolist(), pa.string()))
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(once, pa.string()))
 
 
 def histogram_schema(path: Path) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numba
@@ -13,46 +11,44 @@ from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays
-from censafe.model.sparse import SparseLevel
-from censafe.publication.atomic import atomic_bytes
 
 __all__ = [
-    "CELL", "GEOUNIT", "NUMBER", "RecordPlaces", "RowNumbers", "Segments", "chunks", "expand_records", "write_rows",
+    "CELL", "GEOUNIT", "HELD", "NUMBER", "PLACE", "TURN", "UNIT_OF_TURN", "RowNumbers", "RowTexts", "chunks", "format_rows",
+    "room_of_rows",
 ]  # fmt: skip
 
 GEOUNIT, CELL, NUMBER = 0, 1, 2
+PLACE, UNIT_OF_TURN, TURN, HELD = 0, 1, 2, 3
 _DIGIT, _TEN, _NOTHING = np.uint64(48), np.uint64(10), np.uint64(0)
 _NUMBER_BYTES: Final = 20  # that the longest number and its pipe take
-_CHUNK_ROWS = 250_000  # buffers of this size are reused by the allocator
+_CHUNK_ROWS = 250_000  # stays in the last cache while it is made, checked and written
+_MANY: Final = 1 << 62
 
 _Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]
 
 
-class Segments(NamedTuple):
-    """What a row is made of, from left to right."""
-
-    source: _Ints  # GEOUNIT or CELL for bytes of their text, NUMBER for a number and what ends it
-    first: _Ints  # byte of the text, or column of the numbers
-    stop: _Ints  # one past the last byte of the text, or the character that ends the number
-
-
-class RecordPlaces(NamedTuple):
-    """Where every record stands."""
-
-    geounit: _Ints  # counted from the first of a chunk
-    cell: _Ints
-    place: _Ints  # from 0 among the records of the geounit
-    turn: _Ints  # from 0 among the records of its kind in the geounit
-
-
 class RowNumbers(NamedTuple):
-    """Text of the geounits of a chunk, and geounit, cell and numbers of every row."""
+    """What the numbers of a row count. The arrays of units are empty where no column shows units."""
 
-    text: _Bytes  # (geounits, bytes)
-    geounit: _Ints  # (rows,)
-    cell: _Ints  # (rows,)
-    numbers: _Ints  # (rows, columns with numbers), not negative
+    shown: _Ints  # (columns with numbers,)
+    #   PLACE: rows of the geounit, from 1
+    #   UNIT_OF_TURN and TURN: records are dealt to the units of their kind in turn; the unit from 1, and how often it had its turn
+    #   HELD: the records that a unit holds, of a file with a row for every unit
+    kind: NDArray[np.int32]  # (cells of a row,)
+    units: _Ints  # (geounits, kinds)
+    records: _Ints  # (geounits, kinds) of the units
+    before: _Ints  # (geounits, kinds) units of the kinds before
+
+
+class RowTexts(NamedTuple):
+    """What a row is made of, from left to right, and the texts of geounits and cells."""
+
+    geounit: _Bytes  # (geounits, bytes)
+    cell: _Bytes  # (cells of a row, bytes)
+    source: _Ints  # (parts,) GEOUNIT or CELL for bytes of their text, NUMBER for a number and what ends it
+    first: _Ints  # (parts,) byte of the text, or column of the numbers
+    stop: _Ints  # (parts,) one past the last byte of the text, or the character that ends the number
 
 
 def chunks(rows: _Ints) -> Iterator[tuple[int, int]]:
@@ -67,92 +63,29 @@ def chunks(rows: _Ints) -> Iterator[tuple[int, int]]:
         yield from zip(starts, [*starts[1:], len(rows)], strict=True)
 
 
-def expand_records(
-    level: SparseLevel, first: int, last: int, kind_of_cell: NDArray[np.int32]
-) -> RecordPlaces:
-    """One row for every record of some geounits, in the order of geounits and cells.
+def format_rows(
+    level: SparseArrays, nodes: tuple[int, int], numbers: RowNumbers, texts: RowTexts, out: _Bytes
+) -> int:
+    """Make the rows of some geounits, in the order of geounits and cells.
+
+    Rows of a cell that differ in numbers alone, and not in their length, are copies of the first of them, with other digits.
 
     Args:
         level: histograms.
-        first: of the geounits.
-        last: one past the last of them.
-        kind_of_cell: kind of every cell, from 0, shape (cells,).
-    """
-    pointer = level.node_ptr
-    records = int(level.count[pointer[first] : pointer[last]].sum(dtype=np.int64))
-    places = RecordPlaces(*(np.empty(records, np.int64) for _ in range(4)))
-    held = np.zeros(int(kind_of_cell.max(initial=0)) + 1, np.int64)
-    _expand(SparseArrays.of(level), first, last, kind_of_cell, held, places)
-    return places
-
-
-@compiled()
-def _expand(
-    histograms: SparseArrays, first: int, last: int, kind_of_cell: NDArray[np.int32], held: _Ints, places: RecordPlaces
-) -> None:  # fmt: skip
-    """Fill the places; `held` has room for the records of every kind in a geounit."""
-    node_ptr, cells, counts = histograms
-    geounit, cell, place, turn = places
-    row = 0
-    for unit in range(first, last):
-        held[:] = 0
-        before = row
-        for entry in range(node_ptr[unit], node_ptr[unit + 1]):
-            kind = kind_of_cell[cells[entry]]
-            taken = held[kind]
-            for _ in range(counts[entry]):
-                geounit[row] = unit - first
-                cell[row] = cells[entry]
-                place[row] = row - before
-                turn[row] = taken
-                taken += 1
-                row += 1
-            held[kind] = taken
-
-
-def write_rows(
-    path: Path, header: Sequence[str], parts: Iterator[RowNumbers], codes: _Bytes, segments: Segments
-) -> int:
-    """Write a pipe-delimited file with a header, a chunk at a time.
-
-    Args:
-        path: final name; the file appears there complete or not at all.
-        header: names of the columns.
-        parts: the rows.
-        codes: text of every cell, shape (cells, bytes).
-        segments: order of the parts of a row; the last one ends with the line feed.
+        nodes: the first of the geounits, and one past the last of them.
+        numbers: of the rows.
+        texts: of these geounits and of all cells; the last part of a row ends with the line feed.
+        out: takes the bytes; it has at least the room of :func:`room_of_rows`.
 
     Returns:
-        Number of rows, without the header.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
+        How many bytes there are.
     """
-    written = 0
-    with atomic_bytes(path) as stream:
-        stream.write(f"{'|'.join(header)}\n".encode("ascii"))
-        with ThreadPoolExecutor(1) as disk:  # one chunk is written while the next one is made
-            pending: list[Future[int]] = []
-            for rows in parts:
-                numbers = _NUMBER_BYTES * rows.numbers.shape[1]
-                out = np.empty(len(rows.cell) * (rows.text.shape[1] + codes.shape[1] + numbers), np.uint8)
-                size = _format(rows, codes, segments, out)
-                for earlier in pending:
-                    earlier.result()
-                pending = [disk.submit(stream.write, out[:size].data)]
-                written += len(rows.cell)
-            for earlier in pending:
-                earlier.result()
-    return written
+    return int(_format(level, *nodes, numbers, texts, out))
 
 
-@numba.njit(inline="always")
-def _copy(source: _Bytes, start: int, size: int, out: _Bytes, place: int) -> int:
-    """Copy some bytes; unsigned indices, which are not looked at for negative ones, rather than views, which cost more."""
-    of, to = np.uint64(start), np.uint64(place)
-    for i in range(np.uint64(size)):
-        out[to + i] = source[of + i]
-    return place + size
+def room_of_rows(rows: int, numbers: RowNumbers, texts: RowTexts) -> int:
+    """Bytes that some rows take at most."""
+    return rows * (texts.geounit.shape[1] + texts.cell.shape[1] + _NUMBER_BYTES * len(numbers.shown))
 
 
 @numba.njit(inline="always")
@@ -170,22 +103,111 @@ def _number(given: int, out: _Bytes, place: int) -> int:
     return place + digits
 
 
+@numba.njit(inline="always")
+def _copy(source: _Bytes, start: int, size: int, out: _Bytes, place: int) -> int:
+    """Copy some bytes; unsigned indices, which are not looked at for negative ones, rather than views, which cost more."""
+    of, to = np.uint64(start), np.uint64(place)
+    for i in range(np.uint64(size)):
+        out[to + i] = source[of + i]
+    return place + size
+
+
 @compiled()
-def _format(rows: RowNumbers, codes: _Bytes, segments: Segments, out: _Bytes) -> int:
-    """Bytes of all rows; how many there are."""
-    geounit, cell, numbers = rows.geounit, rows.cell, rows.numbers
-    texts, lengths = (rows.text.ravel(), codes.ravel()), (rows.text.shape[1], codes.shape[1])
-    source, first, stop = segments
-    place = 0
-    for row in range(len(cell)):
-        for part in range(len(source)):
-            size = stop[part] - first[part]
-            if source[part] == GEOUNIT:
-                place = _copy(texts[0], geounit[row] * lengths[0] + first[part], size, out, place)
-            elif source[part] == CELL:
-                place = _copy(texts[1], cell[row] * lengths[1] + first[part], size, out, place)
-            else:
-                place = _number(numbers[row, first[part]], out, place)
-                out[place] = stop[part]
-                place += 1
-    return place
+def _value(what, place, turn, units, records, before):  # type: ignore[no-untyped-def]
+    """A number of a row: its value, what the next row adds to it, and how many rows do so.
+
+    ``units``, ``records`` and ``before`` are those of the kind in the geounit.
+    """
+    if what == PLACE:
+        return place + 1, 1, _MANY
+    if what == HELD:
+        share, more = divmod(records, units)
+        return (share + 1, 0, more - turn) if turn < more else (share, 0, _MANY)
+    times, unit = divmod(turn, units)
+    if what == TURN:
+        return times + 1, 0, units - unit
+    return before + unit + 1, 1, units - unit
+
+
+@compiled()
+def _row(unit, cell, texts, value, ends, out, at):  # type: ignore[no-untyped-def]
+    """Write one row; its bytes. ``ends`` takes where every number ends in the row."""
+    here = at
+    geounits, codes = texts.geounit.ravel(), texts.cell.ravel()
+    lengths = texts.geounit.shape[1], texts.cell.shape[1]
+    for part in range(len(texts.source)):
+        first = texts.first[part]
+        size = texts.stop[part] - first
+        if texts.source[part] == GEOUNIT:
+            here = _copy(geounits, unit * lengths[0] + first, size, out, here)
+        elif texts.source[part] == CELL:
+            here = _copy(codes, cell * lengths[1] + first, size, out, here)
+        else:
+            here = _number(value[first], out, here)
+            ends[first] = here - at
+            out[here] = texts.stop[part]
+            here += 1
+    return here - at
+
+
+@compiled()
+def _repeat(out, at, size, rows, ends, value, step):  # type: ignore[no-untyped-def]
+    """Write the rows that follow one and differ from it in numbers alone, which are as long as its numbers."""
+    whole, done = rows * size, size
+    while done < whole:
+        done += _copy(out, at, min(done, whole - done), out, at + done) - at - done
+    for column in range(len(ends)):
+        if step[column]:
+            end = np.uint64(at + ends[column])
+            for row in range(1, rows):
+                end += np.uint64(size)
+                left, to = np.uint64(value[column] + row), end
+                while left > _NOTHING:
+                    to -= np.uint64(1)
+                    tenth = left // _TEN
+                    out[to] = _DIGIT + (left - _TEN * tenth)
+                    left = tenth
+
+
+@compiled()
+def _format(level, first, last, numbers, texts, out):  # type: ignore[no-untyped-def]
+    node_ptr, cells, counts = level
+    columns = len(numbers.shown)
+    value, step, ends = np.empty(columns, np.int64), np.empty(columns, np.int64), np.empty(columns, np.int64)
+    held = np.zeros(max(1, numbers.units.shape[1]), np.int64)
+    dealt = numbers.units.shape[0] > 0
+    units, records, before = np.int64(0), np.int64(0), np.int64(0)
+    at = np.int64(0)
+    for unit in range(first, last):
+        held[:] = 0
+        place = np.int64(0)
+        for entry in range(node_ptr[unit], node_ptr[unit + 1]):
+            cell, left = cells[entry], np.int64(counts[entry])
+            kind = numbers.kind[cell] if dealt else 0
+            if dealt:
+                units, records, before = (
+                    numbers.units[unit, kind],
+                    numbers.records[unit, kind],
+                    numbers.before[unit, kind],
+                )
+            turn = held[kind]
+            held[kind] += left
+            while left > 0:
+                run = left
+                for column in range(columns):
+                    value[column], step[column], same = _value(
+                        numbers.shown[column], place, turn, units, records, before
+                    )
+                    if step[column]:
+                        longer = 10
+                        while longer <= value[column]:
+                            longer *= 10
+                        same = min(same, longer - value[column])
+                    run = min(run, same)
+                size = _row(unit - first, cell, texts, value, ends, out, at)
+                _repeat(out, at, size, run, ends, value, step)
+                at += run * size
+                turn += run
+                place += run
+                left -= run
+    return at

@@ -12,7 +12,7 @@ An entry that lies across a boundary becomes two.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,20 +24,25 @@ from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.constraints import CellGroups
+from censafe.publication.atomic import hashed_bytes
+from censafe.publication.microdata.check import MicrodataCheck
 from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout, RowsBeside
 from censafe.publication.microdata.rows import (
     CELL,
     GEOUNIT,
+    HELD,
     NUMBER,
-    RecordPlaces,
+    PLACE,
+    TURN,
+    UNIT_OF_TURN,
     RowNumbers,
-    Segments,
+    RowTexts,
     chunks,
-    expand_records,
-    write_rows,
-)
+    format_rows,
+    room_of_rows,
+)  # fmt: skip
 
-__all__ = ["join_rows", "row_level", "write_microdata"]
+__all__ = ["WrittenRows", "join_rows", "row_level", "write_microdata"]
 
 
 class _Places(NamedTuple):
@@ -145,18 +150,20 @@ _Ints = NDArray[np.int64]
 Units = NDArray[np.integer[Any]]
 
 
-class _Dealt(NamedTuple):
-    """Units, and the records dealt to them, of every geounit by kind."""
+class WrittenRows(NamedTuple):
+    """What a file of microdata holds."""
 
-    units: _Ints  # (geounits, kinds)
-    records: _Ints  # (geounits, kinds)
-    before: _Ints  # (geounits, kinds) units of the kinds before
+    rows: int  # without the header
+    sha256: str  # of its bytes, hexadecimal
 
 
 def write_microdata(
     path: Path, layout: MicrodataLayout, level: SparseLevel, units: Units, beside: SparseLevel | None = None
-) -> int:
+) -> WrittenRows:
     """Write the records of a level, or its units, in the order of geounits and cells.
+
+    A quarter of a million rows are made at a time. They are read as text again, and counted, before they go to the disk, unless they are
+    units of published facts alone; the hash is that of the same bytes.
 
     Args:
         path: final name.
@@ -165,29 +172,36 @@ def write_microdata(
         units: published counts of units, shape (geounits, kinds); not looked at where the layout shows no units.
         beside: histograms of the records beside, of the same geounits; None where the layout has none.
 
-    Returns:
-        Number of rows.
-
     Raises:
-        CheckError: histograms, or histograms and counts of units, do not belong together.
+        CheckError: histograms, or histograms and counts of units, do not belong together, or the rows are not those of the histograms.
         StorageError: the disk is full or the folder not writable.
     """
-    dealt = _deal(layout, level, units) if layout.dealt else None
+    numbers = _row_numbers(layout, level, units)
     rows = row_level(layout, level, units, beside)
-    kinds = _kinds(layout)
-    segments, codes = _segments(layout), _cell_text(layout)
-    shown = [column.number for column in layout.columns if column.number is not None]
-
-    def parts() -> Iterator[RowNumbers]:
-        for first, last in chunks(_records(rows)):
-            text = _geounit_text(layout, rows.geounits[first:last])
-            places = expand_records(rows, first, last, kinds)
-            found = _numbers(layout, places, kinds, first, dealt)
-            numbers = [found[name] for name in shown] or [np.zeros((0, len(places.cell)), np.int64)]
-            table = np.stack(numbers, axis=1) if shown else numbers[0].T
-            yield RowNumbers(text, places.geounit, places.cell, table)
-
-    return write_rows(path, layout.header, parts(), codes, segments)
+    check = None if layout.kinds else MicrodataCheck(path.name, layout, rows)
+    codes, parts = _cell_text(layout), _parts(layout)
+    records, arrays = _records(rows), SparseArrays.of(rows)
+    buffers = [np.empty(0, np.uint8)] * 2
+    with hashed_bytes(path) as stream, ThreadPoolExecutor(1) as disk:
+        stream.write(f"{'|'.join(layout.header)}\n".encode("ascii"))
+        pending: list[Future[int]] = []  # one chunk is hashed and written while the next one is made
+        for turn, (first, last) in enumerate(chunks(records)):
+            texts = RowTexts(_geounit_text(layout, rows.geounits[first:last]), codes, *parts)
+            room = room_of_rows(int(records[first:last].sum()), numbers, texts)
+            if len(buffers[turn % 2]) < room:
+                buffers[turn % 2] = np.empty(room, np.uint8)
+            out = buffers[turn % 2]
+            text = out[: format_rows(arrays, (first, last), numbers, texts, out)]
+            if check is not None:
+                check.take(text)
+            for earlier in pending:
+                earlier.result()
+            pending = [disk.submit(stream.write, text.data)]
+        for earlier in pending:
+            earlier.result()
+        if check is not None:
+            check.finish()
+    return WrittenRows(rows.total, stream.sha256)
 
 
 def row_level(
@@ -242,40 +256,43 @@ def _sparse(level: SparseLevel, node: _Ints, cell: _Ints, count: _Ints) -> Spars
     return SparseLevel(level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32))
 
 
-def _kinds(layout: MicrodataLayout) -> NDArray[np.int32]:
-    """Kind of every cell of a row: that of its unit, where records are dealt to units."""
-    if layout.kinds:
-        return np.arange(layout.kinds, dtype=np.int32)
-    return layout.schema.schema.levels_of(layout.dealt) if layout.dealt else np.zeros(layout.cells, np.int32)
+_SHOWN = {
+    "": {"record": PLACE},
+    "dealt": {"unit": UNIT_OF_TURN, "record": TURN},
+    "kinds": {"unit": PLACE, "held": HELD},
+}
 
 
-def _deal(layout: MicrodataLayout, level: SparseLevel, units: Units) -> _Dealt:
+def _row_numbers(layout: MicrodataLayout, level: SparseLevel, units: Units) -> RowNumbers:
+    """What the numbers of rows count, by the kinds of units where the layout shows units."""
+    shown = _SHOWN["kinds" if layout.kinds else "dealt" if layout.dealt else ""]
+    counts = np.array([shown[one.number] for one in layout.columns if one.number is not None], np.int64)
+    if not layout.dealt:
+        none = np.zeros((0, 0), np.int64)
+        return RowNumbers(counts, np.zeros(layout.cells, np.int32), none, none, none)
+    kinds = layout.schema.schema.levels_of(layout.dealt)
+    if not layout.kinds and len(kinds) != layout.cells:
+        raise ValueError(f"{layout.name}: records beside are not dealt to units")
+    dealt, records = _dealt(layout, level, units, kinds)
+    kind = np.arange(layout.kinds, dtype=np.int32) if layout.kinds else np.ascontiguousarray(kinds, np.int32)
+    return RowNumbers(counts, kind, dealt, records, np.cumsum(dealt, axis=1) - dealt)
+
+
+def _dealt(
+    layout: MicrodataLayout, level: SparseLevel, units: Units, kinds: NDArray[np.int32]
+) -> tuple[_Ints, _Ints]:
     """Units and records by kind, checked to fit each other; kinds that the schema does not know hold nobody."""
-    counts = np.asarray(units, np.int64)
+    counts = np.ascontiguousarray(units, np.int64)
     records = np.zeros_like(counts)
     node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
-    np.add.at(records, (node, layout.schema.schema.levels_of(layout.dealt)[level.cell]), level.count)
+    np.add.at(records, (node, kinds[level.cell]), level.count)
     known = slice(0, layout.schema.query(layout.dealt).answers)
     held, there = records[:, known], counts[:, known]
     _require(
         ((held < there) | ((held > 0) & (there == 0))).any(axis=1),
         f"{layout.records} that do not fit: records without a unit of their kind, or units without a record",
     )
-    return _Dealt(counts, records, np.cumsum(counts, axis=1) - counts)
-
-
-def _numbers(
-    layout: MicrodataLayout, places: RecordPlaces, kinds: NDArray[np.int32], first: int, dealt: _Dealt | None
-) -> dict[str, _Ints]:
-    """What columns with numbers may show of every row, by name."""
-    if dealt is None:
-        return {"record": places.place + 1}
-    of = first + places.geounit, kinds[places.cell]
-    if layout.kinds:
-        share, more = np.divmod(dealt.records[of], dealt.units[of])
-        return {"unit": places.place + 1, "held": share + (places.turn < more)}
-    turn, unit = np.divmod(places.turn, dealt.units[of])
-    return {"unit": dealt.before[of] + unit + 1, "record": turn + 1}
+    return counts, records
 
 
 def _require(wrong: NDArray[np.bool_], what: str) -> None:
@@ -312,8 +329,8 @@ def _ends(layout: MicrodataLayout) -> list[int]:
     return [_PIPE] * (len(layout.columns) - 1) + [_NEWLINE]
 
 
-def _segments(layout: MicrodataLayout) -> Segments:
-    """Runs of columns whose text lies in one place."""
+def _parts(layout: MicrodataLayout) -> tuple[_Ints, _Ints, _Ints]:
+    """Runs of columns whose text lies in one place: where that is, its first byte or number, and where it ends, as in :class:`RowTexts`."""
     found: list[list[int]] = []
     used = {GEOUNIT: 0, CELL: 0}
     numbers = 0
@@ -327,7 +344,7 @@ def _segments(layout: MicrodataLayout) -> Segments:
         used[source] += _width(column) + 1
         found[-1][2] = used[source]
     source, first, stop = np.array(found, np.int64).T.copy()
-    return Segments(source, first, stop)
+    return source, first, stop
 
 
 def _width(column: MicrodataColumn) -> int:

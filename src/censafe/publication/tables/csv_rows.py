@@ -1,7 +1,7 @@
 """Arrow batches as comma-separated text: the bytes of Arrow's own writer for texts and whole numbers, made by one loop over the rows.
 
 Texts stand in quotes and numbers do not; a text that is null is an empty field. Tables of items have hundreds of small numbers in a row, which the loop
-writes without a text of every column between.
+writes without a text of every column between, and which need not be columns before.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 from censafe.model.safe_text import csv_table
-from censafe.publication.atomic import atomic_bytes
+from censafe.publication.atomic import hashed_bytes
 
-__all__ = ["write_csv"]
+__all__ = ["NumberedRows", "write_csv"]
 
 _ROWS: Final = 1 << 17  # that are turned into text at once
-_NUMBERS: Final = 1 << 22
-_TILE: Final = 64  # rows whose numbers are turned round in the cache
+_NUMBERS: Final = 1 << 18  # which stay in the cache
 _FORMULA: Final = np.zeros(256, np.bool_)  # bytes that the text of a formula may begin with
 _FORMULA[[*b"=+-@\t\r\n", 0xEF]] = True
 _COMMA, _NEWLINE, _QUOTE, _MINUS, _DIGIT = (np.uint8(one) for one in b',\n"-0')
@@ -40,7 +39,7 @@ class _Cells(NamedTuple):
     text: NDArray[np.uint8]
     start: NDArray[np.int64]  # (columns of text, rows) first byte
     size: NDArray[np.int32]  # (columns of text, rows) bytes, -1 for a null
-    number: NDArray[np.int64]  # (columns of numbers, rows)
+    number: NDArray[np.int64]  # (rows, columns of numbers)
 
 
 _CELLS = tuple_type(_Cells, uint8[::1], uint8[::1], int64[:, ::1], int32[:, ::1], int64[:, ::1])
@@ -53,9 +52,6 @@ def _digits(given, at, out):  # type: ignore[no-untyped-def]
         out[at] = _MINUS
         at += _ONE
     value = np.uint64(-given) if given < 0 else np.uint64(given)
-    if value < _TEN:
-        out[at] = _DIGIT + np.uint8(value)
-        return at + _ONE
     digits, left = _ONE, value // _TEN
     while left:
         left //= _TEN
@@ -67,18 +63,13 @@ def _digits(given, at, out):  # type: ignore[no-untyped-def]
     return at + digits
 
 
-@compiled(int64(_CELLS, int64[:, ::1], uint8[::1]))
-def _format(cells, tile, out):  # type: ignore[no-untyped-def]
-    """Bytes of all rows; how many there are. ``tile`` has room for the numbers of some rows, shape (rows, columns)."""
+@compiled(int64(_CELLS, uint8[::1]))
+def _format(cells, out):  # type: ignore[no-untyped-def]
+    """Bytes of all rows; how many there are."""
     is_text, text, start, size, number = cells
     at = np.uint64(0)
     for row in range(start.shape[1]):
-        place = row % tile.shape[0]
-        if place == 0:
-            for column in range(number.shape[0]):
-                for ahead in range(min(tile.shape[0], number.shape[1] - row)):
-                    tile[ahead, column] = number[column, row + ahead]
-        texts, numbers = 0, 0
+        texts, numbers = 0, np.uint64(0)
         for column in range(is_text.shape[0]):
             if is_text[column]:
                 if size[texts, row] >= 0:
@@ -92,15 +83,27 @@ def _format(cells, tile, out):  # type: ignore[no-untyped-def]
                     at += _ONE
                 texts += 1
             else:
-                at = _digits(tile[place, numbers], at, out)
-                numbers += 1
+                value = number[np.uint64(row), numbers]
+                if np.uint64(value) < _TEN:  # most items of most blocks
+                    out[at] = _DIGIT + np.uint8(value)
+                    at += _ONE
+                else:
+                    at = _digits(value, at, out)
+                numbers += _ONE
             out[at] = _COMMA
             at += _ONE
         out[at - _ONE] = _NEWLINE
     return np.int64(at)
 
 
-def write_csv(path: Path, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
+class NumberedRows(NamedTuple):
+    """Columns of text, and whole numbers after them."""
+
+    texts: Sequence[pa.Array]
+    numbers: NDArray[np.integer[Any]]  # (rows, columns)
+
+
+def write_csv(path: Path, names: Sequence[str], batches: Iterable[pa.RecordBatch | NumberedRows]) -> str:
     """Write rows as comma-separated text with a header, in which no cell is a formula.
 
     Args:
@@ -108,17 +111,21 @@ def write_csv(path: Path, names: Sequence[str], batches: Iterable[pa.RecordBatch
         names: of the columns.
         batches: with these columns, of texts (plain or codes) and whole numbers of at most 63 bits.
 
+    Returns:
+        SHA-256 of the file's bytes, hexadecimal.
+
     Raises:
         ValueError: a number is null.
         StorageError: the disk is full or the folder not writable.
     """
     header = pa.schema([(name, pa.string()) for name in names]).empty_table()
-    with atomic_bytes(path) as stream:
+    with hashed_bytes(path) as stream:
         options = pa_csv.WriteOptions(quoting_style="needed")
         pa_csv.write_csv(csv_table(header), stream, options)
         for batch in batches:
             for piece in _pieces(batch):
                 stream.write(piece)
+    return stream.sha256
 
 
 class _Texts(NamedTuple):
@@ -135,47 +142,57 @@ class _Texts(NamedTuple):
         return self.start[chosen], self.size[chosen]
 
 
-def _pieces(batch: pa.RecordBatch) -> Iterator[memoryview]:
+def _pieces(batch: pa.RecordBatch | NumberedRows) -> Iterator[memoryview]:
     """Text of some rows at a time."""
-    is_number = [pa.types.is_integer(one.type) for one in batch.columns]
-    if any(one.null_count for one, of in zip(batch.columns, is_number, strict=True) if of):
-        raise ValueError("numbers of a comma-separated file are never null")
-    numbers = [
-        one.to_numpy(zero_copy_only=False) for one, of in zip(batch.columns, is_number, strict=True) if of
-    ]
-    texts = [_texts(one) for one, of in zip(batch.columns, is_number, strict=True) if not of]
-    is_text = np.array([not of for of in is_number], np.uint8)
+    numbers: Sequence[NDArray[Any]] | NDArray[Any]
+    if isinstance(batch, NumberedRows):
+        texts, numbers, (rows, columns) = (
+            [_texts(one) for one in batch.texts],
+            batch.numbers,
+            batch.numbers.shape,
+        )
+        is_text = np.repeat(np.array([1, 0], np.uint8), [len(texts), columns])
+    else:
+        is_number = [pa.types.is_integer(one.type) for one in batch.columns]
+        counts = [one for one, of in zip(batch.columns, is_number, strict=True) if of]
+        if any(one.null_count for one in counts):
+            raise ValueError("numbers of a comma-separated file are never null")
+        texts = [_texts(one) for one, of in zip(batch.columns, is_number, strict=True) if not of]
+        numbers = [one.to_numpy(zero_copy_only=False) for one in counts]
+        rows, columns, is_text = (
+            batch.num_rows,
+            len(numbers),
+            np.array([not of for of in is_number], np.uint8),
+        )
     before = np.cumsum([0, *(len(one.text) for one in texts)])
     text = np.concatenate([np.empty(0, np.uint8), *(one.text for one in texts)])
-    widest = max(
-        (len(str(int(end))) for one in numbers if len(one) for end in (one.min(), one.max())), default=0
-    )
-    tile = np.empty((_TILE, len(numbers)), np.int64)
-    step = min(_ROWS, max(1, _NUMBERS // max(1, len(numbers))))
-    for first in range(0, batch.num_rows, step):
-        last = min(first + step, batch.num_rows)
-        found = [one.rows(first, last) for one in texts]
-        start = np.empty((len(texts), last - first), np.int64)
-        for place, (one, _) in enumerate(found):
-            np.add(one, before[place], out=start[place])
-        cells = _Cells(
-            is_text,
-            text,
-            start,
-            _stacked([one for _, one in found], last - first, np.int32),
-            _stacked([one[first:last] for one in numbers], last - first, np.int64),
+    step = min(_ROWS, max(1, _NUMBERS // max(1, columns)))
+    for first in range(0, rows, step):
+        last = min(first + step, rows)
+        start, size = (
+            np.empty((len(texts), last - first), np.int64),
+            np.empty((len(texts), last - first), np.int32),
         )
-        room = int(cells.size.sum(dtype=np.int64)) + (last - first) * (
-            3 * len(is_number) + widest * len(numbers)
-        )
-        out = np.empty(room + len(texts) * (last - first), np.uint8)
-        yield out[: _format(cells, tile, out)].data
+        for place, one in enumerate(texts):
+            begin, size[place] = one.rows(first, last)
+            np.add(begin, before[place], out=start[place])
+        number = _matrix(numbers, first, last, columns)
+        widest = max(len(str(int(end))) for end in (number.min(initial=0), number.max(initial=0)))
+        room = int(size.sum(dtype=np.int64)) + (last - first) * (4 * len(is_text) + widest * columns)
+        out = np.empty(room, np.uint8)
+        yield out[: _format(_Cells(is_text, text, start, size, number), out)].data
 
 
-def _stacked(columns: Sequence[NDArray[Any]], rows: int, kind: Any) -> NDArray[Any]:
-    found = np.empty((len(columns), rows), kind)
-    for place, column in enumerate(columns):
-        found[place] = column
+def _matrix(
+    numbers: Sequence[NDArray[Any]] | NDArray[Any], first: int, last: int, columns: int
+) -> NDArray[np.int64]:
+    """The numbers of some rows, shape (rows, columns)."""
+    found = np.empty((last - first, columns), np.int64)
+    if isinstance(numbers, np.ndarray):
+        found[:] = numbers[first:last]
+    else:
+        for place, column in enumerate(numbers):
+            found[:, place] = column[first:last]
     return found
 
 

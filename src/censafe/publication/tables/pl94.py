@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,8 +21,9 @@ from censafe.model.compiled import compiled
 from censafe.model.safe_text import csv_table
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_matrix
-from censafe.publication.atomic import atomic_folder
+from censafe.publication.atomic import HashedStream, atomic_folder
 from censafe.publication.stamps import Stamp
+from censafe.publication.tables.csv_rows import NumberedRows, write_csv
 
 __all__ = ["TableLevel", "table_items", "write_pl94_tables"]
 
@@ -29,6 +31,7 @@ _KINDS = 8
 _NONINSTITUTIONAL = 5  # first level of hhgq outside of institutions
 _CHUNK = 4_000
 _LARGEST = 2**31 - 1
+_TILE = 64
 _WIDE_CHUNK = 50_001  # no power of two: columns that far apart share no place in the cache
 _Ints = NDArray[np.int64]
 
@@ -74,12 +77,12 @@ def table_items(level: TableLevel, first: int, last: int) -> NDArray[np.int32]:
         raise CheckError(
             f"level {level.name}: more than {_LARGEST:,} persons, which no table of items can hold"
         )
-    found = np.zeros((len(_names(level)), last - first), np.int32)
+    found = np.zeros((last - first, len(_names(level))), np.int32)
     _add_up(persons.node_ptr, persons.cell, persons.count, *_items_of_cells(), first, last, found)
     if level.occupancy is not None:
         homes = level.occupancy
         _add_up(homes.node_ptr, homes.cell, homes.count, *_items_of_homes(), first, last, found)
-    return found.T
+    return found
 
 
 @compiled()
@@ -93,11 +96,21 @@ def _add_up(
     last: int,
     found: NDArray[np.int32],
 ) -> None:
-    """Add every cell of some geounits to its items, shape (items, geounits)."""
+    """Add every cell of some geounits to its items, shape (geounits, items)."""
     for node in range(first, last):
         for entry in range(node_ptr[node], node_ptr[node + 1]):
             for place in range(item_ptr[cell[entry]], item_ptr[cell[entry] + 1]):
-                found[items[place], node - first] += count[entry]
+                found[node - first, items[place]] += count[entry]
+
+
+@compiled()
+def _turn(items: NDArray[np.int32], turned: NDArray[np.int32]) -> None:
+    """Make columns of rows, some rows at a time, which stay in the cache."""
+    for first in range(0, items.shape[0], _TILE):
+        last = min(first + _TILE, items.shape[0])
+        for item in range(items.shape[1]):
+            for row in range(first, last):
+                turned[item, row] = items[row, item]
 
 
 @lru_cache(maxsize=1)
@@ -145,7 +158,8 @@ def write_pl94_tables(
     stamp: Stamp | None = None,
     replace: bool = False,
     areas: AreaNames | None = None,
-) -> tuple[Path, ...]:
+    copies: Path | None = None,
+) -> dict[Path, str]:
     """Write the tables of every level, one file a level, named after it.
 
     Args:
@@ -157,33 +171,45 @@ def write_pl94_tables(
         stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key; kept in the metadata of Parquet files.
         replace: whether a folder of this name may be replaced.
         areas: codes and names that stand beside the geocodes; None for geocodes alone.
+        copies: a folder for comma-separated copies of wide files, which are written at the same time; None for none.
 
     Returns:
-        The files, in the order of the levels.
+        SHA-256 of every file, hexadecimal: the files in the order of the levels, and their copies after them.
 
     Raises:
         StorageError: the folder exists and `replace` is false, or it cannot be written.
     """
     metadata = {"private": "true" if stamp is None else "false", **({"stamp": stamp} if stamp else {})}
+    known, files, texts = areas or AreaNames(census=False), dict[Path, str](), dict[Path, str]()
     with atomic_folder(folder, replace=replace) as temporary:
         for level in levels:
-            path = temporary / f"{level.name}.{file_format}"
-            known = areas or AreaNames(census=False)
+            name = f"{level.name}.{file_format}"
             schema = _schema(level, form, known.columns).with_metadata(metadata)
-            with _writer(path, schema, file_format) as writer:
-                for batch in _batches(level, schema, form, known):
-                    writer.write_table(csv_table(batch) if file_format == "csv" else batch)
-    return tuple(folder / f"{level.name}.{file_format}" for level in levels)
+            with (temporary / name).open("wb") as file, HashedStream(file) as stream:
+                with _writer(stream, schema, file_format) as writer:
+                    if form == "wide":
+                        rows = _wide(level, schema, known, writer, file_format)
+                        if copies is None:
+                            deque(rows, maxlen=0)
+                        else:
+                            copy = copies / f"{level.name}.csv"
+                            texts[copy] = write_csv(copy, schema.names, rows)
+                    else:
+                        for batch in _tidy(level, schema, known):
+                            writer.write_table(csv_table(batch) if file_format == "csv" else batch)
+                files[folder / name] = stream.sha256
+    return files | texts
 
 
-def _writer(path: Path, schema: pa.Schema, file_format: str) -> pq.ParquetWriter | pc.CSVWriter:
+def _writer(stream: HashedStream, schema: pa.Schema, file_format: str) -> pq.ParquetWriter | pc.CSVWriter:
     if file_format == "parquet":
         # most items of most blocks are zero: plain pages pack as small as dictionaries and are made faster
         dictionaries = [name for name in schema.names if schema.field(name).type == pa.string()]
         return pq.ParquetWriter(
-            path, schema, compression="zstd", compression_level=1, use_dictionary=dictionaries
-        )
-    return pc.CSVWriter(path, schema, write_options=pc.WriteOptions(quoting_style="needed"))
+            stream, schema, compression="zstd", compression_level=1, use_dictionary=dictionaries,
+            write_statistics=dictionaries,
+        )  # fmt: skip
+    return pc.CSVWriter(stream, schema, write_options=pc.WriteOptions(quoting_style="needed"))
 
 
 def _names(level: TableLevel) -> tuple[str, ...]:
@@ -193,28 +219,47 @@ def _names(level: TableLevel) -> tuple[str, ...]:
 def _schema(level: TableLevel, form: str, beside: Sequence[str]) -> pa.Schema:
     codes = [(name, pa.string()) for name in ("geocode", *beside)]
     if form == "wide":
-        return pa.schema([*codes, *((name, pa.int32()) for name in _names(level))])
+        return pa.schema([*codes, *(pa.field(name, pa.int32(), nullable=False) for name in _names(level))])
     return pa.schema([*codes, ("table", pa.string()), ("item", pa.int16()), ("count", pa.int32())])
 
 
-def _batches(level: TableLevel, schema: pa.Schema, form: str, areas: AreaNames) -> Iterator[pa.Table]:
-    names = _names(level)
-    step = _CHUNK if form == "tidy" else _WIDE_CHUNK
-    for first in range(0, level.persons.nodes, step):
-        last = min(first + step, level.persons.nodes)
+def _codes(geocodes: NDArray[np.str_], areas: AreaNames) -> list[pa.Array]:
+    return [pa.array(one, pa.string()) for one in (geocodes, *areas.beside(geocodes).values())]
+
+
+def _wide(
+    level: TableLevel,
+    schema: pa.Schema,
+    areas: AreaNames,
+    writer: pq.ParquetWriter | pc.CSVWriter,
+    file_format: str,
+) -> Iterator[NumberedRows]:
+    """Write rows of geounits with a column for every item; they are given on for copies."""
+    turned = np.empty((len(_names(level)), min(_WIDE_CHUNK, level.persons.nodes)), np.int32)
+    for first in range(0, level.persons.nodes, _WIDE_CHUNK):
+        last = min(first + _WIDE_CHUNK, level.persons.nodes)
         items = table_items(level, first, last)
-        geocodes = level.persons.geounits[first:last]
-        codes = [pa.array(one.tolist(), pa.string()) for one in (geocodes, *areas.beside(geocodes).values())]
-        if form == "wide":
-            columns = [*codes, *(pa.array(column) for column in items.T)]
-        else:
-            row, item = np.divmod(np.arange(items.size), len(names))
-            tables = [name.split("_")[0] for name in names]
-            numbers = np.array([int(name.split("_")[1]) for name in names], np.int16)
-            columns = [
-                *(one.take(pa.array(row)) for one in codes),
-                pa.array(tables, pa.string()).take(pa.array(item)),
-                pa.array(numbers[item]),
-                pa.array(items.reshape(-1)),
-            ]
+        codes = _codes(level.persons.geounits[first:last], areas)
+        _turn(items, turned)
+        columns = (pa.array(column[: last - first]) for column in turned)
+        table = pa.table([*codes, *columns], schema=schema)
+        writer.write_table(csv_table(table) if file_format == "csv" else table)
+        yield NumberedRows(codes, items)
+
+
+def _tidy(level: TableLevel, schema: pa.Schema, areas: AreaNames) -> Iterator[pa.Table]:
+    """Rows of items."""
+    names = _names(level)
+    tables = pa.array([name.split("_")[0] for name in names], pa.string())
+    numbers = np.array([int(name.split("_")[1]) for name in names], np.int16)
+    for first in range(0, level.persons.nodes, _CHUNK):
+        last = min(first + _CHUNK, level.persons.nodes)
+        items = table_items(level, first, last)
+        row, item = np.divmod(np.arange(items.size), len(names))
+        columns = [
+            *(one.take(pa.array(row)) for one in _codes(level.persons.geounits[first:last], areas)),
+            tables.take(pa.array(item)),
+            pa.array(numbers[item]),
+            pa.array(items.reshape(-1)),
+        ]
         yield pa.table(columns, schema=schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.pl94 import TABLE_ITEMS
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.files import area_names
-from censafe.products.topdown.labels import answer_words, item_words, write_labeled
-from censafe.publication.microdata.histograms import write_histograms
+from censafe.products.topdown.files import area_names, write_files
+from censafe.products.topdown.labels import answer_words, item_words
+from censafe.publication.atomic import sha256_file
 
 
 def test_every_item_has_a_label_of_its_own() -> None:
@@ -34,20 +35,20 @@ def test_no_level_of_a_shipped_schema_is_a_number(name: str) -> None:
 
 def test_codebook_and_copies_name_cells(tmp_path: Path) -> None:
     config = load_config("pl94-us")
-    (tmp_path / "histograms").mkdir()
     one = SparseLevel(np.array(["44"]), np.array([0, 1]), np.array([1], np.int32), np.array([5], np.int32))
-    for histogram in config.histograms:
-        for level in config.run_levels:
-            path = tmp_path / "histograms" / f"{histogram.name}_{level.name}.parquet"
-            write_histograms(path, one, schema=histogram.schema.name, areas=area_names(config))
     levels = {histogram.name: (one,) * len(config.run_levels) for histogram in config.histograms}
-    write_labeled(tmp_path, config, levels, area_names(config), stamp="NOT PRIVATE", workers=1)
+    estimates = SimpleNamespace(levels=levels)
+    found = write_files(
+        tmp_path, config, estimates, ("histograms",), areas=area_names(config), stamp="NOT PRIVATE", workers=1
+    )
+    assert {"histograms", "csv"} == {path.relative_to(tmp_path).parts[0] for path in found.hashes}
+    assert all(sha256_file(path) == digest for path, digest in found.hashes.items())
     with (tmp_path / "codebook.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert rows[0]["kind"] == "warning"
-    found = {(row["kind"], row["table"], row["code"]): row["label"] for row in rows}
-    assert found["cell", "units", "1"] == "occupied"
-    assert found["level of votingage", "persons", "1"] == "18 and over"
+    words = {(row["kind"], row["table"], row["code"]): row["label"] for row in rows}
+    assert words["cell", "units", "1"] == "occupied"
+    assert words["level of votingage", "persons", "1"] == "18 and over"
     assert len([row for row in rows if row["kind"] == "cell" and row["table"] == "persons"]) == 2016
     copy = (tmp_path / "csv" / "histograms" / "units_State.csv").read_text(encoding="utf-8")
     assert copy.splitlines()[1] == '"44","44","G440","Rhode Island",1,5,"occupied"'

@@ -11,9 +11,9 @@ import pytest
 import censafe.population.blocks.dhc.tables as recodes
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.outputs import microdata_layouts
-from censafe.publication.microdata.check import check_microdata
 from censafe.publication.microdata.reading import joined_histograms_of_rows, row_geounits
 from censafe.publication.microdata.writer import write_microdata
+from support.microdata import check_microdata
 
 PERSONS = (42, 2, 116, 2, 63)
 HOUSEHOLDS = (2, 9, 2, 7, 4, 3, 522)
@@ -85,7 +85,7 @@ def test_every_relationship_and_kind_of_quarters(tmp_path: Path) -> None:
     cells, where = np.unique(np.ravel_multi_index((relgq, *others), PERSONS), return_index=True)
     people = level(where % 2, cells, random.integers(1, 4, len(cells)))
     layout, path = microdata_layouts()["dhc-persons"], tmp_path / "persons.txt"
-    assert write_microdata(path, layout, people, np.zeros((3, 25), np.int32)) == people.total
+    assert write_microdata(path, layout, people, np.zeros((3, 25), np.int32)).rows == people.total
     assert len(layout.columns) == 16
     expected = []
     for node in (0, 1):
@@ -119,7 +119,7 @@ def some_homes(seed: int) -> tuple[SparseLevel, SparseLevel, np.ndarray]:
 def test_every_household_type_vacancy_and_kind_of_quarters(tmp_path: Path, seed: int) -> None:
     homes, units, facilities = some_homes(seed)
     layout, path = microdata_layouts()["dhc-units"], tmp_path / "units.txt"
-    assert write_microdata(path, layout, homes, facilities, units) == facilities.sum()
+    assert write_microdata(path, layout, homes, facilities, units).rows == facilities.sum()
     assert len(layout.columns) == 27
     written = rows(path)
     zeros = ["0", "0", "00", "0", "0", "0", "0", "0", "00", *["0"] * 7]

@@ -15,9 +15,9 @@ from censafe.privacy.loss.budget import parse_toml_exact
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.microdata import microdata_layout
 from censafe.products.topdown.configuration.schema_checks import check_schemas
-from censafe.publication.microdata.check import check_microdata
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.microdata.writer import write_microdata
+from support.microdata import check_microdata
 
 SCHEMAS = """
 [boats]
@@ -86,7 +86,7 @@ def places(told: tuple[int, int, int] = (2, 1, 2)) -> SparseLevel:
 
 def test_rows_of_both_histograms_are_written_and_read_back(tmp_path: Path) -> None:
     path = tmp_path / "boats.txt"
-    assert write_microdata(path, layout(), boats(), UNITS, places()) == 11
+    assert write_microdata(path, layout(), boats(), UNITS, places()).rows == 11
     assert path.read_text().splitlines() == [
         "HARBOR|LINE|BERTH|CREW|RIG",
         "101|1|2|01|2",

@@ -10,7 +10,9 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.model.sparse import SparseLevel
+from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.publication.microdata import rows as microdata_rows
+from censafe.publication.microdata.check import MicrodataCheck
 from censafe.publication.microdata.histograms import read_histograms, write_histograms
 from support.histograms import E2E, PL94, dense
 from support.microdata import (
@@ -225,7 +227,6 @@ def _changed(path, edit):
 EDITS = [
     (lambda lines: lines[:-1], "not those of the histograms"),
     (lambda lines: [*lines, lines[-1]], "not those of the histograms"),
-    (lambda lines: [lines[0].replace("TABBLKST", "ST"), *lines[1:]], "header must be"),
     (lambda lines: [*lines[:-1], lines[-1][:-1] + "x"], "CENRACE has a code outside the layout"),
     (lambda lines: [*lines[:-1], lines[-1] + "|1"], "without exactly"),
     (
@@ -246,6 +247,35 @@ def test_a_changed_file_of_persons_fails_its_check(tmp_path, edit, message):
     with pytest.raises(CheckError) as caught:
         check_pl94_persons(path, blocks)
     assert message in str(caught.value)
+
+
+def _fault(level, pieces) -> str:
+    check = MicrodataCheck("p", microdata_layouts()["pl94-persons"], level)
+    try:
+        for piece in pieces:
+            check.take(np.frombuffer(piece, np.uint8))
+        check.finish()
+    except CheckError as error:
+        return str(error)
+    return ""
+
+
+def test_rows_that_repeat_one_are_read_as_if_each_stood_alone(tmp_path):
+    counts = np.zeros((4, PL94.cells), np.int64)
+    counts[0, [3, 700]] = [4, 1]
+    level = _level(BLOCKS, counts)
+    write_pl94_persons(tmp_path / "p", level)
+    text = (tmp_path / "p").read_bytes().partition(b"\n")[2]
+    row = text.index(b"\n") + 1
+    faults = set()
+    for place in range(row, 4 * row):
+        for other in b"|\n9x<":
+            changed = text[:place] + bytes([other]) + text[place + 1 :]
+            fault = _fault(level, [changed])
+            assert _fault(level, changed.splitlines(keepends=True)) == fault
+            faults.add(fault)
+    assert "" in faults  # the number of a record is any
+    assert len(faults) > 5
 
 
 def test_rows_may_stand_in_any_order_but_not_in_another_block(tmp_path):
