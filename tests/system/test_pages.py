@@ -73,6 +73,16 @@ def test_the_blocks_of_a_page_run_one_after_the_other(
     assert (tmp_path / made).exists()
 
 
+def test_the_first_snippets_for_researchers_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Noise and accounting; the page as a whole takes long."""
+    monkeypatch.chdir(tmp_path)
+    noise, accounting, *_ = fences(ROOT / "docs" / "paths" / "study.md", "python")
+    exec(noise + accounting, {"__name__": "study"})  # noqa: S102
+    assert "int64" in capsys.readouterr().out
+
+
 def test_pages_with_blocks_to_run_are_run() -> None:
     """A page with `sh` blocks is in the list above; Python of the others, which needs a finished run, is read."""
     marks = test_the_blocks_of_a_page_run_one_after_the_other.pytestmark  # type: ignore[attr-defined]

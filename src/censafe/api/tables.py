@@ -144,7 +144,7 @@ def write_tables(
 
     Raises:
         ConfigError: there is no such table.
-        UsageError: see :func:`tables`, or several tables in one wide file.
+        UsageError: see :func:`tables`, or several tables in one wide file, or `out` is the list of areas.
         DataError: the file of areas breaks a rule.
         StorageError: the disk is full or a folder not writable.
 
@@ -159,6 +159,10 @@ def write_tables(
     from censafe.products.topdown.census_tables.writing import FORMATS, table_pieces, write_pieces
 
     path, asked = Path(out), _TableOptions.of(options)
+    for name in ("areas", "points", "shapes"):
+        given = options.get(name)
+        if isinstance(given, str | Path) and path.exists() and Path(given).exists() and path.samefile(given):
+            raise UsageError(f"{path}: `out` is the file of `{name}`, which would be lost; name another file")
     with asked.observer.stage("read"):
         source, chosen, places = _asked(Path(run), table, geography, asked)
     if path.suffix not in FORMATS:

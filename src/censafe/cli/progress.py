@@ -13,6 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.status import Status
 from rich.text import Text
 
+from censafe.cli.faults import in_options
 from censafe.model.fetching import query_share
 
 __all__ = ["TerminalObserver"]
@@ -190,4 +191,4 @@ class TerminalObserver:
 
     def remark(self, text: str) -> None:
         """Show one line that the operator should read."""
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(in_options(text), markup=False, soft_wrap=True)

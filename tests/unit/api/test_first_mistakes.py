@@ -55,3 +55,14 @@ def test_a_folder_of_text_files_under_the_reader_of_the_production(
 def test_a_name_in_the_place_of_an_object(call: Callable[[], object], message: str) -> None:
     with pytest.raises(CensafeError, match=message):
         call()
+
+
+def test_tables_do_not_replace_the_list_of_areas_they_are_made_for(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    areas = tmp_path / "districts.csv"
+    areas.write_text("GEOID,district\n440010001001000,1\n")
+    done = command("tables", tmp_path, "--table", "P1", "--areas", areas, "--out", areas)
+    assert done.code == 2
+    assert f"{areas}: --out is the file of --areas, which would be lost; name another file" in done.err
+    assert areas.read_text() == "GEOID,district\n440010001001000,1\n"

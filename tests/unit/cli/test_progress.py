@@ -128,3 +128,8 @@ def test_a_database_says_how_far_its_query_is(tmp_path: Path):
     engine.disconnect()
     assert any(0.0 < share < 1.0 for share in shares)
     assert 0.0 <= query_share() <= 1.0
+
+
+def test_a_remark_names_options_as_the_command_line_has_them(capsys: pytest.CaptureFixture[str]):
+    TerminalObserver(quiet=True).remark("2 areas have no linear estimate; name them in `areas` for one")
+    assert capsys.readouterr().err == "2 areas have no linear estimate; name them in --areas for one\n"

@@ -107,7 +107,7 @@ def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool,
       censafe tables --list
       censafe tables dhc --table P12 --geography county
       censafe tables dhc --table P12 --geography tract --state 44 --wide --out p12.xlsx
-      censafe tables dhc --table P1 --table H3 --areas districts.csv --out districts.csv
+      censafe tables dhc --table P1 --table H3 --areas districts.csv --out by-district.csv
       censafe tables dhc --geography block --out tables/
       censafe tables redistricting --table P2 --areas districts.csv
       censafe tables dhc --table P12 --geography county --intervals replicates
@@ -121,7 +121,9 @@ def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool,
         _print_list(run, listed, as_json=as_json)
         return
     if run is None:
-        raise click.UsageError("Missing argument 'RUN': the folder of a finished run; or --list.")
+        raise click.UsageError(
+            "RUN is missing: the folder of a finished run; or --list. Example: censafe tables release/ --list"
+        )
     if (run / "manifest.json").exists() and not censafe.open_release(run).private:
         click.echo("NOT PRIVATE: the run was drawn with a test key, or from published data.", err=True)
     options = {name: value for name, value in given.items() if value not in (None, ())}
