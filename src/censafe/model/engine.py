@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["Engine", "EngineChoice"]
+__all__ = ["Answer", "Engine", "EngineChoice"]
+
+Answer = Callable[["ir.Table"], "ir.IntegerValue"]
+"""A question about the codes of a row, which depends on nothing else; never missing."""
 
 EngineName = Literal["duckdb", "sail", "spark"]
 _NEEDS = {"duckdb": (), "sail": ("pysail", "pyspark"), "spark": ("pyspark",)}
@@ -111,6 +114,60 @@ class Engine(Protocol):
 
     def batches(self, table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of an expression over shared tables in batches of about ``rows``, in no particular order."""
+
+    def unique(self, table: ir.Table, key: str) -> bool:
+        """Whether it is known at once that no key of a table repeats; missing keys do not count."""
+
+    def joined(
+        self, name: str, left: ir.Table, right: ir.Table, key: str, *, outer: bool = False
+    ) -> ir.Table:
+        """Rows of two tables that have the same key, each with the columns of both; made fast for a ``right`` whose keys do not repeat.
+
+        Args:
+            name: under which the rows are held, where they are.
+            left: rows; those without a key are left out.
+            right: rows with the same key, and other columns than ``left``.
+            key: column of both.
+            outer: whether rows of ``left`` whose key ``right`` does not have stay, with missing values.
+        """
+
+    def summed(
+        self,
+        name: str,
+        table: ir.Table,
+        key: str,
+        *,
+        rows: str,
+        sums: Mapping[str, Answer],
+        marks: Mapping[str, Answer],
+    ) -> ir.Table:
+        """One row for every key of a table, held under ``name``.
+
+        Args:
+            name: of letters, digits and underscores.
+            table: records; those without a key are left out.
+            key: column.
+            rows: name of the column with the number of records.
+            sums: what is added up, by the name of its column; missing where a sum has more than 64 bits.
+            marks: what is united bit by bit, by the name of its column.
+        """
+
+    def counted(
+        self, table: ir.Table, key: str, own: Answer, other: ir.Table, code: str, size: int
+    ) -> pa.Table:
+        """Number of pairs of rows with the same key, by the codes of both.
+
+        Args:
+            table: records.
+            key: column of both tables.
+            own: code of a record, from 0 to ``size - 1``.
+            other: other records, fast when their keys do not repeat.
+            code: column of ``other``.
+            size: number of codes of a record.
+
+        Returns:
+            Arrow table with ``_key``, the other code times ``size`` plus the own, and ``rows``, both int64.
+        """
 
     def total(self, column: ir.NumericColumn) -> ir.NumericScalar:
         """The sum of a column as an expression that cannot wrap around: exact, or an error."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from censafe.model.fetching import fetch
+from censafe.model.fetching import engine_of, fetch
 from censafe.population.files.layout import TableName
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity
@@ -87,7 +87,7 @@ def cross_file_checks(population: Population, *, attached: int, severity: Severi
         checks.append(_duplicates(population, "geo", geo))
     checks.append(_unmatched(population, "units", "geo", units.anti_join(geo, "MAFID"), links.units_only))
     checks.append(_unmatched(population, "geo", "units", geo.anti_join(units, "MAFID"), links.geo_only))
-    if links.unique and _count(persons) == attached:
+    if links.unique and _keys(population.persons) == attached:
         return checks
     others: tuple[tuple[TableName, ir.Table], ...] = (("units", units), ("geo", geo))
     for other, rows in others:
@@ -101,6 +101,11 @@ def _count(table: ir.Table) -> int:
         return int(fetch(table.count())[0][0].as_py())
 
 
+def _keys(table: ir.Table) -> int:
+    with engine_errors("cross-file checks"):
+        return int(fetch(table.MAFID.count())[0][0].as_py())
+
+
 def find_links(units: ir.Table, geo: ir.Table) -> KeyLinks:
     """How the rows of units and geo match.
 
@@ -108,19 +113,36 @@ def find_links(units: ir.Table, geo: ir.Table) -> KeyLinks:
         units: typed units.
         geo: typed geo.
     """
-    units, geo = units.filter(units.MAFID.notnull()), geo.filter(geo.MAFID.notnull())
-    left = units.select("MAFID", "RTYPE")
-    right = geo.select(GEO_MAFID=geo.MAFID, GEO_RTYPE=geo.GEO_RTYPE)
-    joined = left.outer_join(right, left.MAFID == right.GEO_MAFID)
+    engine = engine_of(units)
+    left, right = units.select("MAFID", "RTYPE"), geo.select("MAFID", "GEO_RTYPE")
+    rows = {"units": _keys(units), "geo": _keys(geo)}
     with engine_errors("cross-file checks"):
-        counts = joined.aggregate(
-            pairs=joined.count(where=joined.MAFID.notnull() & joined.GEO_MAFID.notnull()),
-            units_only=joined.count(where=joined.GEO_MAFID.isnull()),
-            geo_only=joined.count(where=joined.MAFID.isnull()),
-            kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE),
-        )
-        found = fetch(counts).to_pylist()[0]
-    return KeyLinks(units=_count(units), geo=_count(geo), **found)
+        if not (engine.unique(left, "MAFID") and engine.unique(right, "MAFID")):
+            return KeyLinks(**rows, **_links_by_join(left, right))
+        joined = engine.joined("linked", left, right, "MAFID")
+        found = fetch(
+            joined.aggregate(
+                pairs=joined.count(), kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE)
+            )
+        ).to_pylist()[0]
+        engine.drop("linked")
+    unmatched = {f"{name}_only": count - found["pairs"] for name, count in rows.items()}
+    return KeyLinks(**rows, **unmatched, **found)
+
+
+def _links_by_join(units: ir.Table, geo: ir.Table) -> dict[str, int]:
+    """Pairs and unmatched rows where keys may repeat."""
+    left = units.filter(units.MAFID.notnull())
+    right = geo.filter(geo.MAFID.notnull()).rename(GEO_MAFID="MAFID")
+    joined = left.outer_join(right, left.MAFID == right.GEO_MAFID)
+    counts = joined.aggregate(
+        pairs=joined.count(where=joined.MAFID.notnull() & joined.GEO_MAFID.notnull()),
+        units_only=joined.count(where=joined.GEO_MAFID.isnull()),
+        geo_only=joined.count(where=joined.MAFID.isnull()),
+        kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE),
+    )
+    found: dict[str, int] = fetch(counts).to_pylist()[0]
+    return found
 
 
 def _kind_check(
@@ -200,17 +222,14 @@ class Rule:
     broken: Callable[[Any], Any]
 
 
-def households(units: ir.Table, summary: ir.Table) -> ir.Table:
-    """Every unit row with the summary of its persons; zeros where it has none.
+def households(rows: ir.Table) -> ir.Table:
+    """Rows of units with the summary of their persons, zeros where they have none.
 
     Args:
-        units: typed units.
-        summary: result of :func:`censafe.population.households.summaries.summarise_persons`.
+        rows: result of :func:`censafe.population.households.summaries.with_persons`.
     """
-    known = units.filter(units.MAFID.notnull())
-    joined = known.left_join(summary, known.MAFID == summary.MAFID, rname="{name}_P")
     counted = ("PERSONS", "NOT_HOUSEHOLD", "NOT_GQ", "HOUSEHOLDERS", "PARTNERS", "FAMILY", "FLAGS")
-    return joined.mutate(**{name: joined[name].fill_null(0) for name in counted})
+    return rows.mutate(**{name: rows[name].fill_null(0) for name in counted})
 
 
 def _one(condition: Any) -> Any:

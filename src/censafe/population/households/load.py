@@ -140,9 +140,7 @@ def load_part(
     for name in ("units", "persons"):
         rows = _stored_columns(tables[name], part, malformed)
         with engine_errors(tables[name].relation.label):
-            engine.store(
-                names[name], rows if outside is None else rows.anti_join(outside, "MAFID"), shared=True
-            )
+            engine.store(names[name], rows if outside is None else rows.anti_join(outside, "MAFID"))
     findings: list[Finding] = []
     for scanned in tables.values():
         findings += reject_findings(engine.embedded.con, scanned.relation)

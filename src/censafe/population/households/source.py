@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Population", "PopulationSource", "open_population"]
 
 Stage = Callable[["duckdb.DuckDBPyConnection", Path], tuple[Mapping[TableName, Relation], list[Finding]]]
-EXTRA_TABLES = ("households", "summary")
+EXTRA_TABLES = ("households", "with_persons", "summary")
 _SMALL_PART, _TEXT_PART, _LARGE_PART = 8_000_000, 20_000_000, 40_000_000  # persons
 _BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
 _KEYS = 1 << 62
@@ -91,22 +91,20 @@ class Population:
         from censafe.population.households.summaries import packed_summary
 
         with engine_errors("numbers of persons"):
-            return self.store("summary", packed_summary(self.persons))
+            return packed_summary(self.persons, self.name_of("summary"))
 
     @property
     def regions(self) -> tuple[str, ...]:
         """States of the filter with at least one housing unit in this part, in order."""
         return tuple(sorted(self.loaded.housing_rows))
 
-    def store(self, name: str, expression: ir.Table) -> ir.Table:
-        """Materialise an expression beside the part's tables; it goes when they go.
+    def name_of(self, name: str) -> str:
+        """The name in the engine of a table that is held beside the part's tables; it goes when they go.
 
         Args:
             name: one of :data:`EXTRA_TABLES`.
-            expression: what to store.
         """
-        target = self.loaded.names["persons"].removesuffix("persons") + name
-        return self.engine.store(target, expression)
+        return self.loaded.names["persons"].removesuffix("persons") + name
 
 
 @dataclass(frozen=True)

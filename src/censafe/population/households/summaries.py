@@ -22,7 +22,7 @@ from censafe.population.households.consistency import (
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["packed_summary", "summarise_persons"]
+__all__ = ["packed_summary", "with_persons"]
 
 _KINDS: Final = ("NOT_HOUSEHOLD", "NOT_GQ", "HOUSEHOLDERS", "PARTNERS", "FAMILY")
 _DIGIT: Final = 12  # bits
@@ -31,48 +31,45 @@ _HEAD: Final = 5  # bits below it are flags
 _NO_HEAD: Final = 255  # no race and origin have this number
 
 
-def packed_summary(persons: ir.Table) -> ir.Table:
+def packed_summary(persons: ir.Table, name: str) -> ir.Table:
     """One row a household.
 
     Args:
         persons: typed persons.
+        name: under which the engine holds the rows.
 
     Returns:
         MAFID; PERSONS rows; COUNTS with the digits of five kinds of persons, meaningless in a household of 4,096 persons or more;
         MARKS with flags and the householder's race and origin.
     """
-    rows = persons.filter(persons.MAFID.notnull())
-    digits = sum((_digit(kind, rows) for kind in _KINDS[:2]), start=_relation_digits(rows.RELSHIP))
-    head = (rows.CENRACE.cast("int32") * 4 + rows.CENHISP).fill_null(_NO_HEAD)
-    marks = _flags(rows) + (rows.RELSHIP == 20).ifelse(head * (1 << _HEAD), 0)
-    rows = rows.select("MAFID", COUNTS=digits, MARKS=marks.cast("int32"))
-    return rows.group_by("MAFID").aggregate(
-        PERSONS=rows.count(),
-        COUNTS=engine_of(persons).total_or_missing(rows.COUNTS),
-        MARKS=rows.MARKS.bit_or(),
+    return engine_of(persons).summed(
+        name, persons, "MAFID", rows="PERSONS", sums={"COUNTS": _digits}, marks={"MARKS": _marks}
     )
 
 
-def summarise_persons(persons: ir.Table, packed: ir.Table) -> ir.Table:
-    """One row a household: what its persons say.
+def with_persons(units: ir.Table, persons: ir.Table, packed: ir.Table, name: str) -> ir.Table:
+    """Every row of a unit with what its persons say; missing values where it has none.
 
     Args:
+        units: typed units; those without a key are left out.
         persons: typed persons.
-        packed: their :func:`packed_summary`, stored.
+        packed: their :func:`packed_summary`.
+        name: under which the engine may hold the rows.
 
     Returns:
-        MAFID; PERSONS rows; NOT_HOUSEHOLD and NOT_GQ rows that cannot stand in a housing unit, in group
+        Columns of the unit; PERSONS rows; NOT_HOUSEHOLD and NOT_GQ rows that cannot stand in a housing unit, in group
         quarters; HOUSEHOLDERS; PARTNERS; FAMILY rows; FLAGS of partner kinds and own child under 18;
         HEAD, race and origin of a householder packed as 4 race + origin.
     """
     import ibis
 
     large = packed.filter(packed.PERSONS >= _LARGE).select("MAFID")
+    joined = engine_of(units).joined
     if not fetch(large.count())[0][0].as_py():
-        return _unpacked(packed)
-    return ibis.union(
-        _unpacked(packed.filter(packed.PERSONS < _LARGE)), _counted(persons.semi_join(large, "MAFID"))
-    )
+        return _unpacked(joined(name, units, packed, "MAFID", outer=True))
+    small = _unpacked(packed.filter(packed.PERSONS < _LARGE))
+    summary = ibis.union(small, _counted(persons.semi_join(large, "MAFID")).select(small.columns))
+    return joined(name, units, summary, "MAFID", outer=True)
 
 
 def _conditions(rows: Any) -> dict[str, Any]:
@@ -85,6 +82,15 @@ def _conditions(rows: Any) -> dict[str, Any]:
         "PARTNERS": relation.between(21, 24),
         "FAMILY": relation.isin([20, 21, 23]) | relation.between(25, 33),
     }
+
+
+def _digits(rows: Any) -> Any:
+    return sum((_digit(kind, rows) for kind in _KINDS[:2]), start=_relation_digits(rows.RELSHIP))
+
+
+def _marks(rows: Any) -> Any:
+    head = (rows.CENRACE.cast("int32") * 4 + rows.CENHISP).fill_null(_NO_HEAD)
+    return _flags(rows) + (rows.RELSHIP == 20).ifelse(head * (1 << _HEAD), 0)
 
 
 def _weight(kind: str) -> int:
@@ -125,15 +131,11 @@ def _flags(rows: Any) -> Any:
 
 
 def _unpacked(packed: ir.Table) -> ir.Table:
+    """The digits and marks of a table as columns."""
     head = (packed.MARKS >> _HEAD).nullif(_NO_HEAD)
     counts = {kind: (packed.COUNTS >> (_DIGIT * place)) & (_LARGE - 1) for place, kind in enumerate(_KINDS)}
-    return packed.select(
-        "MAFID",
-        "PERSONS",
-        **counts,
-        FLAGS=packed.MARKS & ((1 << _HEAD) - 1),
-        HEAD=head.cast("int32"),
-    )
+    flags = packed.MARKS & ((1 << _HEAD) - 1)
+    return packed.mutate(**counts, FLAGS=flags.cast("int32"), HEAD=head.cast("int32")).drop("COUNTS", "MARKS")
 
 
 def _counted(rows: ir.Table) -> ir.Table:

@@ -274,12 +274,13 @@ def _filter_checks(population: Population, strict: bool) -> Iterable[Check]:
 
 def _relational_checks(population: Population, severity: Severity, keep: bool) -> list[Check]:
     """Cross-file and consistency rules; ``keep`` stores the household rows so that examples are cheap."""
-    from censafe.population.households.summaries import summarise_persons
+    from censafe.population.households.summaries import with_persons
 
     with engine_errors("consistency checks"):
-        rows = households(population.units, summarise_persons(population.persons, population.sizes))
+        name = population.name_of("with_persons")
+        rows = households(with_persons(population.units, population.persons, population.sizes, name))
         if keep:
-            rows = population.store("households", rows)
+            rows = population.engine.store(population.name_of("households"), rows)
         totals: dict[str, Any] = {rule.name: rule.broken(rows).sum() for rule in RULES}
         totals["ATTACHED"] = rows.PERSONS.sum()
         counts = fetch(rows.aggregate(**totals)).to_pylist()[0]

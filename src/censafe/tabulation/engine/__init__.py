@@ -7,6 +7,7 @@ from censafe.tabulation.engine.choice import connect
 from censafe.tabulation.engine.operations import (
     count_by,
     drop_non_unique,
+    joined_by_key,
     matches,
     recode,
     record_batches,
@@ -19,6 +20,7 @@ __all__ = [
     "connect",
     "count_by",
     "drop_non_unique",
+    "joined_by_key",
     "matches",
     "recode",
     "record_batches",

@@ -6,8 +6,6 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from censafe.tabulation.engine.embedded import open_embedded
-
 if TYPE_CHECKING:
     from censafe.model.engine import Engine, EngineChoice
 
@@ -35,6 +33,8 @@ def connect(
         StorageError: the server cannot be reached.
     """
     if choice is None or choice.name == "duckdb":
+        from censafe.tabulation.engine.embedded import open_embedded
+
         return open_embedded(work, threads=threads, memory=memory)
     with warnings.catch_warnings():
         # It is about pandas, which is not used: rows travel as Arrow.

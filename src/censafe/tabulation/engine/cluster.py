@@ -26,6 +26,7 @@ from censafe.errors import UsageError
 from censafe.model.fetching import interruptible
 from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded, quoted
 from censafe.tabulation.engine.failures import Failure, failure_of
+from censafe.tabulation.engine.relational import Relational
 from censafe.tabulation.engine.sessions import RETRIES, Connecting, silent, take_back_interrupts
 from censafe.tabulation.engine.spark_client import (
     Backend,
@@ -62,7 +63,7 @@ class _Compiler(PySparkCompiler):
         return self.agg.bit_or(arg, where=where)
 
 
-class ClusterEngine(Backend):
+class ClusterEngine(Relational, Backend):
     """CONFIDENTIAL. A Spark Connect session with what :class:`censafe.model.engine.Engine` asks for.
 
     Made by :func:`open_cluster` or :func:`open_sail`.

@@ -16,6 +16,7 @@ from censafe.model.proven import proven
 __all__ = [
     "count_by",
     "drop_non_unique",
+    "joined_by_key",
     "matches",
     "recode",
     "record_batches",
@@ -36,6 +37,23 @@ def stored(name: str, table: ir.Table) -> Iterator[ir.Table]:
     engine = engine_of(table)
     try:
         yield engine.store(name, table)
+    finally:
+        engine.drop(name)
+
+
+@contextmanager
+def joined_by_key(name: str, left: ir.Table, right: ir.Table, key: str) -> Iterator[ir.Table]:
+    """Rows of two tables that have the same key, dropped at the end of the block.
+
+    Args:
+        name: as for :func:`stored`.
+        left: rows with the key.
+        right: rows with the key; few of them have the same, or none.
+        key: column of both.
+    """
+    engine = engine_of(left)
+    try:
+        yield engine.joined(name, left, right, key)
     finally:
         engine.drop(name)
 

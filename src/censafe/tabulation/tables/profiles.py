@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,9 +14,17 @@ from ibis.expr import types as ir
 from numpy.typing import NDArray
 
 from censafe.model.closing import Closing
-from censafe.model.fetching import fetch
+from censafe.model.fetching import engine_of, fetch
 from censafe.model.proven import proven
-from censafe.tabulation.engine import count_by, drop_non_unique, recode, repeated_keys, stored, where
+from censafe.tabulation.engine import (
+    count_by,
+    drop_non_unique,
+    joined_by_key,
+    recode,
+    repeated_keys,
+    stored,
+    where,
+)
 from censafe.tabulation.tables.definitions import DefinitionSet, Where
 from censafe.tabulation.truncation import over_threshold, truncate
 
@@ -159,7 +167,7 @@ class Scan(Closing):
     their join, so the rows of repeated keys are found in the join by one grouped count.
     """
 
-    @proven("profiles.proof.md", digest="3d448dd241e9ac70")
+    @proven("profiles.proof.md", digest="e24ff7c2018b61ce")
     def __init__(
         self,
         definitions: DefinitionSet,
@@ -181,7 +189,7 @@ class Scan(Closing):
             numbers = stack.enter_context(stored("tabulation_regions", _numbered(place, definitions.region)))
             self.regions = tuple(fetch(numbers.order_by("_region"))[definitions.region].to_pylist())
             self._placed = stack.enter_context(
-                stored("tabulation_placed", self._place(tables.units, place, numbers))
+                self._place(tables.units, place.join(numbers, definitions.region))
             )
             self._unique = tables.unique
             if not self._unique:
@@ -208,9 +216,13 @@ class Scan(Closing):
 
     def persons(self) -> Profile:
         """Profile of all persons of placed units, without truncation."""
-        return self._profile(count_by(self._keyed(self._persons), ["_key"]), "_key", self._both)
+        household, own = self._definitions.household, self._person_coding
+        counted = engine_of(self._persons).counted(
+            self._persons, household, own.encode, self._countable(), "_unit", own.size
+        )
+        return self._profile(counted, "_key", self._both)
 
-    @proven("profiles.proof.md", digest="efea745bb1347267")
+    @proven("profiles.proof.md", digest="53049d2177091f68")
     def dropped(self, universes: Mapping[str, tuple[Where, int]]) -> dict[str, Profile]:
         """Profiles of the persons that truncation takes away.
 
@@ -220,18 +232,19 @@ class Scan(Closing):
         if not universes:
             return {}
         household = self._definitions.household
-        anyone = self._persons.filter(
-            ibis.or_(*(where(self._persons, universe) for universe, _ in universes.values()))
-        )
+
+        def anyone(persons: ir.Table) -> ir.BooleanValue:
+            return ibis.or_(*(where(persons, universe) for universe, _ in universes.values()))
+
         least = min(tau for _, tau in universes.values())
         if self._sizes is None:
-            over = over_threshold(anyone, household, least)
+            over = over_threshold(self._persons.filter(anyone(self._persons)), household, least)
         else:
             over = self._sizes.filter(self._sizes["PERSONS"] > least).select(household)
-        # Stored before the join with the units, so that the engine knows how few they are.
         with (
-            stored("tabulation_few", anyone.semi_join(over, household)) as few,
-            stored("tabulation_candidates", self._keyed(few)) as candidates,
+            joined_by_key("tabulation_crowds", self._persons, over, household) as crowds,
+            stored("tabulation_few", crowds.filter(anyone(crowds))) as few,
+            self._keyed(few) as candidates,
         ):
             return {
                 name: self._dropped(candidates.filter(where(candidates, universe)), tau)
@@ -244,21 +257,33 @@ class Scan(Closing):
         _, dropped = truncate(crowded, household, self._definitions.canonical, tau)
         return self._profile(count_by(dropped, ["_key"]), "_key", self._both)
 
-    def _place(self, units: ir.Table, place: ir.Table, numbers: ir.Table) -> ir.Table:
+    @contextmanager
+    def _place(self, units: ir.Table, place: ir.Table) -> Iterator[ir.Table]:
         """Units with their geography rows, as household key, code of region and atoms, and measures."""
-        household, region = self._definitions.household, self._definitions.region
-        joined = units.join(place.join(numbers, region), household)
-        code = joined["_region"] * self._unit_coding.size + self._unit_coding.encode(joined)
-        return joined.select(household, *self._measures, _unit=code)
+        household = self._definitions.household
+        coded = units.select(household, *self._measures, _unit=self._unit_coding.encode(units))
+        with joined_by_key(
+            "tabulation_located", coded, place.select(household, "_region"), household
+        ) as located:
+            code = located["_region"] * self._unit_coding.size + located["_unit"]
+            placed = stored("tabulation_placed", located.select(household, *self._measures, _unit=code))
+            with placed as rows:
+                yield rows
 
-    def _keyed(self, persons: ir.Table) -> ir.Table:
-        """Persons of placed units that occur once, with the code of region and atoms."""
+    def _countable(self) -> ir.Table:
+        """Placed units that occur once, with the code of region and atoms."""
         household = self._definitions.household
         unique = self._placed if self._unique else drop_non_unique(self._placed, household, self._repeated)
-        unique = unique.select(household, "_unit")
-        joined = persons.mutate(_person=self._person_coding.encode(persons)).join(unique, household)
-        key = joined["_unit"] * self._person_coding.size + joined["_person"]
-        return joined.mutate(_key=key).drop("_unit", "_person")
+        return unique.select(household, "_unit")
+
+    @contextmanager
+    def _keyed(self, persons: ir.Table) -> Iterator[ir.Table]:
+        """Persons of placed units that occur once, with the code of region and atoms."""
+        household = self._definitions.household
+        with joined_by_key("tabulation_housed", persons, self._countable(), household) as housed:
+            key = housed["_unit"] * self._person_coding.size + self._person_coding.encode(housed)
+            with stored("tabulation_candidates", housed.mutate(_key=key).drop("_unit")) as candidates:
+                yield candidates
 
     def _profile(self, counted: Any, key: str, coding: Coding) -> Profile:
         keys = counted[key].to_numpy()

@@ -30,11 +30,11 @@ def test_tables_are_compact_and_typed(tmp_path: Path) -> None:
     with opened(write_folder(tmp_path / "data")) as parts:
         part = next(parts)
         assert {name: str(kind) for name, kind in part.persons.schema().items()} == {
-            "P_RTYPE": "int8", "MAFID": "int64", "QAGE": "int16", "CENHISP": "int8", "CENRACE": "int8",
+            "P_RTYPE": "int8", "MAFID": "int32", "QAGE": "int16", "CENHISP": "int8", "CENRACE": "int8",
             "RELSHIP": "int8",
         }  # fmt: skip
         assert {name: str(kind) for name, kind in part.units.schema().items()} == {
-            "RTYPE": "int8", "MAFID": "int64", "FINAL_POP": "int32", "NPF": "int16", "HHSPAN": "int8",
+            "RTYPE": "int8", "MAFID": "int32", "FINAL_POP": "int32", "NPF": "int16", "HHSPAN": "int8",
             "HHRACE": "int8", "TEN": "int8", "HHT": "int8", "HHT2": "int8", "CPLT": "int8",
         }  # fmt: skip
         assert str(part.geo.schema()["TABBLKST"]) == "string"
