@@ -80,6 +80,31 @@ def small_pass(
     return SmallPass(truth, held, right, None if root else truth.sum(axis=0), observed, possible)
 
 
+def contradicting_root(seed: int) -> PassProblem:
+    """A root whose exact sums contradict its answers: short ones weigh 900 times as much as fine ones, middle ones 30 times.
+
+    So are households whose householders are those of the persons of a state.
+    """
+    rng, shape = np.random.default_rng(seed), (6, 8, 3, 40)
+    a, b, c, d = np.unravel_index(np.arange(np.prod(shape)), shape)
+    likely = np.ones(len(a))
+    for place, size in zip((a, b, c, d), shape, strict=True):
+        likely *= (rng.pareto(1.0, size) + 0.02)[place]
+    truth = rng.multinomial(200_000, likely / likely.sum())
+    other = np.maximum(truth + np.rint(rng.normal(0, 1, len(a)) * np.sqrt(truth)).astype(np.int64), 0)
+    short = ((a * 3 + c, 3), (c, 4), (b * 3 + c, 4), (d % 12 * 3 + c, 2), (d % 5 * 6 + a, 3))
+    answers = [(label, 900.0, deviation) for label, deviation in short]
+    answers += [((a * 40 + d) * 3 + c, 30.0, 3), (b * 40 + d, 1.0, 5), (np.arange(len(a)), 1.0, 2)]
+    observed = []
+    for label, weight, deviation in answers:
+        group = np.unique(label, return_inverse=True)[1].astype(np.int32)
+        noise = np.rint(rng.normal(0, deviation, group.max() + 1)).astype(np.int64)
+        values = np.bincount(group, truth).astype(np.int64) + noise
+        observed.append(Observed(group, values[None, :], np.array([weight / deviation**2])))
+    right = np.bincount(a * 8 + b, other).astype(np.int64)[None, :]
+    return pass_problem((a * 8 + b).astype(np.int32), right, None, observed)
+
+
 def start(problem: PassProblem) -> Dual:
     """Multipliers of zero."""
     rows, columns = len(problem.sums.right), len(problem.sums.column)

@@ -22,7 +22,9 @@ _LONGER = 4.0  # factor of a step that leaves more
 _ENOUGH = 0.6  # share of the slope that may be left, on either side, at the end of a step
 _RIDGE = 3e-2  # at most, for directions in which nothing can move
 _LEAST_RIDGE = 1e-12
-_INEXACT = 0.3  # share of what is missed that a step may leave
+_INEXACT = 0.3  # share of what is missed that the first step may leave
+_EXACTER = 0.8  # factor of that share from step to step
+_LEAST_INEXACT = 0.01
 
 
 @compiled(void(SUMS, DUAL))
@@ -318,7 +320,9 @@ def climb(entries, sums, dual, tolerance):  # type: ignore[no-untyped-def]
             return step, products, missed
         ridge = min(_RIDGE, 0.1 * _RIDGE * missed) + _LEAST_RIDGE
         curvature = _curvature(entries, sums, dual, ridge)
-        left = max(min(_INEXACT, 0.1 * missed), 0.3 * tolerance / missed)
+        # most parents need ten steps, for which rough directions do; where sums overlap a lot, and their weights differ, rough ones go astray
+        share = max(_INEXACT * _EXACTER**step, _LEAST_INEXACT)
+        left = max(min(share, 0.1 * missed), 0.3 * tolerance / missed)
         products += _direction(sums, dual, curvature, ridge, left, row, column)
         _search(entries, sums, dual, row, column)
     _, missed = _slope(dual, row, column)
