@@ -81,7 +81,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Figures:
                 states,
                 arguments.seed,
                 run,
-                arguments.geography,
+                geography,
             )
         else:
             pl94 = inputs(data, persons, states, root, arguments.seed)

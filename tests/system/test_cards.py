@@ -104,6 +104,24 @@ def test_a_list_of_areas_and_a_map(run: Path, tmp_path: Path, censafe: CommandLi
         card(run, tmp_path / "none", "District 1", areas=areas, shapes=shapes)
 
 
+def test_lists_that_break_a_rule_leave_no_page(run: Path, tmp_path: Path, censafe: CommandLine) -> None:
+    code = tables(run, "H1", "block").arrow["GEOID"][0].as_py()
+    areas, out = tmp_path / "areas.csv", tmp_path / "cards"
+    for rows, message in (
+        (f"{code},a\n{code},b\n", f"blocks there twice (1), such as {code} in a and b"),
+        (f"{code},\n", "ward: no block of this run is in an area of it"),
+        ("990010001001000,a\n", "none of the 1 rows is a block of this run"),
+        (f"{code[:11]},a\n", "codes in column GEOID that are not GEOIDs of 15 digits"),
+    ):
+        areas.write_text(f"GEOID,ward\n{rows}", encoding="utf-8")
+        done = censafe("card", run, "--areas", areas, "--out", out)
+        assert (done.code, message in done.err, out.exists()) == (1, True, False), done.err
+    areas.write_text(f"GEOID,ward\n{code},a\n440019999999999,a\n", encoding="utf-8")
+    done = censafe("card", run, "--areas", areas, "--out", out)
+    assert done.code == 0, done.err
+    assert "1 of 2 rows are of blocks that this run does not have" in done.err
+
+
 def test_what_is_no_card_is_refused(run: Path, tmp_path: Path, censafe: CommandLine) -> None:
     for arguments, words in (
         (("--geoid", "44"), ""),

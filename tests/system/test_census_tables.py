@@ -220,13 +220,24 @@ def test_lists_that_break_a_rule_leave_nothing_behind(
         ("GEOID,ward\n990010001001000,a\n", "none of the 1 rows is a block of this run"),
         ("ward\na\n", "a table of areas has a header with geocode"),
         (f"GEOID;ward\n{code};a\n", "a table of areas has a header with geocode"),
-        (f"BLOCKID|ward\n{code}|a\n{code}|b\n", "blocks there twice"),
+        (f"BLOCKID|ward\n{code}|a\n{code}|b\n", f"blocks there twice (1), such as {code} in a and b"),
+        (f"GEOID,ward\n{code},\n", "ward: no block of this run is in an area of it"),
     ):
         areas.write_text(text, encoding="utf-8")
         done = censafe("tables", run, "--table", "P1", "--areas", areas, "--out", out)
         assert done.code == 1, (text, done.err)
         assert message in done.err
         assert not out.exists()
+
+
+def test_blocks_that_the_run_does_not_have_are_said(run: Path, tmp_path: Path, censafe: CommandLine) -> None:
+    code = tables(run, "P1", "block", wide=True).arrow["GEOID"][0].as_py()
+    areas = tmp_path / "areas.csv"
+    areas.write_text(f"GEOID,ward\n{code},a\n440019999999999,a\n", encoding="utf-8")
+    done = censafe("tables", run, "--table", "P1", "--areas", areas, "--quiet")
+    assert (done.code, len(done.out.splitlines())) == (0, 2)
+    assert "1 of 2 rows are of blocks that this run does not have, such as 440019999999999" in done.err
+    assert "blocks are in no area of ward" in done.err
 
 
 def test_microdata_give_the_tables_of_their_run(run: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Unpack
 
 from censafe.api.options import CardKeywords, confidence_of
 from censafe.errors import UsageError
+from censafe.model.observer import SilentObserver
 
 __all__ = ["card"]
 
@@ -52,7 +53,7 @@ def card(
     listed, points = options.pop("areas", None), options.pop("points", None)
     shapes = options.pop("shapes", listed if points is not None else None)
     given, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
-    linear = options.pop("estimates", None)
+    linear, observer = options.pop("estimates", None), options.pop("progress", None) or SilentObserver()
     if options:
         raise TypeError(f"card() got an unexpected keyword argument {next(iter(options))!r}")
     published = open_source(Path(run))
@@ -66,9 +67,11 @@ def card(
             raise UsageError(
                 "name areas of one kind by their GEOIDs, of 2, 5, 7, 10, 11, 12 or 15 digits; or give a list of areas"
             )
-        places = source.geographies(sorted(kinds), [], None)
+        places = tuple(source.geography(kind, None) for kind in kinds)
     else:
         places = listed_areas(source, Path(listed), None if points is None else Path(points), None)
+        for text in places[0].remarks:
+            observer.remark(text)
     level = confidence_of(confidence)
     values = card_values(sources, places, wanted, level)
     setting = CardSetting(values.replicates, level, source.stamp)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from censafe.errors import StorageError, UsageError
+from censafe.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -203,7 +203,9 @@ def choropleth(values: Mapping[str, float], shapes: Path | str, *, title: str, u
     """
     import numpy as np
 
-    outlines = _shapes(Path(shapes))
+    from censafe.products.topdown.census_tables.shapes import read_shapes
+
+    outlines = read_shapes(Path(shapes))
     known = {
         code: float(values[code])
         for code in outlines.polygons
@@ -254,31 +256,3 @@ def _map(outlines: AreaShapes, known: Mapping[str, float], breaks: Any, title: s
     )
     drawing.legend(handles=marks, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return drawing
-
-
-def _shapes(path: Path) -> AreaShapes:
-    """Shapes of any file; what is no GeoJSON becomes it by GeoPandas."""
-    from tempfile import TemporaryDirectory
-
-    from censafe.products.topdown.census_tables.shapes import read_shapes
-
-    if not path.exists():
-        raise StorageError(f"{path}: there is no such file; name the file of shapes")
-    if path.suffix.lower() in {".geojson", ".json"}:
-        return read_shapes(path)
-    try:
-        import geopandas
-    except ModuleNotFoundError:
-        raise UsageError(
-            f'{path.name}: only GeoJSON is read without GeoPandas; pip install "censafe[maps]", or give .geojson'
-        ) from None
-    read = (
-        geopandas.read_parquet if path.suffix.lower() in {".parquet", ".geoparquet"} else geopandas.read_file
-    )
-    frame = read(path)
-    if frame.crs is not None:
-        frame = frame.to_crs(4326)
-    with TemporaryDirectory() as name:
-        file = Path(name) / "shapes.geojson"
-        file.write_text(frame.to_json(), encoding="utf-8")
-        return read_shapes(file)

@@ -166,10 +166,10 @@ class TableKeywords(TypedDict, total=False):
     Args:
         state: two-digit code of the only state wanted.
         areas: CSV, or parted by ``|``, with a column of blocks (``GEOID``, ``GEOID20``, ``GISJOIN``, ``BLOCKID`` or ``geocode``) and one with the code of the area.
-            Or polygons in GeoJSON, with `points`.
-        points: for polygons, CSV with GEOID, INTPTLAT and INTPTLON of every block.
+            Or polygons, with `points`: GeoJSON, or what GeoPandas reads.
+        points: for polygons, CSV with GEOID, INTPTLAT and INTPTLON of every block, or TIGER's file of blocks.
         wide: one row an area, with a column for each cell.
-        shapes: GeoJSON with polygons of the areas: wide Parquet files become GeoParquet.
+        shapes: polygons of the areas, GeoJSON or what GeoPandas reads: wide Parquet files become GeoParquet.
         intervals: ``replicates`` for the interval of every value, by the Bureau's rule; ``linear`` for the linear estimates that the run made
             (:class:`RunKeywords`, `tables`).
         replicates: folder with a folder for each replicate, as :func:`censafe.replicate` makes them or with the Bureau's microdata;
@@ -200,9 +200,10 @@ class CardKeywords(TypedDict, total=False):
         replicates: folder with a folder for each replicate, for intervals of these; without, linear estimates of the run where it has them, else
             RUN-replicates.
         estimates: folder with linear estimates of the same release; the run without.
-        shapes: GeoJSON with a polygon for each area and its code as the property GEOID, code or name, for a small map; `areas` without, where
-            these are polygons.
+        shapes: a polygon for each area with its code as the property GEOID, code or name, for a small map: GeoJSON, or what GeoPandas reads;
+            `areas` without, where these are polygons.
         confidence: of the intervals; 0.9 without.
+        progress: receives remarks on the list of areas.
     """
 
     areas: str | Path | None
@@ -211,6 +212,7 @@ class CardKeywords(TypedDict, total=False):
     estimates: str | Path | None
     shapes: str | Path | None
     confidence: Fraction | int | str
+    progress: Observer | None
 
 
 def confidence_of(confidence: Fraction | int | str) -> float:

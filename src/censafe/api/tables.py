@@ -300,10 +300,14 @@ class _TableOptions:
         if self.areas is None:
             if self.points is not None:
                 raise UsageError("`points` find the blocks of polygons; give these as `areas`")
-            return source.geographies([] if geography is None else [geography], [], self.state)
+            if geography is None:
+                raise UsageError("name a `geography`, such as county, or a list of areas (`areas`)")
+            return (source.geography(geography, self.state),)
         points = None if self.points is None else Path(self.points)
         listed = listed_areas(source, Path(self.areas), points, self.state)
-        return listed if geography is None else (*source.geographies([geography], [], self.state), *listed)
+        for text in listed[0].remarks:
+            self.observer.remark(text)
+        return listed if geography is None else (source.geography(geography, self.state), *listed)
 
     def shaped(self, pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
         """Pieces of a wide table with the polygons of their areas, where these are given."""

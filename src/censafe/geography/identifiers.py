@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.geography.geocodes import pack_geocodes
+from censafe.geography.geocodes import DIGITS, GeocodeForm, pack_geocodes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +24,7 @@ __all__ = [
     "BLOCK_COLUMNS",
     "are_census_levels",
     "block_column",
+    "block_words",
     "codes_of_level",
     "geocode_texts",
     "geoids",
@@ -163,6 +164,22 @@ def block_column(names: Iterable[str], columns: Sequence[str] = BLOCK_COLUMNS) -
     """
     lower = {name.lower(): name for name in names}
     return next((lower[name] for name in columns if name in lower), None)
+
+
+def block_words(form: GeocodeForm) -> str:
+    """The codes that name a block of a run in a file, in words.
+
+    Args:
+        form: of its geocodes.
+
+    Example:
+        >>> block_words(GeocodeForm(16)), block_words(GeocodeForm(10))
+        ('GEOIDs of 15 digits, geocodes of 16 digits or GISJOIN codes', '10 decimal digits')
+    """
+    if form.alphabet != DIGITS or form.length not in (_BLOCK, _GEOCODE):
+        return form.words
+    longer = f", geocodes of {_GEOCODE} digits" if form.length == _GEOCODE else ""
+    return f"GEOIDs of {_BLOCK} digits{longer} or GISJOIN codes"
 
 
 def geocode_texts(texts: pa.Array, digits: int) -> pa.Array:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from censafe.cli.options import EXACT
+from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
 __all__ = ["command"]
@@ -32,7 +33,8 @@ __all__ = ["command"]
     "--points",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="If --areas are polygons (GeoJSON): CSV with GEOID, INTPTLAT and INTPTLON of every block.",
+    help="If --areas are polygons (GeoJSON; with GeoPandas also shapefiles, GeoPackage, GeoParquet): CSV with GEOID, INTPTLAT and INTPTLON of every "
+    "block, or the TIGER/Line file of blocks.",
 )
 @click.option(
     "--name",
@@ -45,7 +47,7 @@ __all__ = ["command"]
     "--shapes",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="GeoJSON with a polygon for each area, for a small map.",
+    help="A polygon for each area (GeoJSON; with GeoPandas also shapefiles and others), for a small map.",
 )
 @click.option(
     "--replicates",
@@ -99,6 +101,6 @@ def command(
     if out is None:
         out = Path(f"card-{file_name(codes[0])}.html") if len(codes) == 1 else Path("cards")
     options = {name: value for name, value in given.items() if value is not None}
-    written = censafe.card(run, out, codes, **options)
+    written = censafe.card(run, out, codes, **options, progress=TerminalObserver(quiet=True))
     summary = str(written[0]) if len(written) == 1 else f"{len(written)} cards: {written[0].parent}"
     show_summary(summary, written[0].parent, written, as_json=as_json)

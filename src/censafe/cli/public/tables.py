@@ -42,7 +42,8 @@ __all__ = ["command"]
     "--points",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="If --areas are polygons (GeoJSON): CSV with GEOID, INTPTLAT and INTPTLON of every block.",
+    help="If --areas are polygons (GeoJSON; with GeoPandas also shapefiles, GeoPackage, GeoParquet): CSV with GEOID, INTPTLAT and INTPTLON of every "
+    "block, or the TIGER/Line file of blocks.",
 )
 @click.option("--state", metavar="CODE", help="Two-digit FIPS code, to restrict the output to one state.")
 @click.option(
@@ -54,7 +55,7 @@ __all__ = ["command"]
     "--shapes",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="GeoJSON with polygons of the areas, added as a column of wide Parquet files (GeoParquet).",
+    help="Polygons of the areas (GeoJSON; with GeoPandas also shapefiles and others), added as a column of wide Parquet files (GeoParquet).",
 )
 @click.option(
     "--out",

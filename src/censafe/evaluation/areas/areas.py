@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
+from censafe.geography.identifiers import block_words
 from censafe.geography.spines.tree import Spine
 
 __all__ = [
@@ -128,7 +129,7 @@ def areas_of_codes(
     known = spine.leaf.codes[place] == blocks
     if not known.any():
         raise DataError(
-            f"area list {name}: none of its {len(blocks)} blocks is in the data; allowed: geocodes of {spine.leaf.form.words}"
+            f"area list {name}: none of its {len(blocks)} blocks is in the data; allowed: {block_words(spine.leaf.form)}"
         )
     inside = known & (codes != "")
     names, area = np.unique(codes[inside], return_inverse=True)

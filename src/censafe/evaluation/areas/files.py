@@ -16,7 +16,7 @@ from censafe.errors import DataError, StorageError, UsageError
 from censafe.evaluation.areas.areas import ComparedAreas, areas_of_codes
 from censafe.evaluation.files.histograms import whole_geocodes
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
-from censafe.geography.identifiers import BLOCK_COLUMNS, block_column
+from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, block_words
 from censafe.geography.prim_areas import district_codes
 from censafe.geography.spines.tree import Spine
 
@@ -155,7 +155,7 @@ def _areas(path: Path, table: pa.Table, spine: Spine, column: str) -> ComparedAr
     blocks = whole_geocodes(texts, spine.leaf.form)
     if (blocks < 0).any():
         raise DataError(
-            f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {spine.leaf.form.words}"
+            f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {block_words(spine.leaf.form)}"
         )
     codes = np.array([one or "" for one in table.column(held).cast(pa.string()).to_pylist()], np.str_)
     plain = held.lower() not in _KINDS or spine.leaf.digits != _CENSUS_DIGITS

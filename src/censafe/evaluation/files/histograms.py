@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
 from censafe.geography.geocodes import DIGITS, GeocodeForm
-from censafe.geography.identifiers import geocode_texts
+from censafe.geography.identifiers import block_words, geocode_texts
 from censafe.model import Schema
 
 __all__ = [
@@ -212,7 +212,7 @@ def _codes(column: Any, form: GeocodeForm, file: str) -> tuple[NDArray[np.int64]
         column = column.dictionary_encode()
     kind = column.type.value_type
     if column.null_count or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise DataError(f"{file}, geocode: not text in every row; allowed: {form.words} as text")
+        raise DataError(f"{file}, geocode: not text in every row; allowed: {block_words(form)} as text")
     parts, rows, start = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
     for chunk in column.chunks:
         index = chunk.indices.to_numpy()
@@ -224,7 +224,7 @@ def _codes(column: Any, form: GeocodeForm, file: str) -> tuple[NDArray[np.int64]
     wrong = int((found < 0).sum())
     if wrong:
         raise DataError(
-            f"{file}, geocode: {wrong} codes are not of the right form; allowed: {form.words}, leading zeros included"
+            f"{file}, geocode: {wrong} codes are not of the right form; allowed: {block_words(form)}, leading zeros included"
         )
     codes, place = np.unique(found, return_inverse=True)
     return codes, place[np.concatenate(rows)]
@@ -315,7 +315,7 @@ def _codes_of_unit_files(path: Path, table: Any, form: GeocodeForm) -> NDArray[n
     if wrong or twice:
         raise DataError(
             f"{path.name}, geocode: {wrong or twice} codes are {'not of the right form' if wrong else 'repeated'}; allowed: "
-            f"{form.words}, each block once"
+            f"{block_words(form)}, each block once"
         )
     return codes
 

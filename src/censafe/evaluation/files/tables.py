@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.evaluation.files.histograms import BlockCells, table_columns, whole_geocodes
 from censafe.geography.geocodes import GeocodeForm
+from censafe.geography.identifiers import block_words
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.topdown.histograms import HistogramSchema
@@ -171,7 +172,7 @@ def _blocks(path: Path, rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]
     wrong = int((known < 0).sum())
     if wrong:
         raise DataError(
-            f"{path.name}, geocode: {wrong} codes are not of the right form; allowed: {_DIGITS} decimal digits; fix: name the "
+            f"{path.name}, geocode: {wrong} codes are not of the right form; allowed: {block_words(GeocodeForm(_DIGITS))}; fix: name the "
             "tables of blocks"
         )
     codes, place = np.unique(known, return_inverse=True)

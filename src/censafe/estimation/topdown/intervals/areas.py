@@ -11,174 +11,25 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import DataError
 from censafe.estimation.topdown.whole_tree.downward import LinearTree
 from censafe.estimation.topdown.whole_tree.sums import Functionals, whole_levels
 from censafe.estimation.topdown.whole_tree.unions import union_covariances, whole_members
+from censafe.geography.area_lists import read_block_areas
 from censafe.geography.area_names import AreaNames
-from censafe.geography.geocodes import GeocodeForm
-from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, geocode_texts
 from censafe.geography.spines.choice import RunSpine
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 
 __all__ = [
     "AreaEstimates",
-    "AreaKind",
     "AreaSet",
     "area_estimates",
     "area_sets",
-    "areas_of_list",
-    "read_block_areas",
 ]
-
-
-_NAMED: Final = 5
-
-
-@dataclass(frozen=True, eq=False)
-class AreaKind:
-    """Areas of one kind, no two of which overlap.
-
-    Args:
-        name: of the kind.
-        codes: of the areas, sorted, shape (areas,).
-        area_of: area of every block, -1 for none, shape (blocks,).
-    """
-
-    name: str
-    codes: NDArray[np.str_] = field(repr=False)
-    area_of: NDArray[np.int64] = field(repr=False)
-
-
-def read_block_areas(
-    path: Path, blocks: NDArray[np.int64], form: GeocodeForm
-) -> tuple[tuple[AreaKind, ...], tuple[str, ...]]:
-    """Read areas from CSV: a column with the blocks, and one column with the code of the area for each kind.
-
-    Blocks are given as ``geocode`` as the run has them, or as ``GEOID20``, ``GEOID``, ``GISJOIN`` or ``BLOCKID``; the first of these that is
-    there counts, and none of them is a kind of area. Fields are parted by commas or, as in the Bureau's block assignment files, by ``|``.
-
-    A block with an empty field, or without a row, is in no area of the kind. Rows of other blocks are passed over.
-
-    Args:
-        path: the table, with a header.
-        blocks: geocodes as numbers, rising, shape (n,).
-        form: of a geocode.
-
-    Returns:
-        The kinds in the order of their columns, and what the user should know: rows of other blocks, and blocks in no area.
-
-    Raises:
-        DataError: a column is missing or there twice, a geocode has another form, a block is there twice, or no row is of these blocks.
-        StorageError: the file cannot be read.
-    """
-    table, texts, numbers, kinds = _listed(path, form)
-    place = np.minimum(np.searchsorted(blocks, numbers), len(blocks) - 1)
-    known = blocks[place] == numbers
-    if not known.any():
-        raise DataError(
-            f"{path}: none of the {len(texts):,} rows is a block of this run; fix: give the blocks of its states, with geocodes of "
-            f"{form.words}"
-        )
-    found, remarks = [], _passed_over(path, texts, known)
-    for name in kinds:
-        own = np.char.strip(_column(table, name))
-        inside = known & (own != "")
-        codes, area = np.unique(own[inside], return_inverse=True)
-        area_of = np.full(len(blocks), -1)
-        area_of[place[inside]] = area.ravel()
-        found.append(AreaKind(name, codes, area_of))
-        outside = int((area_of < 0).sum())
-        if outside:
-            remarks.append(f"{path.name}: {outside:,} of {len(blocks):,} blocks are in no area of {name}.")
-    return tuple(found), tuple(remarks)
-
-
-def areas_of_list(path: Path, form: GeocodeForm) -> tuple[NDArray[np.int64], tuple[AreaKind, ...]]:
-    """The areas of a list as :func:`read_block_areas` reads it, where no other blocks are known.
-
-    Args:
-        path: the table.
-        form: of a geocode.
-
-    Returns:
-        The blocks of the list, rising, and the areas that they lie in.
-
-    Raises:
-        DataError: as there.
-        StorageError: the file cannot be read.
-    """
-    blocks = np.sort(_listed(path, form)[2])
-    return blocks, read_block_areas(path, blocks, form)[0]
-
-
-def _listed(path: Path, form: GeocodeForm) -> tuple[pa.Table, NDArray[np.str_], NDArray[np.int64], list[str]]:
-    """The table, the geocodes of its blocks as texts and as numbers, and the names of the kinds of areas."""
-    table = _table(path)
-    block = block_column(table.schema.names)
-    kinds = [name for name in table.schema.names if name.lower() not in BLOCK_COLUMNS]
-    if block is None or not kinds or len(set(table.schema.names)) < table.num_columns:
-        raise DataError(
-            f"{path}: a table of areas has a header with geocode (or GEOID20, GEOID, GISJOIN or BLOCKID) and a column for each kind of "
-            "area, each once, and a row a block"
-        )
-    texts = _texts(geocode_texts(table[block], form.length))
-    numbers = form.pack(texts)
-    _refuse(path, f"codes in column {block} that are not {form.words}", texts[numbers < 0])
-    ordered = np.sort(numbers)
-    _refuse(path, "blocks there twice", form.unpack(np.unique(ordered[1:][np.diff(ordered) == 0])))
-    return table, texts, numbers, kinds
-
-
-def _passed_over(path: Path, texts: NDArray[np.str_], known: NDArray[np.bool_]) -> list[str]:
-    """A remark on rows of other blocks, where there are any."""
-    if known.all():
-        return []
-    other = texts[~known]
-    return [
-        f"{path.name}: {len(other):,} of {len(texts):,} rows are of blocks that this run does not have, such as {other[0]}, and are passed over."
-    ]
-
-
-def _table(path: Path) -> pa.Table:
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace") as stream:
-            header = stream.readline()
-        parsing = pa_csv.ParseOptions(delimiter="|" if "|" in header and "," not in header else ",")
-        with pa_csv.open_csv(path, parse_options=parsing) as opened:
-            names = opened.schema.names
-        options = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-        return pa_csv.read_csv(path, parse_options=parsing, convert_options=options)
-    except OSError as error:
-        raise StorageError(
-            f"{path}: the table of areas does not exist or cannot be read; fix: check the path"
-        ) from error
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            f"{path}: the table of areas is no CSV with a header and as many fields in every row"
-        ) from error
-
-
-def _column(table: pa.Table, name: str) -> NDArray[np.str_]:
-    return _texts(table[name])
-
-
-def _texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
-    values = column.fill_null("").to_pylist()
-    return np.array(values, np.str_) if values else np.zeros(0, "U1")
-
-
-def _refuse(path: Path, what: str, codes: NDArray[np.str_]) -> None:
-    if len(codes):
-        raise DataError(
-            f"{path}: {what} ({len(codes)}), such as {', '.join(codes[:_NAMED].tolist())}; fix: correct the table"
-        )
 
 
 _Number = TypeVar("_Number", np.int64, np.float64)

@@ -150,6 +150,11 @@ class ReplicatedSource(TableSource):
             one for one in self._source.levels if all(one in other.levels for other in self.replicates)
         )
 
+    @property
+    def blocks(self) -> NDArray[np.int64] | None:
+        """Geocodes of all blocks as numbers."""
+        return self._source.blocks
+
     def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
         """Areas of a level of all of them."""
         found = [one.level(word) for one in (self._source, *self.replicates)]

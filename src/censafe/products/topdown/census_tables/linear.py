@@ -101,6 +101,11 @@ class EstimatedSource(TableSource):
         """Words for the levels that there are, the widest first."""
         return self._source.levels
 
+    @property
+    def blocks(self) -> NDArray[np.int64] | None:
+        """Geocodes of all blocks as numbers."""
+        return self._source.blocks
+
     def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
         """Areas of a level."""
         return self._source.level(word)

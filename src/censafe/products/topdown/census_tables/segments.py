@@ -135,7 +135,7 @@ def _write_state(source: TableSource, folder: Path, state: str) -> Iterator[Path
     records: list[_Records] = []
     for level in layout.levels:
         if level["geography"] in source.levels:
-            geography = source.geographies([level["geography"]], [], state)[0]
+            geography = source.geography(level["geography"], state)
             first = records[-1].first + len(records[-1].codes) if records else 1
             records.append(_Records(level, geography, first))
     counts: dict[str, dict[int, pa.Array]] = {name: {} for name in _COUNTS.values()}

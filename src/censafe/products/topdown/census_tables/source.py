@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import UsageError
-from censafe.estimation.topdown.intervals.areas import read_block_areas
+from censafe.errors import DataError, UsageError
+from censafe.geography.area_lists import AreaKind, ListedBlocks, kinds_of_blocks
 from censafe.geography.area_names import NAMES, AreaNames, read_area_names
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE
@@ -25,7 +25,7 @@ from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.folder import GEOGRAPHY
 from censafe.publication.manifest import read_manifest
-from censafe.publication.measurements.geography import read_geography
+from censafe.publication.measurements.geography import Blocks, read_geography
 from censafe.publication.microdata.histograms import histogram_geounits, histogram_schema, read_histograms
 from censafe.publication.stamps import Stamp, stamp_of
 
@@ -63,6 +63,7 @@ class Geography:
         geounits: of that level, sorted, shape (geounits,).
         areas: of them.
         listed: whether they come from a list; its columns may have any name.
+        remarks: what the user should know of the list.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Geography:
     geounits: NDArray[np.str_] = field(repr=False)
     areas: AreaBlocks
     listed: bool = False
+    remarks: tuple[str, ...] = ()
 
 
 class TableSource(ABC):
@@ -147,44 +149,64 @@ class TableSource(ABC):
             self._last = (wanted, self.read(*wanted, geography.geounits))
         return self._last[1]
 
-    def geographies(
-        self, words: Sequence[str], lists: Sequence[Path], state: str | None
-    ) -> tuple[Geography, ...]:
-        """The levels and lists that were asked for.
+    @property
+    def blocks(self) -> NDArray[np.int64] | None:
+        """Geocodes of all blocks as numbers, rising, those without records included; None where they are not known."""
+        return None
+
+    def geography(self, word: str, state: str | None) -> Geography:
+        """The areas of a level.
 
         Args:
-            words: names of levels, such as ``county``.
-            lists: tables of blocks with a column for each kind of areas.
+            word: its name, such as ``county``.
             state: two-digit code of the only state wanted; None for all.
 
         Raises:
-            UsageError: a level that there is not, or nothing was asked for.
-            DataError: a list breaks a rule, or the state has no geounit.
+            UsageError: a level that there is not, or a state without areas.
         """
-        found = []
-        for word in words:
-            if word not in self.levels:
-                raise UsageError(
-                    f"geography {word!r}: the run does not publish it.{nearest(word, self.levels)} Allowed: {', '.join(self.levels)}, or a "
-                    "list of areas"
-                )
-            level, geounits, areas = self.level(word)
-            found.append(Geography(word, level, geounits, _of_state(areas, geounits, state)))
-        for path in lists:
-            found += self._listed(path, state)
-        if not found:
-            raise UsageError("name a `geography`, such as county, or a list of areas (`areas`)")
-        return tuple(found)
+        if word not in self.levels:
+            raise UsageError(
+                f"geography {word!r}: the run does not publish it.{nearest(word, self.levels)} Allowed: {', '.join(self.levels)}, or a "
+                "list of areas"
+            )
+        level, geounits, areas = self.level(word)
+        return Geography(word, level, geounits, _of_state(areas, geounits, state))
 
-    def _listed(self, path: Path, state: str | None) -> list[Geography]:
+    def listed(self, read: Callable[[GeocodeForm], ListedBlocks], state: str | None) -> tuple[Geography, ...]:
+        """The areas of a list, by kind.
+
+        Args:
+            read: gives the list, for blocks with geocodes of a form.
+            state: two-digit code of the only state wanted; None for all.
+
+        Raises:
+            UsageError: the state has no area.
+            DataError: the list breaks a rule.
+            StorageError: it cannot be read.
+        """
         level, geounits, _ = self.level("block")
         form = GeocodeForm(len(geounits[0]))
-        kinds, _ = read_block_areas(path, form.pack(geounits), form)
-        lists = [(kind.name, AreaBlocks(kind.codes, kind.area_of)) for kind in kinds]
-        return [
-            Geography(name, level, geounits, _of_state(areas, geounits, state), listed=True)
-            for name, areas in lists
-        ]
+        own, every = form.pack(geounits), self.blocks
+        blocks = own if every is None else every
+        kinds, remarks = kinds_of_blocks(read(form), blocks, form, counted=every is None)
+        found = []
+        for kind in kinds:
+            areas = _of_state(_counted(kind, np.searchsorted(blocks, own)), geounits, state)
+            found.append(Geography(kind.name, level, geounits, areas, listed=True, remarks=remarks))
+        return tuple(found)
+
+
+def _counted(kind: AreaKind, place: NDArray[np.int64]) -> AreaBlocks:
+    """Areas of a kind with any of the blocks at these places.
+
+    Raises:
+        DataError: there is none.
+    """
+    used, number = np.unique(kind.area_of[place], return_inverse=True)
+    none = int(used[0] < 0)
+    if len(used) == none:
+        raise DataError(f"{kind.name}: nothing was counted in any area of the list")
+    return AreaBlocks(kind.codes[used[none:]], number.reshape(-1) - none)
 
 
 def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) -> AreaBlocks:
@@ -262,10 +284,19 @@ class HistogramSource(TableSource):
         found = [word for word in LEVELS if any(level == word for _, level in self._files)]
         return (*found, *(self._off_spine if "block" in found else ()))
 
+    @property
+    def blocks(self) -> NDArray[np.int64] | None:
+        """Geocodes of all blocks as numbers."""
+        return None if self._facts is None else self._facts.codes
+
+    @cached_property
+    def _facts(self) -> Blocks | None:
+        return read_geography(self._geography) if self._geography.exists() else None
+
     @cached_property
     def _off_spine(self) -> dict[str, tuple[NDArray[np.int64], NDArray[np.str_]]]:
         """By kind, geocodes of the blocks that lie in an area of it, as numbers, and the codes of these areas."""
-        blocks = read_geography(self._geography) if self._geography.exists() else None
+        blocks = self._facts
         if blocks is None or blocks.areas is None:
             return {}
         found = {}

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.estimation.topdown.cell_sums.structure import CellSum, SumTerm
-from censafe.estimation.topdown.intervals.areas import AreaKind, read_block_areas
 from censafe.estimation.topdown.levels.facts import PublicFacts
+from censafe.geography.area_lists import AreaKind, read_block_areas
 from censafe.geography.grfc import NO_PLACE
 from censafe.model.observer import Observer
 from censafe.products.run.options import NO_TABLES

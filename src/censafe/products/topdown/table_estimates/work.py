@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from censafe.estimation.topdown.intervals.areas import areas_of_list
+from censafe.geography.area_lists import areas_of_list
 from censafe.model.observer import SilentObserver
 from censafe.planning.prices.table_work import AskedTables, LinearWork
 from censafe.products.run.options import ReadOptions

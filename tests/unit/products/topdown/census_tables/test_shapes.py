@@ -8,9 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError, UsageError
+from censafe.geography.area_names import AreaNames
+from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
+from censafe.products.topdown.census_tables.source import Geography, TableSource
+from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 
 
 def square(west: float, size: float = 1.0) -> list[list[float]]:
@@ -74,6 +79,106 @@ def test_what_is_no_geojson_is_refused(tmp_path: Path, text: str) -> None:
         read_shapes(path)
     with pytest.raises(StorageError):
         read_shapes(tmp_path / "none.geojson")
+
+
+class Places(TableSource):
+    """Four blocks with counts."""
+
+    names, stamp, held, levels = AreaNames(), None, ("persons",), ("block",)
+
+    def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
+        return "block", BLOCKS, AreaBlocks(BLOCKS, np.arange(len(BLOCKS)))
+
+    def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        raise NotImplementedError
+
+
+BLOCKS = np.array([f"440010301001100{number}" for number in range(4)])
+GEOIDS = [f"{code[:11]}{code[12:]}" for code in BLOCKS]
+EAST = (0.5, 1.5, 5.5, 2.2)  # longitude of the point of every block; the latitude is 0.5
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> Path:
+    path = tmp_path / "points.txt"
+    rows = (f"{code}|+00.5000000|{east:+012.7f}" for code, east in zip(GEOIDS, EAST, strict=True))
+    path.write_text("\n".join(["GEOID20|INTPTLAT20|INTPTLON20 ", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def areas_of(found: tuple[Geography, ...]) -> dict[str, list[str]]:
+    (one,) = found
+    names = np.append(one.areas.names, "")
+    return {name: BLOCKS[names[one.areas.area] == name].tolist() for name in one.areas.names.tolist()}
+
+
+def areas(tmp_path: Path) -> Path:
+    hole = [[0.4, 0.4], [0.6, 0.4], [0.6, 0.6], [0.4, 0.6], [0.4, 0.4]]
+    return write(
+        tmp_path / "d.geojson",
+        ({"GEOID": "4401"}, {"type": "MultiPolygon", "coordinates": [[square(0), hole], [square(5)]]}),
+        ({"GEOID": "4402"}, polygon(square(1, 1.5))),
+    )
+
+
+def test_blocks_lie_where_their_point_lies(tmp_path: Path, points: Path) -> None:
+    (found,) = listed_areas(Places("pl94", tmp_path), areas(tmp_path), points, None)
+    assert found.name == "area"
+    assert found.remarks == ("points.txt: 1 of 4 blocks are in no area of area.",)
+    assert areas_of((found,)) == {"4401": [BLOCKS[2]], "4402": [BLOCKS[1], BLOCKS[3]]}
+
+
+def test_files_that_geopandas_reads_give_the_same_areas(tmp_path: Path, points: Path) -> None:
+    geopandas = pytest.importorskip("geopandas")
+    source, plain = Places("pl94", tmp_path), areas(tmp_path)
+    wanted = areas_of(listed_areas(source, plain, points, None))
+    frame = geopandas.read_file(plain)
+    frame.to_crs(3857).to_file(tmp_path / "d.shp")
+    frame.to_crs(3857).to_file(tmp_path / "m.geojson", driver="GeoJSON")
+    frame.to_parquet(tmp_path / "d.parquet")
+    for name in ("d.shp", "m.geojson", "d.parquet"):
+        assert areas_of(listed_areas(source, tmp_path / name, points, None)) == wanted
+    blocks = geopandas.GeoDataFrame(
+        {"GEOID20": GEOIDS, "INTPTLAT20": ["+0.5"] * 4, "INTPTLON20": [str(east) for east in EAST]},
+        geometry=geopandas.points_from_xy(EAST, [0.5] * 4),
+        crs=4269,
+    )
+    blocks.to_file(tmp_path / "blocks.shp")
+    assert areas_of(listed_areas(source, plain, tmp_path / "blocks.shp", None)) == wanted
+    (tmp_path / "none.shp").write_text("x", encoding="utf-8")
+    with pytest.raises(DataError, match="GeoPandas reads no shapes from it"):
+        read_shapes(tmp_path / "none.shp")
+
+
+@pytest.mark.parametrize(
+    ("west", "words"),
+    [
+        ((0.0, 0.25), "d.geojson: 1 blocks lie in two areas, such as 440010301001000 in 4401 and 4402"),
+        ((20.0, 30.0), "no point of the 4 blocks of points.txt lies in any area"),
+        ((4e5, 5e5), "coordinates up to 500,001 are no longitudes and latitudes"),
+    ],
+)
+def test_polygons_that_break_a_rule(
+    tmp_path: Path, points: Path, west: tuple[float, float], words: str
+) -> None:
+    features = [({"GEOID": f"440{number}"}, polygon(square(x))) for number, x in enumerate(west, 1)]
+    with pytest.raises(DataError, match=words):
+        listed_areas(Places("pl94", tmp_path), write(tmp_path / "d.geojson", *features), points, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("INTPTLAT20", "LATTITUDE", "has a column of blocks"),
+        ("+00.5000000", "north", "holds what is no number"),
+        (GEOIDS[1], GEOIDS[0], "blocks there twice"),
+        (GEOIDS[1], GEOIDS[1][1:], "codes in column GEOID20 that are not GEOIDs of 15 digits"),
+    ],
+)
+def test_points_that_break_a_rule(tmp_path: Path, points: Path, before: str, after: str, words: str) -> None:
+    points.write_text(points.read_text().replace(before, after), encoding="utf-8")
+    with pytest.raises(DataError, match=words):
+        listed_areas(Places("pl94", tmp_path), areas(tmp_path), points, None)
 
 
 def test_polygons_need_points_and_lists_do_not(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import DataError, StorageError
-from censafe.estimation.topdown.intervals.areas import read_block_areas
+from censafe.geography.area_lists import read_block_areas
 from censafe.geography.geocodes import GeocodeForm
 
 BLOCKS = np.array([10, 11, 12, 20])
@@ -46,7 +46,12 @@ def test_kinds_in_the_order_of_their_columns(tmp_path):
         (("block,place", "0010,1"), "has a header with geocode"),
         (("geocode,place,place", "0010,1,2"), "each once"),
         (("geocode,place", "10,1"), "codes in column geocode that are not 4 decimal digits"),
-        (("geocode,place", "0010,1", "0010,2"), r"blocks there twice \(1\), such as 0010"),
+        (("geocode,place", "0010,1", "0010,2"), r"blocks there twice \(1\), such as 0010 in 1 and 2; fix"),
+        (("geocode,a,b", "0010,1,", "0010,1,3"), r"such as 0010 in none and 3; fix"),
+        (("geocode,place", "0010,1", "0010,1"), r"blocks there twice \(1\), such as 0010; fix"),
+        (("geocode,place", "0010,"), "place: no block of this run is in an area of it"),
+        (("geocode,place", "0099,1", "0010,"), "place: no block of this run is in an area of it"),
+        (("geocode,place",), "has a header and no rows"),
         (("geocode,place", "0099,1"), "none of the 1 rows is a block of this run"),
         (("geocode,place", "0010,1,2"), "as many fields in every row"),
     ],
@@ -89,3 +94,46 @@ def test_other_codes_of_blocks_are_no_kinds_of_areas(tmp_path):
     )
     kinds, _ = read_block_areas(path, np.array([4400103010011000, 4400103010011001]), GeocodeForm(16))
     assert [kind.name for kind in kinds] == ["place"]
+
+
+BUREAU = np.array([4400103010011000, 4400103010011001, 4400303010011000, 5000103010011000])
+
+
+@pytest.mark.parametrize(
+    ("lines", "kinds"),
+    [
+        (("BLOCKID|DISTRICT", "440010301001000|01", "440030301001000|ZZ", "500010301001000|01"),
+         {"DISTRICT": (["4401", "5001"], [0, -1, -1, 1])}),
+        (("BLOCKID|COUNTYFP|DISTRICT", "440010301001000|001|00001A", "440030301001000|003|00001A"),
+         {"DISTRICT": (["4400100001A", "4400300001A"], [0, -1, 1, -1])}),
+        (("BLOCKID|PLACEFP", "440010301001000|59000", "440010301001001|", "500010301001000|59000"),
+         {"PLACEFP": (["4459000", "5059000"], [0, -1, -1, 1])}),
+        (("BLOCKID|COUNTYFP|COUSUBFP", "440010301001000|001|05140", "440030301001000|003|05140"),
+         {"COUSUBFP": (["4400105140", "4400305140"], [0, -1, 1, -1])}),
+        (("BLOCKID|AIANNHCE|COMPTYPE", "440010301001000|2415|R", "440030301001000|2415|T"),
+         {"AIANNHCE": (["2415"], [0, -1, 0, -1])}),
+        (("GEOID, CDFP", "440010301001000,01", "500010301001000,00"), {"CDFP": (["4401", "5000"], [0, -1, -1, 1])}),
+        (("GEOID,SLDLST,ward", "440010301001000,ZZZ,ZZ", "500010301001000,ADD,7"),
+         {"SLDLST": (["50ADD"], [-1, -1, -1, 0]), "ward": (["7", "ZZ"], [1, -1, -1, 0])}),
+        (("GEOID,DISTRICT,COUNTYFP", "440010301001000,a,001", "500010301001000,a,001"),
+         {"DISTRICT": (["a"], [0, -1, -1, 0]), "COUNTYFP": (["44001", "50001"], [0, -1, -1, 1])}),
+        (("GEOID\tward", "440010301001000\t1"), {"ward": (["1"], [0, -1, -1, -1])}),
+    ],
+)  # fmt: skip
+def test_codes_within_a_state_of_the_bureaus_files_become_geoids(tmp_path, lines, kinds):
+    found, _ = read_block_areas(listed(tmp_path, *lines), BUREAU, GeocodeForm(16))
+    assert {one.name: (one.codes.tolist(), one.area_of.tolist()) for one in found} == kinds
+
+
+@pytest.mark.parametrize("code", ["44001030100100", "4.4E+14", "440010301001000.0", ""])
+def test_codes_that_a_spreadsheet_changed_are_named(tmp_path, code):
+    path = listed(tmp_path, "GEOID,ward", f'"{code}",a', "440010301001000,b")
+    with pytest.raises(DataError, match=r"GEOIDs of 15 digits, geocodes of 16 digits or GISJOIN codes \(1\)"):
+        read_block_areas(path, BUREAU, GeocodeForm(16))
+
+
+def test_text_of_another_encoding_is_refused(tmp_path):
+    path = tmp_path / "areas.csv"
+    path.write_bytes("GEOID,ward\n440010301001000,Cañón\n".encode("latin-1"))
+    with pytest.raises(DataError, match="text in UTF-8"):
+        read_block_areas(path, BUREAU, GeocodeForm(16))
