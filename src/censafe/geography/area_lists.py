@@ -241,15 +241,15 @@ def _refuse_repeated(listed: ListedBlocks) -> None:
     same = np.flatnonzero(np.diff(listed.numbers[order]) == 0)
     if not len(same):
         return
-    again = np.unique(listed.numbers[order[same]])
+    repeated = np.unique(listed.numbers[order[same]])
     words = []
-    for number in again[:_NAMED].tolist():
+    for number in repeated[:_NAMED].tolist():
         rows = np.flatnonzero(listed.numbers == number)
         kind = next((codes for codes in listed.areas.values() if len(set(codes[rows].tolist())) > 1), None)
         places = "" if kind is None else f" in {' and '.join(one or 'none' for one in kind[rows].tolist())}"
         words.append(f"{listed.blocks[rows[0]]}{places}")
     raise DataError(
-        f"{listed.path}: blocks there twice ({len(again):,}), such as {', '.join(words)}; fix: one row for each block, and a column "
+        f"{listed.path}: blocks there twice ({len(repeated):,}), such as {', '.join(words)}; fix: one row for each block, and a column "
         "for each kind where areas overlap"
     )
 

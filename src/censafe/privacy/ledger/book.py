@@ -115,7 +115,9 @@ class Ledger(Closing):
         file = LedgerFile.open(path)
         try:
             return cls(file, label, strict=strict)
-        except BaseException:
+        except BaseException:  # an interrupt as well
+            if path.stat().st_size == 0:
+                drop_provisional_key(key)
             file.close()
             raise
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from fractions import Fraction
+from importlib import import_module
 
 import pytest
 
@@ -134,3 +135,22 @@ def test_the_key_survives_every_crash_or_was_never_used(crashed):
             with pytest.raises(LedgerError, match="cannot be read"):
                 verify(folder / "absent.jsonl")
             assert b"\n" not in (folder / "l.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("place", ["keys.commitments.fsync_folder", "ledger.book.new_key"])
+def test_an_interrupt_while_a_ledger_is_made_leaves_no_key(tmp_path, monkeypatch, place):
+    module, name = f"censafe.privacy.{place}".rsplit(".", 1)
+    original = getattr(import_module(module), name)
+
+    def interrupted(path):
+        original(path)
+        raise KeyboardInterrupt
+
+    path = tmp_path / "l"
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{module}.{name}", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            open_ledger(path)
+    assert not new_name(path).exists()
+    open_ledger(path).close()
+    assert sorted(tmp_path.iterdir()) == [path]

@@ -135,8 +135,8 @@ def _converted(path: Path) -> Any:
         raise DataError(f"{path}: the file has no polygons; fix: give the polygons of the areas")
     if frame.crs is not None:
         frame = frame.to_crs(4326)
-    kept = [name for name in _CODES if name in frame.columns]
-    return json.loads(frame[[*kept, frame.geometry.name]].to_json())
+    codes = [name for name in _CODES if name in frame.columns]
+    return json.loads(frame[[*codes, frame.geometry.name]].to_json())
 
 
 def _frame(path: Path, *, geometry: bool) -> Any:
