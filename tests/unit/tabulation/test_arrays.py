@@ -150,3 +150,17 @@ def test_other_columns_than_integers_have_no_combinations() -> None:
     assert arrays.kinds_of(pa.table({"name": ["a", "b"]})) is None
     empty = arrays.kinds_of(pa.table({"code": pa.array([None, None], pa.int8())}))
     assert empty is not None and empty.rows.to_pylist() == [{"_kind": 0, "code": None}]
+
+
+@pytest.mark.parametrize(("names", "by_arrays"), [(["b", None, "c"], True), (["b", "b", "c"], False)])
+def test_texts_are_joined_by_a_dictionary(
+    backend: Any, monkeypatch: pytest.MonkeyPatch, names: list[str | None], by_arrays: bool
+) -> None:
+    one = backend.hold("one", pa.table({"name": ["a", "b", None, "c", "b"], "row": [1, 2, 3, 4, 5]}))
+    other = backend.hold("other", pa.table({"name": names, "place": [10, 20, 30]}))
+    served = use_of_arrays(monkeypatch)
+    for outer in (False, True):
+        found = rows_of(backend.joined("texts", one, other, "name", outer=outer))
+        assert found == rows_of(Relational.joined(backend, "", one, other, "name", outer=outer))
+    assert (served, len(found)) == ([by_arrays] * 2, 4 if by_arrays else 6)
+    backend.drop("texts", "one", "other")

@@ -123,11 +123,10 @@ def kinds_of(codes: pa.Table) -> Kinds | None:
 
 def join_by_key(left: pa.Table, right: pa.Table, key: str, *, outer: bool) -> pa.Table | None:
     """Rows of ``left`` that have a key, each with the row of ``right`` that has the same; without one they go, or stay when ``outer``."""
-    index = KeyRows.of(right[key])
-    if index is None:
+    at = _matches(left[key], right[key])
+    if at is None:
         return None
-    at = index.find(left[key])
-    stays = _integers(left[key])[1] if outer else at >= 0
+    stays = _valid(left[key]) if outer else at >= 0
     if stays is not None and not stays.all():
         left, at = left.filter(pa.array(stays)), at[stays]
     places = pa.array(at, mask=at < 0) if outer else pa.array(at)
@@ -198,12 +197,26 @@ def count_pairs(
     return codes.names[occurring // width], own_codes.names[occurring % width], numbers[occurring]
 
 
+def _matches(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> NDArray[np.int32] | None:
+    """The row of every key among other keys, -1 where it has none; None where other keys repeat or lie too far apart."""
+    if pa.types.is_integer(keys.type) and pa.types.is_integer(others.type):
+        index = KeyRows.of(others)
+        return None if index is None else index.find(keys)
+    if pc.count_distinct(others).as_py() < len(others) - others.null_count:
+        return None
+    found = pc.index_in(keys, others.combine_chunks(), skip_nulls=True).fill_null(-1)
+    return np.asarray(found, np.int32)
+
+
+def _valid(column: pa.ChunkedArray) -> NDArray[np.bool_] | None:
+    """Which values are not missing, when some are."""
+    return column.is_valid().combine_chunks().to_numpy(zero_copy_only=False) if column.null_count else None
+
+
 def _integers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
     """Integers, 0 for missing ones, and which are not missing when some are."""
-    values = column.combine_chunks()
-    if not values.null_count:
-        return values.to_numpy(), None
-    return values.fill_null(0).to_numpy(), values.is_valid().to_numpy(zero_copy_only=False)
+    valid = _valid(column)
+    return (column if valid is None else column.fill_null(0)).to_numpy(), valid
 
 
 def _span(values: NDArray[np.int64]) -> tuple[int, int] | None:

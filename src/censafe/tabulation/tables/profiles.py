@@ -167,7 +167,7 @@ class Scan(Closing):
     their join, so the rows of repeated keys are found in the join by one grouped count.
     """
 
-    @proven("profiles.proof.md", digest="e24ff7c2018b61ce")
+    @proven("profiles.proof.md", digest="c701a791dccb326c")
     def __init__(
         self,
         definitions: DefinitionSet,
@@ -188,9 +188,10 @@ class Scan(Closing):
         with ExitStack() as stack:
             numbers = stack.enter_context(stored("tabulation_regions", _numbered(place, definitions.region)))
             self.regions = tuple(fetch(numbers.order_by("_region"))[definitions.region].to_pylist())
-            self._placed = stack.enter_context(
-                self._place(tables.units, place.join(numbers, definitions.region))
+            numbered = stack.enter_context(
+                joined_by_key("tabulation_numbered", place, numbers, definitions.region)
             )
+            self._placed = stack.enter_context(self._place(tables.units, numbered))
             self._unique = tables.unique
             if not self._unique:
                 self._repeated = stack.enter_context(
