@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +111,10 @@ def tidy_metadata(product: str, definition: Definition, stamp: Stamp | None) -> 
     }
 
 
+_LOOKED_FOR: Final = ("table", "level", "region_type", "region_id", "GEOID", "GISJOIN")
+"""Columns whose least and largest values stand in the file for every piece, so that readers pass over pieces of other areas."""
+
+
 def write_tidy_pieces(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> int:
     """Write one Parquet file, usually ``OUT/tables.parquet``; how many rows there are.
 
@@ -122,8 +126,11 @@ def write_tidy_pieces(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table])
     Raises:
         StorageError: the disk is full or the folder not writable.
     """
-    rows = 0
-    with atomic_write(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+    rows, looked_for = 0, [name for name in _LOOKED_FOR if name in schema.names]
+    with (
+        atomic_write(path) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd", write_statistics=looked_for) as writer,
+    ):
         for piece in pieces:
             writer.write_table(piece)
             rows += len(piece)

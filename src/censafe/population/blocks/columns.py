@@ -140,14 +140,17 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Findin
     """Geocodes as numbers, -1 where they are wrong."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    coded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if coded else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         found += finding(
             name, "geocode", "type", len(column), "geocodes that are not text", layout.form.words
         )
         return np.full(len(column), -1, np.int64)
-    encoded = column.fill_null("").dictionary_encode()
+    if coded and not column.null_count and not column.dictionary.null_count:
+        encoded = column
+    else:
+        encoded = (column.cast(kind) if coded else column).fill_null("").dictionary_encode()
     texts = np.array(readable_texts(encoded.dictionary), np.str_)
     codes = layout.form.pack(texts)
     allowed = layout.form.words

@@ -178,8 +178,9 @@ def _read_units(paths: tuple[Path, ...], layout: HistogramLayout) -> tuple[list[
 
 
 def _unit_findings(name: str, units: _Units, layout: HistogramLayout) -> list[Finding]:
-    blocks = len(units.codes)
-    found = finding(name, "geocode", "duplicate", blocks - len(np.unique(units.codes)), "blocks given twice",
+    blocks, codes = len(units.codes), units.codes
+    rising = codes if bool((np.diff(codes) >= 0).all()) else np.sort(codes)
+    found = finding(name, "geocode", "duplicate", int((np.diff(rising) == 0).sum()), "blocks given twice",
                     "one row a block")  # fmt: skip
     for kind, column in units.areas.items():
         found += finding(name, kind, "header", blocks - len(column), "blocks of files that lack a column others have",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -209,11 +210,15 @@ def write_group_tidy(
 
 def tidy_batches(estimates: Sequence[GroupEstimates], context: GroupContext) -> Iterator[pa.Table]:
     """The tidy table in pieces, in the order of the files."""
+    regions: dict[str, _Regions] = {}
     for table in context.tables.tables:
-        chosen = [found for found in estimates if found.table == table.key]
+        orders = list(group_orders([found for found in estimates if found.table == table.key]))
         for layout in table.layouts:
-            for order in group_orders(chosen):
-                columns = _columns(order, layout, context)
+            for order in orders:
+                known = regions.get(order.region_type)
+                if known is None or not np.array_equal(known.regions, order.regions):
+                    known = regions[order.region_type] = _regions(order.region_type, order.regions, context)
+                columns = _columns(order, layout, context, known)
                 for block in _blocks(order, layout):
                     yield pa.table([columns[name](block) for name in _SCHEMA.names], schema=_SCHEMA)
 
@@ -228,26 +233,49 @@ def _blocks(order: GroupOrder[GroupEstimates], layout: GroupLayout) -> Iterator[
 _Column = Callable[[CellRows], pa.Array]
 
 
+class _Texts(NamedTuple):
+    """Texts as codes into their different values; a null has none."""
+
+    codes: pa.Array
+    words: pa.Array
+
+    def column(self, place: Callable[[CellRows], NDArray[np.int32]]) -> _Column:
+        """The texts at the places of rows."""
+        return lambda rows: pa.DictionaryArray.from_arrays(self.codes.take(pa.array(place(rows))), self.words)
+
+
+class _Regions(NamedTuple):
+    """What stands in the rows of the regions of one type, in every file."""
+
+    regions: NDArray[np.str_]
+    texts: dict[str, _Texts]  # by column
+
+
+def _regions(name: str, regions: NDArray[np.str_], context: GroupContext) -> _Regions:
+    kind = region_type(name).kind
+    columns = {
+        "region_id": regions,
+        "GEOID": region_geoids(kind, regions),
+        "GISJOIN": region_gisjoins(kind, regions),
+        "NAME": region_names(kind, regions, context.names),
+    }
+    return _Regions(regions, {column: _texts(found.tolist()) for column, found in columns.items()})
+
+
 def _columns(
-    order: GroupOrder[GroupEstimates], layout: GroupLayout, context: GroupContext
+    order: GroupOrder[GroupEstimates], layout: GroupLayout, context: GroupContext, regions: _Regions
 ) -> dict[str, _Column]:
     levels = order.levels
     names = [context.iterations.get(code, "") for code in order.codes.tolist()]
-    kind = region_type(order.region_type).kind
     return {
         **_cell_columns(layout),
         **_accuracy_columns(order, layout, context.confidence),
         "product": _constant(context.tables.product),
         "level": _by_level(order, [found.level.name for found in levels]),
         "region_type": _constant(order.region_type),
-        "region_id": _coded(order.regions.tolist(), lambda rows: order.region[rows.group]),
-        "GEOID": _coded(region_geoids(kind, order.regions).tolist(), lambda rows: order.region[rows.group]),
-        "GISJOIN": _coded(
-            region_gisjoins(kind, order.regions).tolist(), lambda rows: order.region[rows.group]
-        ),
-        "NAME": _coded(
-            region_names(kind, order.regions, context.names).tolist(), lambda rows: order.region[rows.group]
-        ),
+        **{
+            name: texts.column(lambda rows: order.region[rows.group]) for name, texts in regions.texts.items()
+        },
         "iteration": _coded(order.codes.tolist(), lambda rows: order.code[rows.group]),
         "iteration_name": _coded(names, lambda rows: order.code[rows.group]),
         "count": lambda rows: pa.array(rows.count),
@@ -319,13 +347,16 @@ def _looked_up(
     return lambda rows: lookup.take(pa.array(place(rows)))
 
 
-def _coded(values: Sequence[str | None], place: Callable[[CellRows], NDArray[np.int32]]) -> _Column:
-    """A column of text as codes into its different values; None is null."""
+def _texts(values: Sequence[str | None]) -> _Texts:
     distinct = list(dict.fromkeys(value for value in values if value is not None))
     position = {value: i for i, value in enumerate(distinct)}
     codes = pa.array([None if value is None else position[value] for value in values], pa.int32())
-    words = pa.array(distinct, pa.string())
-    return lambda rows: pa.DictionaryArray.from_arrays(codes.take(pa.array(place(rows))), words)
+    return _Texts(codes, pa.array(distinct, pa.string()))
+
+
+def _coded(values: Sequence[str | None], place: Callable[[CellRows], NDArray[np.int32]]) -> _Column:
+    """A column of text as codes into its different values; None is null."""
+    return _texts(values).column(place)
 
 
 def _by_level(order: GroupOrder[GroupEstimates], values: Sequence[str]) -> _Column:
