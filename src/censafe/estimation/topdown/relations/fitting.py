@@ -13,6 +13,7 @@ from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.estimation.topdown.relations.changes import bring_back
 from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, missed
 from censafe.estimation.topdown.relations.meeting import change, trade
+from censafe.estimation.topdown.relations.programme import chosen_records
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
@@ -87,7 +88,7 @@ def meet_relations(
         workers: threads that make the moves between blocks; changes follow parent by parent, and the result does not depend on threads.
 
     Returns:
-        The changed histograms; totals of every block and its records by group and part of the variants stay as they were, but for
+        The changed histograms. Where a block misses something, an integer programme has shown that no variants of its records meet all relations. Totals of every block and its records by group and part of the variants stay as they were, but for
         exchanges of variants and changes, which leave the frames in place.
     """
     groups = int(cells.rules.recodes.max(initial=0)) + 1
@@ -101,6 +102,7 @@ def meet_relations(
         if _misses(found.records, cells.rules, slack):
             made = change(found.records, cells.rules, slack, moved)
             traded, changed = traded + int(made[0]), changed + int(made[1])
+            changed += _chosen(found, cells.rules, slack, moved)
         if moved.any():
             returned += int(bring_back(found.records, cells.rules, slack, moved))
         sums[found.first : found.last] = found.records.state
@@ -150,6 +152,28 @@ def _traded(
     records = _records(block[free], own[free], cells, target[first:last])
     traded = int(trade(records, cells.rules, slack)) if _misses(records, cells.rules, slack) else 0
     return _Parent(first, last, block, own, free, records, traded)
+
+
+_UNBOUNDED = 1 << 40
+
+
+def _chosen(found: _Parent, rules: Rules, slack: int, moved: Integers) -> int:
+    """Choose all records of the blocks at once that no move could mend; returns how many took another variant."""
+    records, changed = found.records, 0
+    for b in range(len(records.target)):
+        if not missed(b, records, rules, _UNBOUNDED):
+            continue
+        chosen = chosen_records(b, records, rules, slack)
+        if chosen is None:
+            continue
+        span = slice(int(records.pointer[b]), int(records.pointer[b + 1]))
+        for q, recode in enumerate(rules.recodes):
+            np.subtract.at(moved[q], recode[records.variant[span]], 1)
+            np.add.at(moved[q], recode[chosen.variant], 1)
+        records.variant[span] = chosen.variant
+        records.state[b] = rules.sums[rules.signature[chosen.variant]].sum(axis=0)
+        changed += chosen.changed
+    return changed
 
 
 def _misses(records: Records, rules: Rules, slack: int) -> bool:

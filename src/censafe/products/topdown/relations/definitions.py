@@ -89,7 +89,7 @@ def relation_sides() -> Mapping[str, RelatedHistogram]:
 
     Example:
         >>> {name: len(side.relations) for name, side in relation_sides().items()}
-        {'persons': 3, 'households': 12}
+        {'persons': 4, 'households': 12}
     """
     text = resources.files(__package__).joinpath("relations.toml").read_text(encoding="utf-8")
     entries = tomllib.loads(text)

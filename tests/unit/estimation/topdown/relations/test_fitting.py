@@ -147,3 +147,19 @@ def test_threads_make_the_same_moves() -> None:
     assert one.blocks.cell.tolist() == two.blocks.cell.tolist()
     assert one.sums.tolist() == two.sums.tolist()
     assert (one.traded, one.changed, one.returned) == (two.traded, two.changed, two.returned)
+
+
+@pytest.mark.parametrize(("wanted", "missed", "changed"), [(6, 0, 2), (7, 1, 1)])
+def test_records_that_no_single_change_helps_are_chosen_at_once(
+    wanted: int, missed: int, changed: int
+) -> None:
+    """Records of 0 and 5 are to be 6, which only 3 and 3 are, and every change of one of them misses more; none are 7."""
+    tree, cells = spine(1), cells_of(EQUAL, same_group=True)
+    sums = np.array([[0, 0], [3, 0], [5, 0], [9, 0]], np.int64)
+    values = replace(cells, rules=cells.rules._replace(sums=sums))
+    found = meet_relations(tree, level(tree, [[0, 2]]), values, target(wanted), slack=0)
+    assert missed_by_relation(found.sums, target(wanted), values.rules)[:, 0].tolist() == [missed]
+    assert (found.changed, [cell % SIZES for cell in listed(found.blocks)[0]]) == (
+        changed,
+        [1, 2 - changed // 2],
+    )
