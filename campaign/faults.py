@@ -63,7 +63,7 @@ class Faults:
 
     def trial(self, number: int, chance: random.Random, box: Path) -> Finding:
         """Fail one call and run the command again."""
-        scenario = self._baselines.world.scenarios[chance.choice(self._scenarios)]
+        scenario = self._baselines.drawn(self._scenarios, chance)
         real = scenario.cost is not None and chance.random() < 0.5
         ledger = box / "ledger.jsonl" if real else None
         key = ("--ledger", str(ledger)) if real else TEST if scenario.name.startswith("run ") else ()

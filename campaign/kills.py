@@ -30,7 +30,7 @@ class Kills:
 
     def trial(self, number: int, chance: random.Random, box: Path) -> Finding:
         """Stop one command and run it again."""
-        scenario = self._baselines.world.scenarios[chance.choice(self._scenarios)]
+        scenario = self._baselines.drawn(self._scenarios, chance)
         chosen = chance.choice(SIGNALS)
         real = scenario.cost is not None and chance.random() < 0.5
         seconds = self._baselines.seconds(scenario)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import re
 import shutil
 import time
@@ -29,6 +30,7 @@ class Baselines:
     def __init__(self, world: World, folder: Path, *, quick: bool, needed: str | None = "") -> None:
         """Try every command whose name begins with some text; none, where it is None."""
         self.world = world
+        self._quick = quick
         self.scenarios = sorted(
             name
             for name in world.scenarios
@@ -39,6 +41,13 @@ class Baselines:
         for name in self.scenarios:
             self._find(world.scenarios[name], folder)
         self._inputs = world.inputs()
+
+    def drawn(self, names: list[str], chance: random.Random) -> Scenario:
+        """Any command of some names; in the short form a long one a tenth as often, so that more trials fit."""
+        if not self._quick:
+            return self.world.scenarios[chance.choice(names)]
+        weights = [1 if self.world.scenarios[name].long else 10 for name in names]
+        return self.world.scenarios[chance.choices(names, weights)[0]]
 
     def alone(self) -> list[str]:
         """Commands that the warm process itself may run, and that open files of their own only."""

@@ -32,6 +32,7 @@ class Scenario:
         run: the finished run that it works on.
         cost: of the plan, where it can be charged to a ledger.
         slow: whether the short form leaves it out.
+        long: whether it takes seconds, so that the short form draws it a tenth as often.
         apart: whether it starts threads that no child may inherit, so that the warm process itself never runs it.
     """
 
@@ -40,6 +41,7 @@ class Scenario:
     run: Path | None = None
     cost: Fraction | None = None
     slow: bool = False
+    long: bool = False
     apart: bool = False
 
     def command(self, box: Path, key: tuple[str, ...] = ()) -> list[str]:
@@ -134,7 +136,9 @@ def _others(world: World, config: Path, data: dict[str, Path]) -> None:
     for name in ("phsafe", "safetab-p", "safetab-h", "e2e-1940"):
         place = ("--config", str(world.folder / "safetab" / _PARAMETERS[name])) if name in _PARAMETERS else ()
         words = ("estimate", "RUN", *place, "--quiet")
-        world.scenarios[f"estimate {name}"] = Scenario(f"estimate {name}", words, run=finished / name)
+        world.scenarios[f"estimate {name}"] = Scenario(
+            f"estimate {name}", words, run=finished / name, long=name == "phsafe"
+        )
     state = str(world.folder / "e2e")
     more = (
         ("evaluate phsafe", ("evaluate", "phsafe", str(config), str(data["phsafe"]), "OUT", "--trials", "1", "--quiet")),
@@ -145,7 +149,7 @@ def _others(world: World, config: Path, data: dict[str, Path]) -> None:
         ("attack", ("attack", "reconstruct", str(data["dhc"]), "OUT", "--workers", "1", "--quiet", "--no-variability")),
     )  # fmt: skip
     for name, words in more:
-        world.scenarios[name] = Scenario(name, words, slow=name == "tables")
+        world.scenarios[name] = Scenario(name, words, slow=name == "tables", long=name.startswith("evaluate"))
 
 
 def _require(code: int, name: str) -> None:

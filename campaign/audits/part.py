@@ -24,9 +24,11 @@ from campaign.audits.power import (
     laplace_statistic,
     tell_apart,
 )
+from campaign.audits.stacks import random_stack, random_stacked_population, stack_neighbors
 from campaign.audits.topdown import (
     Measured,
     loss_between,
+    moved_between,
     neighbors,
     random_population,
     random_shape,
@@ -74,7 +76,7 @@ class Audits:
             self._phsafe,
             self._persons,
             self._households,
-            self._topdown,
+            self._stack,
             self._census,
         )
 
@@ -92,28 +94,78 @@ class Audits:
         """A schema, levels, constraints and queries of its own: searched, and told apart by draws."""
         shape = random_shape(chance)
         settings = {"bypass": "true"} if chance.random() < 0.4 else {}
+        noun = "epsilon" if chance.random() < 0.3 else "rho"
         config = box / "census.toml"
-        write_config(config, shape, chance)
+        write_config(config, shape, chance, noun)
         people = random_population(shape, chance)
         one = Measured.of(config, people.write(box / "data"), settings)
         failures, best, dearest = Failures(), None, Fraction(0)
         claim, tried = one.config.histograms[0].loss, 0
         for tried, other in enumerate(neighbors(people, shape, chance, 4 if self._quick else 16), 1):
             two = Measured.of(config, other.write(box / f"other-{tried}"), settings)
-            loss, squared = loss_between(one, two)
+            loss, squared = (found["people"] for found in loss_between(one, two))
             same = same_limits(one.loaded.facts.limits["people"], two.loaded.facts.limits["people"])
             failures.unless(same, "what is exact differs between neighbors")
             failures.unless(loss <= claim, f"a neighbor loses {loss} where {claim} is claimed")
             failures.unless(squared <= 2, f"a query moves by {squared} squared")
             if loss > dearest:
                 best, dearest = box / f"other-{tried}", loss
-        words = f"topdown, {len(shape.levels)} levels, cells {shape.sizes}, exact {shape.exact or 'nothing'}, {settings or 'standard'}"
+        words = f"topdown, {len(shape.levels)} levels, cells {shape.sizes}, exact {shape.exact or 'nothing'}, {noun}, {settings or 'standard'}"
         facts: dict[str, Any] = {"neighbors": tried, "told apart": best is not None}
         if best is not None:
-            rho = str(TARGET / dearest)
-            pair = [Measured.of(config, place, {**settings, "rho": rho}) for place in (box / "data", best)]
-            failures += _draws(lambda law: _histograms(pair[0], pair[1], law), TARGET, chance)
+            pure = noun == "epsilon"
+            if pure:
+                cells = moved_between(one, Measured.of(config, best, settings))
+                dearest = max(moved.one_cell().loss for moved in cells)
+            loss = EPSILON if pure else TARGET
+            given = {**settings, noun: str(loss / dearest)}
+            pair = [Measured.of(config, place, given) for place in (box / "data", best)]
+            failures += _draws(
+                lambda law: histograms(pair[0], pair[1], law),
+                loss,
+                chance,
+                Definition.PURE if pure else Definition.ZCDP,
+            )
         return words, failures, facts
+
+    def _stack(self, chance: random.Random, box: Path) -> Audited:
+        """Three histograms, two of them held to each other: the losses of the records that change together add."""
+        shape = random_stack(chance)
+        claims = {name: Fraction(chance.randint(1, 4), 2) for name in ("residents", "dwellings", "homes")}
+        config = shape.write(box / "stack.toml", claims)
+        people = random_stacked_population(shape, chance)
+        one = Measured.of(config, people.write(box / "data"), {})
+        failures, best, dearest, tried = Failures(), None, Fraction(0), 0
+        for other, changed in stack_neighbors(people, shape, chance, 4 if self._quick else 16):
+            tried += 1
+            two = Measured.of(config, other.write(box / f"other-{tried}"), {})
+            losses, squares = loss_between(one, two)
+            limits = [place.loaded.facts.limits for place in (one, two)]
+            same = all(same_limits(limits[0][name], limits[1][name]) for name in limits[0])
+            failures.unless(same, "what is exact differs between neighbors")
+            for name, claim in claims.items():
+                records = changed.get(name, 0)
+                failures.unless(
+                    losses[name] <= claim * records**2,
+                    f"{records} records of {name} lose {losses[name]} where {claim} is claimed of one",
+                )
+                failures.unless(
+                    squares[name] <= 2 * records**2, f"a query of {name} moves by {squares[name]} squared"
+                )
+            if sum(losses.values()) > dearest:
+                best, dearest = box / f"other-{tried}", sum(losses.values(), Fraction(0))
+        if best is not None:
+            rescaled = shape.write(
+                box / "rescaled.toml", {name: claim * TARGET / dearest for name, claim in claims.items()}
+            )
+            pair = [Measured.of(rescaled, place, {}) for place in (box / "data", best)]
+            failures += _draws(lambda law: histograms(pair[0], pair[1], law), TARGET, chance)
+        tied = "held to" if shape.held else "apart from"
+        return (
+            f"stack, {len(shape.levels)} levels, {shape.tenures} tenures, homes {tied} dwellings",
+            failures,
+            {"neighbors": tried, "told apart": best is not None},
+        )
 
     def _census(self, chance: random.Random, box: Path) -> Audited:
         """Redistricting persons on the Bureau's spines, over random areas."""
@@ -207,6 +259,14 @@ class Audits:
             failures += _draws(
                 lambda planted: draw(sources[0], sources[1], law, planted, variants), TARGET, chance
             )
+            # Under pure differential privacy a record moves one group by one, so a group's share is the whole over s.
+            pure = group_noise_law(Definition.PURE, stable, EPSILON * stable)
+            failures += _draws(
+                lambda planted: draw(sources[0], sources[1], pure, planted, variants),
+                EPSILON,
+                chance,
+                Definition.PURE,
+            )
         name = "safetab-h" if households else "safetab-p"
         return (
             f"{name}, {len(world.universe.iterations)} iterations",
@@ -248,47 +308,49 @@ def _vector(moved: np.ndarray, law: NoiseLaw, planted: Callable[[NoiseLaw], Nois
     def draw(second: bool, seed: int) -> float:
         exact = ExactCounts(domain, moved.astype(np.int64) * second)
         noisy = measure(exact, query, 0, derive_part_key(TestKey(seed), DIGEST, b"", "audit"))
-        ratio = gaussian_statistic if law.kind == "gaussian" else laplace_statistic
-        return ratio(moved, noisy.values, np.zeros_like(moved), float(law.parameter))
+        return _ratio(law)(moved, noisy.values, np.zeros_like(moved), float(law.parameter))
 
     return draw
 
 
-def _histograms(one: Measured, two: Measured, planted: Callable[[NoiseLaw], NoiseLaw]) -> Statistic:
-    """TopDown: every query of every level."""
-    budgets = [one.budgets(load) for load in one.loads]
-    drawn = [
-        LevelBudgets(
-            own.kinds,
-            tuple(tuple(None if law is None else planted(law) for law in row) for row in own.laws),
-            own.costs,
-        )
-        for own in budgets
-    ]
-    moved: list[list[tuple[int, int, np.ndarray, np.ndarray, float]]] = [[] for _ in one.loads]
-    for depth, load in enumerate(one.loads):
-        for ordinal, query in enumerate(load.queries):
-            before, after = one.answers(depth, query), two.answers(depth, query)
-            for geounit in np.flatnonzero((before != after).any(axis=1)).tolist():
-                law = budgets[depth].laws[budgets[depth].kinds[geounit]][ordinal]
-                if law is not None:
-                    change = after[geounit] - before[geounit]
-                    moved[depth].append((ordinal, geounit, change, before[geounit], float(law.parameter)))
+def histograms(one: Measured, two: Measured, planted: Callable[[NoiseLaw], NoiseLaw]) -> Statistic:
+    """TopDown: every query of every level; under geometric noise the cell alone that moves most."""
+    found = moved_between(one, two)
+    if any(moved.law.kind == "laplace" for moved in found):
+        found = [max((moved.one_cell() for moved in found), key=lambda moved: moved.loss)]
+    asked = {moved.load.part.name: moved.load for moved in found}
+    drawn = {name: _planted(one.budgets(load), planted) for name, load in asked.items()}
 
     def draw(second: bool, seed: int) -> float:
         total, key = 0.0, TestKey(seed)
-        for depth, load in enumerate(one.loads):
-            if not moved[depth]:
-                continue
-            exact = (two if second else one).loaded.exact["people"][depth]
+        for name, load in asked.items():
             shapes = [(query.answers,) for query in load.queries]
-            part = derive_part_key(key, DIGEST, b"", load.part.name)
-            found = measure_histograms(exact, load.part, load.queries, shapes, part, drawn[depth])
-            for ordinal, geounit, change, before, sigma2 in moved[depth]:
-                total += gaussian_statistic(change, found.values[ordinal][geounit], before, sigma2)
+            part = derive_part_key(key, DIGEST, b"", name)
+            exact = (two if second else one).exact(load)
+            measured = measure_histograms(exact, load.part, load.queries, shapes, part, drawn[name])
+            for moved in found:
+                if moved.load is load:
+                    noisy = measured.values[moved.ordinal][moved.geounit]
+                    total += _ratio(moved.law)(moved.change, noisy, moved.before, float(moved.law.parameter))
         return total
 
     return draw
+
+
+def _planted(own: LevelBudgets, planted: Callable[[NoiseLaw], NoiseLaw]) -> LevelBudgets:
+    laws = tuple(tuple(None if law is None else planted(law) for law in row) for row in own.laws)
+    return LevelBudgets(own.kinds, laws, own.costs)
+
+
+def _ratio(law: NoiseLaw) -> Callable[[np.ndarray, np.ndarray, np.ndarray, float], float]:
+    return gaussian_statistic if law.kind == "gaussian" else laplace_statistic
+
+
+def _for(law: NoiseLaw, moved: np.ndarray) -> np.ndarray:
+    """What a test looks at: everything that moves; under geometric noise one group."""
+    if law.kind == "gaussian":
+        return moved
+    return np.where(np.arange(moved.size) == np.abs(moved).argmax(), moved, 0)
 
 
 def _listed(
@@ -302,25 +364,16 @@ def _listed(
     listed = ListedGroups(region, iteration, np.zeros(len(region), np.int8), variants[:1])
     query = QueryPlan("t3", "level", planted(law), Fraction(1))
     before, after = (source.block(0, len(level.regions)).totals.reshape(-1) for source in (one, two))
+    if len(variants[0].cells) != 1:
+        raise ValueError("the first table of SafeTab-H is the total")
+    moved = _for(law, after - before)
 
     def draw(second: bool, seed: int) -> float:
         key = derive_part_key(TestKey(seed), DIGEST, b"", "audit")
         found = measure_groups(two if second else one, listed, query, "t3", key)
-        cells = len(variants[0].cells)
-        return (
-            gaussian_statistic(after - before, found.values[::cells], before, float(law.parameter))
-            if cells == 1
-            else _summed(found, before, after, law)
-        )
+        return _ratio(law)(moved, found.values, before, float(law.parameter))
 
     return draw
-
-
-def _summed(found: Any, before: np.ndarray, after: np.ndarray, law: NoiseLaw) -> float:
-    """The same from sums of cells, whose noise has so many times the variance."""
-    cells = int(found.indptr[1])
-    sums = found.values.reshape(-1, cells).sum(axis=1)
-    return gaussian_statistic(after - before, sums, before, float(law.parameter) * cells)
 
 
 def _adaptive(
@@ -328,7 +381,7 @@ def _adaptive(
 ) -> Statistic:
     """SafeTab-P: a tenth of the loss chooses the table, here always the one with the total alone; the rest measures it."""
     laws = [
-        NoiseLaw.gaussian(law.parameter / share) for share in (Fraction(1), Fraction(1, 10), Fraction(9, 10))
+        NoiseLaw(law.kind, law.parameter / share) for share in (Fraction(1), Fraction(1, 10), Fraction(9, 10))
     ]
     queries = tuple(
         QueryPlan("t1t2", name, planted(own), Fraction(1))
@@ -337,7 +390,7 @@ def _adaptive(
     tables = AdaptiveTables((10**6, 10**6, 10**6), variants)
     regions = len(one.level.regions)
     before, after = (source.block(0, regions).totals for source in (one, two))
-    moved = (after - before)[:, ~one.level.detailed_only].reshape(-1)
+    moved = _for(law, (after - before)[:, ~one.level.detailed_only].reshape(-1))
 
     def draw(second: bool, seed: int) -> float:
         key = derive_part_key(TestKey(seed), DIGEST, b"", "audit")
@@ -345,8 +398,9 @@ def _adaptive(
         own = ~one.level.detailed_only[found.iteration]
         exact = before[found.region[own], found.iteration[own]]
         first = found.stage1[own] if found.stage1 is not None else exact
-        return gaussian_statistic(moved, first, exact, float(laws[1].parameter)) + gaussian_statistic(
-            moved, found.values[found.indptr[:-1]][own], exact, float(laws[2].parameter)
+        totals, ratio = found.values[found.indptr[:-1]][own], _ratio(law)
+        return ratio(moved, first, exact, float(laws[1].parameter)) + ratio(
+            moved, totals, exact, float(laws[2].parameter)
         )
 
     return draw

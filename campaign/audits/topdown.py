@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from censafe.model import ExactHistograms, NoiseLaw
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.measure import histograms as door
 from censafe.products.run.options import ReadOptions
@@ -61,8 +62,8 @@ def shares(names: list[str], chance: random.Random) -> dict[str, Fraction]:
     return {name: Fraction(part, sum(parts)) for name, part in zip(names, parts, strict=True)}
 
 
-def write_config(path: Path, shape: Shape, chance: random.Random) -> None:
-    """The configuration in words, with a loss of 1 and random queries and shares at every level."""
+def write_config(path: Path, shape: Shape, chance: random.Random, noun: str = "rho") -> None:
+    """The configuration in words, with a loss (rho, or epsilon) of 1 and random queries and shares at every level."""
     attributes = [f"a{number}" for number in range(len(shape.sizes))]
     known = [
         *attributes,
@@ -74,7 +75,7 @@ def write_config(path: Path, shape: Shape, chance: random.Random) -> None:
         f'    {{ name = "{name}", prefix = {digits}{", code = " + chr(34) + "L" + chr(34) if not digits else ""} }},'
         for name, digits in shape.levels
     ]
-    lines += ["]", '[rho]\npeople = "1"', "[schemas.people]", "attributes = ["]
+    lines += ["]", f'[{noun}]\npeople = "1"', "[schemas.people]", "attributes = ["]
     lines += [
         f'    {{ name = "{name}", levels = {size} }},'
         for name, size in zip(attributes, shape.sizes, strict=True)
@@ -206,33 +207,79 @@ class Measured:
     config: TopdownConfig
     loaded: Loaded
     loads: list[LevelWorkload]
+    depths: dict[str, int]
 
     @classmethod
     def of(cls, config: Path, folder: Path, settings: dict[str, str]) -> Measured:
         """Read by the reader of a release."""
         chosen = load_config(config, settings)
-        return cls(chosen, open_intake(folder, chosen, ReadOptions()).load(), list(workloads(chosen)))
+        loads, depths = list(workloads(chosen)), dict[str, int]()
+        for histogram in chosen.histograms:
+            own = [load.part.name for load in loads if load.histogram.name == histogram.name]
+            depths |= {name: depth for depth, name in enumerate(own)}
+        return cls(chosen, open_intake(folder, chosen, ReadOptions()).load(), loads, depths)
 
     def budgets(self, load: LevelWorkload) -> LevelBudgets:
         """Laws and costs of the geounits of a level."""
         return self.loaded.facts.budgets[load.part.name]
 
-    def answers(self, depth: int, query: Any) -> np.ndarray:
+    def exact(self, load: LevelWorkload) -> ExactHistograms:
+        """Exact histograms of a level."""
+        return self.loaded.exact[load.histogram.name][self.depths[load.part.name]]
+
+    def answers(self, load: LevelWorkload, query: Any) -> np.ndarray:
         """True answers of a query at one level."""
-        exact = self.loaded.exact["people"][depth]
+        exact = self.exact(load)
         return door._exact_answers(exact, query, 0, exact.nodes)
 
 
-def loss_between(one: Measured, two: Measured) -> tuple[Fraction, int]:
-    """Exact loss (rho) between two populations over all measurements, and the largest squared change of a query."""
-    loss, largest = Fraction(0), 0
-    for depth, load in enumerate(one.loads):
+@dataclass(frozen=True)
+class Moved:
+    """How the answers of a query in one area differ between two populations."""
+
+    load: LevelWorkload
+    ordinal: int
+    geounit: int
+    before: np.ndarray
+    change: np.ndarray
+    law: NoiseLaw
+
+    @property
+    def loss(self) -> Fraction:
+        """Exact loss: rho under Gaussian noise, epsilon under geometric."""
+        if self.law.kind == "gaussian":
+            return Fraction(int((self.change**2).sum())) / (2 * self.law.parameter)
+        return Fraction(int(np.abs(self.change).sum())) / self.law.parameter
+
+    def one_cell(self) -> Moved:
+        """The cell alone that moves most."""
+        most = np.arange(len(self.change)) == np.abs(self.change).argmax()
+        return replace(self, change=np.where(most, self.change, 0))
+
+
+def moved_between(one: Measured, two: Measured) -> list[Moved]:
+    """All measured answers that differ between two populations."""
+    found = []
+    for load in one.loads:
         budgets = one.budgets(load)
         for ordinal, query in enumerate(load.queries):
-            change = two.answers(depth, query) - one.answers(depth, query)
-            largest = max(largest, int((change**2).sum()))
-            for geounit in np.flatnonzero(change.any(axis=1)).tolist():
+            before, after = one.answers(load, query), two.answers(load, query)
+            for geounit in np.flatnonzero((before != after).any(axis=1)).tolist():
                 law = budgets.laws[budgets.kinds[geounit]][ordinal]
                 if law is not None:
-                    loss += Fraction(int((change[geounit] ** 2).sum())) / (2 * law.parameter)
-    return loss, largest
+                    change = after[geounit] - before[geounit]
+                    found.append(Moved(load, ordinal, geounit, before[geounit], change, law))
+    return found
+
+
+def loss_between(one: Measured, two: Measured) -> tuple[dict[str, Fraction], dict[str, int]]:
+    """By histogram, exact loss between two populations over all measurements, and the largest squared change of a query."""
+    names = [histogram.name for histogram in one.config.histograms]
+    losses, largest = dict.fromkeys(names, Fraction(0)), dict.fromkeys(names, 0)
+    for moved in moved_between(one, two):
+        losses[moved.load.histogram.name] += moved.loss
+    for load in one.loads:  # over all areas, and of queries that some areas do not measure as well
+        for query in load.queries:
+            squared = int(((two.answers(load, query) - one.answers(load, query)) ** 2).sum())
+            largest[load.histogram.name] = max(largest[load.histogram.name], squared)
+    return losses, largest

@@ -240,7 +240,9 @@ def _table(table: pa.Table, chance: random.Random) -> pa.Table:
             return table.remove_column(at)
         case 3:
             names = list(table.column_names)
-            names[at] = chance.choice(("", "x", names[0], names[at].upper(), CANARY))
+            names[at] = chance.choice(
+                ("", "x", names[0], names[at].upper(), f"{CANARY} 1")
+            )  # no name, as of a file without a header
             return table.rename_columns(names)
         case 4:
             return table.append_column(chance.choice(("x", table.column_names[0])), table.column(0))

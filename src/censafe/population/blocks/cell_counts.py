@@ -102,7 +102,7 @@ def _groups(path: Path) -> Iterator[list[int]]:
 
     try:
         metadata = pq.read_metadata(path)
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeDecodeError):
         return
     group: list[int] = []
     rows = 0

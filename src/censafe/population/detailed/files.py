@@ -202,7 +202,7 @@ def _parquet_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[
     try:
         with engine_errors(label):
             metadata: Any = pq.read_metadata(path)
-    except pa.ArrowException:
+    except (pa.ArrowException, UnicodeDecodeError):  # the latter of names of columns
         return [layout_finding(label, "the file is not a whole Parquet file", "Parquet")], True
     schema = metadata.schema.to_arrow_schema()
     names = tuple(

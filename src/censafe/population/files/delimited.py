@@ -6,6 +6,7 @@ A byte order mark, CRLF line ends, blank lines, quoted values and a missing last
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -217,6 +218,17 @@ def _header_problems(label: str, names: tuple[str, ...], schema: TableSchema) ->
     )
 
 
+def shown_names(names: Sequence[str]) -> str:
+    """Names of columns for a message; empty where one looks like a value: a file without a header has a record there.
+
+    Example:
+        >>> shown_names(["C", "D"]), shown_names(["C", "000123456"])
+        ('C, D', '')
+    """
+    shown = [name for name in names if name.isidentifier() and len(name) <= 40][:20]
+    return ", ".join(shown) if len(shown) == len(names) else ""
+
+
 def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
     """What distinguishes a header from the expected one, in words; empty when they are equal.
 
@@ -233,9 +245,8 @@ def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
     repeated = sorted({name for name in names if name in expected and names.count(name) > 1})
     words = [f"columns missing: {', '.join(missing)}"] if missing else []
     if unknown:
-        shown = [name for name in unknown if name.isidentifier() and len(name) <= 40][:20]
-        listed = f": {', '.join(shown)}" if len(shown) == len(unknown) else ""
-        words.append(f"{len(unknown)} unexpected columns{listed}")
+        listed = shown_names(unknown)
+        words.append(f"{len(unknown)} unexpected columns{f': {listed}' if listed else ''}")
     if repeated:
         words.append(f"columns repeated: {', '.join(repeated)}")
     return "; ".join(words) or "columns in another order"

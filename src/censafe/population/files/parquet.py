@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from censafe.population.files.delimited import shown_names
 from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TableSchema, layout
 from censafe.population.files.relation import Relation, TableFiles, engine_errors, name_in
 from censafe.population.findings import Finding, Severity, layout_finding
@@ -106,7 +107,7 @@ def _metadata(path: str, label: str, findings: list[Finding]) -> Any:
     try:
         with engine_errors(label):
             return pq.read_metadata(path)
-    except pa.ArrowException:
+    except (pa.ArrowException, UnicodeDecodeError):  # the latter of names of columns
         findings.append(layout_finding(label, "the file is not a whole Parquet file", "Parquet"))
         return None
 
@@ -167,9 +168,9 @@ def _problems(label: str, kinds: dict[str, str], schema: TableSchema) -> list[Fi
         found.append(
             layout_finding(
                 label,
-                "unexpected columns",
+                "unexpected columns" if shown_names(extra) else f"{len(extra)} unexpected columns",
                 "the columns " + ", ".join(schema.header),
-                column=", ".join(extra),
+                column=shown_names(extra),
             )
         )
     if wrong:

@@ -27,6 +27,9 @@ _NUMBER = re.compile(
 )
 _LONGEST_TOKEN = 400
 _LARGEST_EXPONENT = 400
+_LARGEST = (
+    10**150
+)  # its square is a floating-point number, as sums of losses and of variances are for reports
 
 
 class NotFinite(Enum):
@@ -188,9 +191,12 @@ def _fraction_of(token: str, where: str) -> Fraction:
     if exponent and abs(int(exponent[1])) > _LARGEST_EXPONENT:
         raise ConfigError(f"{where}: {token} is out of range; exponents go to {_LARGEST_EXPONENT}")
     try:
-        return Fraction(token)
+        found = Fraction(token)
     except (ValueError, ZeroDivisionError) as error:
         raise ConfigError(f"{where}: {token!r} is not a finite number; write 3, 0.25 or 1440/4099") from error
+    if abs(found) > _LARGEST:
+        raise ConfigError(f"{where}: the number is out of range; numbers go to 1e150")
+    return found
 
 
 def _integers_to_fractions(value: Any) -> Any:

@@ -282,3 +282,10 @@ def test_csv_gives_the_same_histograms_and_findings(tmp_path):
     assert "secret" not in text
     _csv(other / "histogram.csv", {"geocode": BLOCKS})
     assert "columns missing" in _problems(other)
+
+
+def test_names_of_columns_that_are_no_text_are_a_finding(tmp_path):
+    folder = _folder(tmp_path)
+    path = folder / "histogram.parquet"
+    path.write_bytes(path.read_bytes().replace(b"votingage", b"voting\xb4ge"))
+    assert "histogram.parquet: the content cannot be read" in _problems(folder)

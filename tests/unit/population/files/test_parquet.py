@@ -50,6 +50,25 @@ def test_wrong_schemas_are_refused(tmp_path: Path, change: object, message: str)
     assert message in str(caught.value)
 
 
+def test_a_record_in_the_place_of_names_is_not_shown(tmp_path: Path) -> None:
+    """A table made of text without a header has the values of its first record as names."""
+    names = ["RTYPE", "MAFID", "000123456", "CENHISP", "CENRACE", "RELSHIP"]
+    with pytest.raises(DataError) as caught:
+        check(edited(tmp_path / "data", lambda table: table.rename_columns(names)))
+    assert "persons.parquet: 1 unexpected columns" in str(caught.value)
+    assert "000123456" not in str(caught.value)
+
+
+def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    folder = write_parquet_folder(tmp_path / "data")
+    for name in ("persons", "units", "geo"):
+        path = folder / f"{name}.parquet"
+        pq.write_table(pq.read_table(path), path, store_schema=False)
+        path.write_bytes(path.read_bytes().replace(b"MAFID", b"M\xb4FID"))
+    with pytest.raises(DataError, match=r"units\.parquet: the file is not a whole Parquet file"):
+        check(folder)
+
+
 def test_integer_codes_are_checked_against_the_domain(tmp_path: Path) -> None:
     folder = write_parquet_folder(tmp_path / "data", integers=True)
     table = pq.read_table(folder / "geo.parquet")

@@ -1,0 +1,259 @@
+"""Random configurations with stacks of histograms and constraints between them, and records that fit them.
+
+Residents live in homes or in facilities. Homes stand in dwellings: as many homes of a tenure as dwellings that are lived in so, in every area,
+as households and units of the DHC. How many dwellings a block has is published exactly. A protected record is a resident, a home or a dwelling,
+and the losses of the three histograms add: a home that moves into an empty dwelling of another block replaces two dwellings.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from campaign.audits.topdown import NAMES, shares
+from support.histograms import write_table
+
+LARGEST = (999, 400)
+"""Residents of a dwelling, and of a facility."""
+
+
+@dataclass(frozen=True)
+class StackShape:
+    """What a random configuration of a stack says, as far as records must fit it.
+
+    Args:
+        levels: name and digits of every level, root first.
+        tenures: of homes, and of dwellings that are lived in.
+        roles: levels of the first attribute of residents in homes; one more is the facility.
+        others: levels of a further attribute of residents.
+        sizes: levels of the further attributes of homes.
+        exact: level whose totals of residents are published exactly; empty for none.
+        held: whether homes are held to dwellings by a constraint within a stack, or estimated by themselves.
+        text: the configuration, with a place for the loss of each histogram.
+    """
+
+    levels: tuple[tuple[str, int], ...]
+    tenures: int
+    roles: int
+    others: int
+    sizes: tuple[int, ...]
+    exact: str
+    held: bool
+    text: str = ""
+
+    def write(self, path: Path, losses: dict[str, Fraction]) -> Path:
+        """The configuration with some losses."""
+        text = self.text
+        for name, loss in losses.items():
+            text = text.replace(f"<{name}>", str(loss))
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+def random_stack(chance: random.Random) -> StackShape:
+    """Two to five levels, three histograms, queries and shares at random."""
+    digits = sorted(chance.sample((1, 2, 3), chance.randint(0, 3)))
+    levels = (("Land", 0), *zip(NAMES, digits, strict=False), ("Block", 5))
+    shape = StackShape(
+        levels,
+        chance.randint(2, 3),
+        chance.randint(1, 3),
+        chance.randint(2, 4),
+        tuple(chance.randint(2, 4) for _ in range(chance.randint(1, 2))),
+        chance.choice(["", *(name for name, _ in levels[:-1])]),
+        chance.random() < 0.7,
+    )
+    return replace(shape, text=_text(shape, chance))
+
+
+def _text(shape: StackShape, chance: random.Random) -> str:
+    k, roles = shape.tenures, shape.roles
+    homes = [("tenure", k), *((f"s{at}", size) for at, size in enumerate(shape.sizes))]
+    attributes = {
+        "residents": [("place", roles + 1), ("age", shape.others)],
+        "dwellings": [("status", k + 1)],
+        "homes": homes,
+    }
+    lines = ['title = "A random stack"', "levels = ["]
+    lines += [
+        f'    {{ name = "{name}", prefix = {digits}{", code = " + chr(34) + "L" + chr(34) if not digits else ""} }},'
+        for name, digits in shape.levels
+    ]
+    lines.append("]")
+    if shape.held:
+        lines.append('stacks = [["dwellings", "homes"]]')
+    lines += ["[rho]", *(f'{name} = "<{name}>"' for name in attributes)]
+    for name, own in attributes.items():
+        listed = ", ".join(f'{{ name = "{attribute}", levels = {size} }}' for attribute, size in own)
+        lines += [f"[schemas.{name}]", *(['record = "household"'] if name != "residents" else [])]
+        lines.append(f"attributes = [{listed}]")
+    groups = ", ".join(f'"{status}"' for status in range(k))
+    lines += ["[schemas.dwellings.recodes.lived_in]", 'attribute = "status"', f"groups = [{groups}]"]
+    lines += ["[schemas.residents.recodes.quarters]", 'attribute = "place"']
+    lines += [f'groups = ["{f"0-{roles - 1}" if roles > 1 else "0"}", "{roles}"]']
+    lines += ["[schemas.residents.facilities]", 'attribute = "quarters"', "minimum = [0, 1]"]
+    lines.append(f"largest = [{LARGEST[0]}, {LARGEST[1]}]")
+    lines += ["[histograms.residents]", 'schema = "residents"']
+    lines += [f'exact_totals = "{shape.exact}"'] if shape.exact else []
+    lines += ["[histograms.dwellings]", 'schema = "dwellings"', 'exact_totals = "Block"']
+    lines += ["[histograms.homes]", 'schema = "homes"']
+    if shape.held:
+        lines += [
+            "[[histograms.homes.constraints]]",
+            'name = "as_many_homes_as_dwellings"',
+            'cells = "tenure"',
+        ]
+        lines += ['relation = "="', 'right = { histogram = "dwellings", cells = "lived_in" }']
+    for name, own in attributes.items():
+        lines += _budgets(
+            name, [attribute for attribute, _ in own], [level for level, _ in shape.levels], chance
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _budgets(name: str, attributes: list[str], levels: list[str], chance: random.Random) -> list[str]:
+    """Random shares of levels and queries; a query of all attributes is the detailed one."""
+    known = attributes if len(attributes) > 1 else []
+    known = [*known, *(f"{one} * {two}" for one, two in combinations(attributes, 2) if len(attributes) > 2)]
+    lines = [f"[level_shares.{name}]"]
+    lines += [f'{level} = "{share}"' for level, share in shares(levels, chance).items()]
+    for level in levels:
+        asked = ["detailed", *chance.sample(known, chance.randint(0, len(known)))]
+        asked += ["total"] if name != "dwellings" and chance.random() < 0.5 else []
+        lines.append(f"[query_shares.{name}.{level}]")
+        lines += [f'"{query}" = "{share}"' for query, share in shares(asked, chance).items()]
+    return lines
+
+
+@dataclass(frozen=True)
+class StackPopulation:
+    """Counts of every histogram that fit each other.
+
+    Args:
+        codes: geocodes of the blocks.
+        residents: shape (blocks, places, ages).
+        dwellings: shape (blocks, statuses), empty ones last.
+        homes: shape (blocks, tenures, cells of a tenure).
+        facilities: of each block.
+    """
+
+    codes: tuple[str, ...]
+    residents: np.ndarray
+    dwellings: np.ndarray
+    homes: np.ndarray
+    facilities: np.ndarray
+
+    def write(self, folder: Path) -> Path:
+        """The files that TopDown reads."""
+        folder.mkdir(parents=True)
+        for name, file in (("residents", "histogram"), ("dwellings", "dwellings"), ("homes", "homes")):
+            dense = getattr(self, name).reshape(len(self.codes), -1)
+            block, cell = np.nonzero(dense)
+            rows = {"geocode": [self.codes[at] for at in block], "cell": cell, "count": dense[block, cell]}
+            write_table(folder / f"{file}.parquet", rows)
+        units = {"gq0": self.dwellings.sum(axis=1), "gq1": self.facilities}
+        write_table(folder / "units.parquet", {"geocode": list(self.codes), **units})
+        return folder
+
+
+def random_stacked_population(shape: StackShape, chance: random.Random) -> StackPopulation:
+    """Some blocks under every area, some of them without homes."""
+    rng = np.random.default_rng(chance.randrange(2**32))
+    drawn = {
+        f"{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(0, 99):02d}"
+        for _ in range(12)
+    }
+    codes = tuple(sorted(drawn))
+    blocks = len(codes)
+    homes = rng.poisson(0.7, (blocks, shape.tenures, int(np.prod(shape.sizes))))
+    homes[rng.random(blocks) < 0.2] = 0
+    dwellings = np.concatenate([homes.sum(axis=2), rng.poisson(0.8, (blocks, 1))], axis=1)
+    residents = rng.poisson(0.8, (blocks, shape.roles + 1, shape.others))
+    residents[dwellings.sum(axis=1) == 0, : shape.roles] = 0
+    residents[rng.random(blocks) < 0.6, shape.roles] = 0
+    facilities = (residents[:, shape.roles].sum(axis=1) > 0).astype(np.int64)
+    return StackPopulation(codes, residents, dwellings, homes, facilities)
+
+
+Change = tuple[StackPopulation, dict[str, int]]
+"""A neighbor, and how many records of each histogram are replaced."""
+
+
+def stack_neighbors(
+    population: StackPopulation, shape: StackShape, chance: random.Random, count: int
+) -> Iterator[Change]:
+    """Populations with one resident replaced, one home changed, or one home moved into an empty dwelling elsewhere."""
+    kinds = (_other_resident, _other_size, _other_tenure, _moved_home)
+    for number in range(count):
+        found = kinds[number % len(kinds)](population, shape, chance)
+        if found is not None:
+            yield found
+
+
+def _any(dense: np.ndarray, chance: random.Random) -> tuple[int, ...] | None:
+    places = np.argwhere(dense)
+    return tuple(places[chance.randrange(len(places))].tolist()) if len(places) else None
+
+
+def _other_resident(population: StackPopulation, shape: StackShape, chance: random.Random) -> Change | None:
+    found = _any(population.residents, chance)
+    if found is None:
+        return None
+    moved, digits = population.residents.copy(), dict(shape.levels).get(shape.exact, 0)
+    codes = population.codes
+    homes = [at for at, code in enumerate(codes) if code[:digits] == codes[found[0]][:digits]]
+    moved[found] -= 1
+    moved[chance.choice(homes), chance.randrange(shape.roles + 1), chance.randrange(shape.others)] += 1
+    lived = moved[:, : shape.roles].sum(axis=(1, 2))
+    kept = moved[:, shape.roles].sum(axis=1)
+    if ((lived > 0) & (population.dwellings.sum(axis=1) == 0)).any():
+        return None
+    if (kept < population.facilities).any() or ((kept > 0) & (population.facilities == 0)).any():
+        return None
+    return replace(population, residents=moved), {"residents": 1}
+
+
+def _other_size(population: StackPopulation, _shape: StackShape, chance: random.Random) -> Change | None:
+    found = _any(population.homes, chance)
+    if found is None:
+        return None
+    moved = population.homes.copy()
+    moved[found] -= 1
+    moved[found[0], found[1], chance.randrange(moved.shape[2])] += 1
+    return replace(population, homes=moved), {"homes": 1}
+
+
+def _other_tenure(population: StackPopulation, shape: StackShape, chance: random.Random) -> Change | None:
+    found = _any(population.homes, chance)
+    if found is None:
+        return None
+    block, tenure, cell = found
+    other = chance.choice([one for one in range(shape.tenures) if one != tenure])
+    homes, dwellings = population.homes.copy(), population.dwellings.copy()
+    homes[block, tenure, cell] -= 1
+    homes[block, other, chance.randrange(homes.shape[2])] += 1
+    dwellings[block, tenure] -= 1
+    dwellings[block, other] += 1
+    return replace(population, homes=homes, dwellings=dwellings), {"homes": 1, "dwellings": 1}
+
+
+def _moved_home(population: StackPopulation, shape: StackShape, chance: random.Random) -> Change | None:
+    found, empty = _any(population.homes, chance), np.flatnonzero(population.dwellings[:, -1]).tolist()
+    if found is None or not empty:
+        return None
+    block, tenure, cell = found
+    to = chance.choice(empty)
+    homes, dwellings = population.homes.copy(), population.dwellings.copy()
+    homes[block, tenure, cell] -= 1
+    homes[to, tenure, chance.randrange(homes.shape[2])] += 1
+    dwellings[block, tenure] -= 1
+    dwellings[block, -1] += 1
+    dwellings[to, tenure] += 1
+    dwellings[to, -1] -= 1
+    return replace(population, homes=homes, dwellings=dwellings), {"homes": 1, "dwellings": 2}
