@@ -41,7 +41,7 @@ __all__ = ["Population", "PopulationSource", "open_population"]
 
 Stage = Callable[["duckdb.DuckDBPyConnection", Path], tuple[Mapping[TableName, Relation], list[Finding]]]
 EXTRA_TABLES = ("households", "with_persons", "summary")
-_SMALL_PART, _TEXT_PART, _LARGE_PART = 8_000_000, 20_000_000, 40_000_000  # persons
+_SMALL_PART, _LARGE_PART = 8_000_000, 20_000_000  # persons
 _BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
 _KEYS = 1 << 62
 
@@ -141,7 +141,7 @@ class PopulationSource:
 
         Args:
             max_persons: about how many persons a part may have; None takes 8 million, which needs about 1 GiB
-                and is fastest; 20 million of CSV, which is parsed once; or 40 million when Parquet files are not
+                and is fastest; or 20 million, in about 2 GiB, of CSV, which is parsed once, and when Parquet files are not
                 in the order of their MAFIDs, so that every part must scan all of them.
 
         Yields:
@@ -156,7 +156,7 @@ class PopulationSource:
             f"{self._prefix}_{name}" for name in (*TABLES, *EXTRA_TABLES, "geo_all", "outside", "malformed")
         ]
         try:
-            relations, findings = self._prepare(max_persons or _TEXT_PART)
+            relations, findings = self._prepare(max_persons or _LARGE_PART)
             tables = {name: self._scanned(relation) for name, relation in relations.items()}
             most = max_persons or _default_part(relations["persons"])
             for span in _ranges(tables["persons"], most):
@@ -286,9 +286,7 @@ def _as_parquet(embedded: Any, relation: Relation, scratch: Path) -> tuple[Relat
 
 
 def _default_part(persons: Relation) -> int:
-    if not persons.rescan_is_cheap:
-        return _TEXT_PART
-    return _SMALL_PART if persons.clustered else _LARGE_PART
+    return _SMALL_PART if persons.rescan_is_cheap and persons.clustered else _LARGE_PART
 
 
 def _ranges(persons: Scanned, max_persons: int) -> list[MafidRange]:

@@ -63,10 +63,10 @@ def with_persons(units: ir.Table, persons: ir.Table, packed: ir.Table, name: str
     """
     import ibis
 
-    large = packed.filter(packed.PERSONS >= _LARGE).select("MAFID")
     joined = engine_of(units).joined
-    if not fetch(large.count())[0][0].as_py():
+    if not fetch(packed.count(where=packed.PERSONS >= _LARGE))[0][0].as_py():
         return _unpacked(joined(name, units, packed, "MAFID", outer=True))
+    large = packed.filter(packed.PERSONS >= _LARGE).select("MAFID")
     small = _unpacked(packed.filter(packed.PERSONS < _LARGE))
     summary = ibis.union(small, _counted(persons.semi_join(large, "MAFID")).select(small.columns))
     return joined(name, units, summary, "MAFID", outer=True)

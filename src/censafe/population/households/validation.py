@@ -197,7 +197,7 @@ def _people(population: Population) -> tuple[int, int]:
     units = population.units
     with engine_errors("numbers of persons"):
         persons = fetch(population.persons.count())[0][0].as_py()
-        inhabited = fetch(units.filter(units.FINAL_POP > 0).count())[0][0].as_py()
+        inhabited = fetch(units.count(where=units.FINAL_POP > 0))[0][0].as_py()
     return int(persons), int(inhabited)
 
 
