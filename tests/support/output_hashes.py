@@ -4,7 +4,7 @@
 
 Two lists are compared with ``diff``. Where both versions must read the same records, ``--inputs`` names a folder in which the first call
 leaves them for the next. Manifest and certificate hold times and versions and are left out; of Parquet files the
-columns are hashed, not what a library writes beside them.
+columns are hashed as the values that they hold, not how they are coded and what a library writes beside them.
 """
 
 from __future__ import annotations
@@ -98,10 +98,11 @@ def _digests(out: Path) -> Iterator[tuple[str, str]]:
 def _columns(path: Path) -> hashlib._Hash:
     found = hashlib.sha256()
     with pq.ParquetFile(path) as file:
-        schema = file.schema_arrow.remove_metadata()
-        found.update(str(schema).encode())
-        for column in file.read().cast(schema).combine_chunks().columns:
-            sink = pa.BufferOutputStream()
+        for name, column in zip(file.schema_arrow.names, file.read().columns, strict=True):
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            found.update(f"{name} {column.type}\n".encode())
+            column, sink = column.combine_chunks(), pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, pa.schema([("column", column.type)])) as writer:
                 writer.write_table(pa.table({"column": column}))
             found.update(sink.getvalue())

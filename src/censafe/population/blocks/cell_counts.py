@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from censafe.model.schema import Schema
 from censafe.model.topdown.workers import EngineWorkers
-from censafe.population.blocks.columns import batches, geocodes, parquet_columns, unreadable, whole_column
+from censafe.population.blocks.columns import (
+    batches,
+    geocodes,
+    parquet_columns,
+    read_ahead,
+    unreadable,
+    whole_column,
+)
 from censafe.population.blocks.layout import MOST_COUNT, HistogramLayout
 from censafe.population.findings import Finding
 
@@ -68,8 +75,9 @@ def counts_of_files(
         found: list[Finding] = []
         groups = [] if workers is None or path.suffix == ".csv" else list(_groups(path))
         if workers is None or len(groups) == 0:
-            for batch in batches(path, columns, ("count",), found):
-                yield path.name, _counts(batch, path.name, layout, schema)
+            rows = batches(path, columns, ("count",), found)
+            for part in read_ahead(_counts(batch, path.name, layout, schema) for batch in rows):
+                yield path.name, part
         else:
             wanted = parquet_columns(path, columns, ("count",), found)
             parcels = [(path, group) for group in groups] if wanted else []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding
 
-__all__ = ["batches", "geocodes", "parquet_columns", "unreadable", "whole_column"]
+__all__ = ["batches", "geocodes", "parquet_columns", "read_ahead", "unreadable", "whole_column"]
 
 
 _BATCH_ROWS = 1_000_000
@@ -28,6 +29,25 @@ _FIX = "write the file again"
 _TEXTS = ("geocode", *AREA_COLUMNS)
 _Ints = NDArray[np.int64]
 _Names = tuple[str, ...]
+_Part = TypeVar("_Part")
+
+
+def read_ahead(parts: Iterator[_Part]) -> Iterator[_Part]:
+    """The same parts; a thread reads the next one while one is used.
+
+    Args:
+        parts: of a file.
+
+    Example:
+        >>> list(read_ahead(iter([1, 2, 3])))
+        [1, 2, 3]
+    """
+    end = object()
+    with ThreadPoolExecutor(1) as reader:
+        following: Future[Any] = reader.submit(next, parts, end)
+        while (part := following.result()) is not end:
+            following = reader.submit(next, parts, end)
+            yield part
 
 
 def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]) -> Iterator[Any]:

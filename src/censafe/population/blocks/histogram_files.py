@@ -18,7 +18,7 @@ from censafe.model.sparse import ExactHistograms
 from censafe.model.topdown.workers import EngineWorkers
 from censafe.population.blocks.areas import AREA_COLUMNS, area_numbers, areas_from_grfc, in_order
 from censafe.population.blocks.cell_counts import counts_of_files
-from censafe.population.blocks.columns import batches, geocodes, whole_column
+from censafe.population.blocks.columns import batches, geocodes, read_ahead, whole_column
 from censafe.population.blocks.layout import (
     MOST_COUNT,
     BlockData,
@@ -164,7 +164,7 @@ def _read_units(paths: tuple[Path, ...], layout: HistogramLayout) -> tuple[list[
     codes, values = [np.zeros(0, np.int64)], [np.zeros((0, len(columns)), np.int64)]
     areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in AREA_COLUMNS}
     for path in paths:
-        for batch in batches(path, (("geocode", *columns),), tuple(AREA_COLUMNS), found):
+        for batch in read_ahead(batches(path, (("geocode", *columns),), tuple(AREA_COLUMNS), found)):
             codes.append(geocodes(batch.column("geocode"), layout, path.name, found))
             numbers = [
                 whole_column(batch.column(name), path.name, name, MOST_COUNT, found) for name in columns

@@ -17,6 +17,7 @@ from censafe.publication.atomic import HashedStream, atomic_write
 from censafe.publication.stamps import Stamp
 
 __all__ = [
+    "arrow_texts",
     "histogram_geounits",
     "histogram_rows",
     "histogram_schema",
@@ -25,6 +26,8 @@ __all__ = [
 ]
 
 _CHUNK = 4_000_000
+_ASCII = 127
+_MOST_BYTES = 2**31 - 1
 _SCHEMA = pa.schema(
     [("geocode", pa.dictionary(pa.int32(), pa.string())), ("cell", pa.int32()), ("count", pa.int32())]
 )
@@ -60,7 +63,14 @@ def write_histograms(
     arrow_schema = pa.schema(_fields(known), metadata)
     with atomic_write(path) as temporary:
         with temporary.open("wb") as file, HashedStream(file) as stream:
-            with pq.ParquetWriter(stream, arrow_schema, compression="zstd") as writer:
+            # texts repeat those of the row before: they pack smaller, and sooner, as they are than as codes of many different ones
+            with pq.ParquetWriter(
+                stream,
+                arrow_schema,
+                compression="zstd",
+                use_dictionary=["cell", "count"],
+                write_statistics=["geocode", *known.columns],
+            ) as writer:
                 for rows in histogram_rows(level, known):
                     writer.write_table(pa.Table.from_batches([rows.cast(arrow_schema)]))
             digest = stream.sha256
@@ -108,7 +118,27 @@ def _coded(index: NDArray[np.int32], texts: NDArray[np.str_]) -> pa.DictionaryAr
     if not bool((texts[1:] > texts[:-1]).all()):
         once, place = np.unique(texts, return_inverse=True)
         codes = place.reshape(-1).astype(np.int32)[index]
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(once, pa.string()))
+    return pa.DictionaryArray.from_arrays(pa.array(codes), arrow_texts(once))
+
+
+def arrow_texts(texts: NDArray[np.str_]) -> pa.Array:
+    """Texts as an Arrow array; codes of one length are copied without looking at each of them.
+
+    Args:
+        texts: shape (n,).
+
+    Example:
+        >>> [arrow_texts(np.array(some)).to_pylist() for some in (["44", "50"], ["44", ""], ["", ""], ["É", "Ō"])]
+        [['44', '50'], ['44', ''], ['', ''], ['É', 'Ō']]
+    """
+    rows, width = len(texts), texts.dtype.itemsize // 4
+    characters = np.ascontiguousarray(texts).view(np.uint32).reshape(rows, -1)
+    last = characters.max(initial=0)
+    whole = bool(characters.all())
+    if not rows or rows * width > _MOST_BYTES or last > _ASCII or not (whole or last == 0):
+        return pa.array(texts, pa.string())
+    offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(width if whole else 0)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(characters.astype(np.uint8)))
 
 
 def histogram_schema(path: Path) -> str:

@@ -22,6 +22,7 @@ from censafe.model.safe_text import csv_table
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_matrix
 from censafe.publication.atomic import HashedStream, atomic_folder
+from censafe.publication.microdata.histograms import arrow_texts
 from censafe.publication.stamps import Stamp
 from censafe.publication.tables.csv_rows import NumberedRows, write_csv
 
@@ -224,7 +225,7 @@ def _schema(level: TableLevel, form: str, beside: Sequence[str]) -> pa.Schema:
 
 
 def _codes(geocodes: NDArray[np.str_], areas: AreaNames) -> list[pa.Array]:
-    return [pa.array(one, pa.string()) for one in (geocodes, *areas.beside(geocodes).values())]
+    return [arrow_texts(one) for one in (geocodes, *areas.beside(geocodes).values())]
 
 
 def _wide(

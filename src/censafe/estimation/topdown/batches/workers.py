@@ -36,7 +36,9 @@ def estimated_batches(
     """
     source = level.task.objective.source
     if isinstance(workers, int) or not isinstance(source, PartedAnswers) or not spans:
-        yield from worked_ahead(partial(estimate_parents, level), spans, threads_of(workers))
+        # a county of 2,500 tracts takes as long as hundreds of batches of others; the results of a level are held in any case
+        work, threads = partial(estimate_parents, level), threads_of(workers)
+        yield from worked_ahead(work, spans, threads, ahead=max(1, len(spans)))
         return
     size = max(1, min(_MOST_BATCHES, len(spans) // _LEAST_PARTS))
     chunks = [tuple(spans[first : first + size]) for first in range(0, len(spans), size)]

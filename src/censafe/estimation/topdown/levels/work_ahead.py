@@ -14,13 +14,17 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 
-def worked_ahead(work: Callable[[Item], Found], items: Iterable[Item], workers: int) -> Iterator[Found]:
+def worked_ahead(
+    work: Callable[[Item], Found], items: Iterable[Item], workers: int, *, ahead: int | None = None
+) -> Iterator[Found]:
     """Results in the order of their items, worked out by some threads a few items ahead.
 
     Args:
         work: what is done with an item; several threads do it at once.
         items: read by the calling thread, a few ahead of the results.
         workers: threads; with one all is done in the calling thread.
+        ahead: how many items; None for three a thread. Where one item may take as long as hundreds of others, threads need as many
+            ahead of it not to wait for it; the results of them all are held meanwhile.
 
     Example:
         >>> list(worked_ahead(abs, [-2, 1], 2))
@@ -29,12 +33,13 @@ def worked_ahead(work: Callable[[Item], Found], items: Iterable[Item], workers: 
     if workers <= 1:
         yield from map(work, items)
         return
+    most = _AHEAD * workers if ahead is None else ahead
     with ThreadPoolExecutor(workers) as pool:
         waiting: deque[Future[Found]] = deque()
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) >= _AHEAD * workers:
+                if len(waiting) >= most:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
