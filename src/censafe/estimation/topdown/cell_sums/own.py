@@ -270,6 +270,7 @@ def _rounds(level: OwnLevel, source: SummingInRounds) -> Iterator[_Batch]:
                     own = _Pattern(level, number)
                 mine = pattern == number
                 yield _Batch(own, some[mine], partial(np.asarray, values[mine]))
+        del sums, values  # a round is as large as memory allows: let go of it before the next is read
 
 
 class _Pattern:

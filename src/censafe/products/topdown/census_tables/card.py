@@ -22,6 +22,7 @@ __all__ = ["CardSetting", "write_card"]
 _KIND_WORDS: Final = {
     "us": "nation", "block_group": "block group", "cousub": "county subdivision", "aiannh": "American Indian, Alaska Native or Hawaiian area",
 }  # fmt: skip
+_PROPER: Final = ("hispanic", "latino")
 _PERSONS: Final = ("P1", "P2", "P3", "P5", "P13")
 _HOMES: Final = ("H1", "H3", "H4", "P16", "H9")
 _MOST_BESIDE: Final = 24
@@ -181,8 +182,14 @@ def _table(one: CardTable, place: int, setting: CardSetting) -> PageTable:
         rows.append(
             [f"{indent}{cell.label.rstrip(':')}", _text(one, value), _text(one, low), _text(one, high), use]
         )
-    caption = f"{one.table.name}: {one.table.title.capitalize()}"
+    caption = f"{one.table.name}: {_title(one)}"
     return PageTable(caption, ("", "Number", f"{setting.level} from", "to", "Use it?"), rows, 4)
+
+
+def _title(one: CardTable) -> str:
+    """The title of a table in sentence case, proper names kept."""
+    words = one.table.title.capitalize().split(" ")
+    return " ".join(word.capitalize() if word.rstrip(",") in _PROPER else word for word in words)
 
 
 def _pyramid(ages: CardTable, place: int, setting: CardSetting) -> Figure:
@@ -275,7 +282,7 @@ def _usable(values: CardValues, place: int, setting: CardSetting) -> Exhibit:
         for kind in kinds:
             sums[kind] += found.count(kind)
         rows.append(
-            [f"{one.table.name}: {one.table.title.capitalize()}", *(str(found.count(kind)) for kind in kinds)]
+            [f"{one.table.name}: {_title(one)}", *(str(found.count(kind)) for kind in kinds)]
         )
     number = sum(sums.values())
     return Exhibit(

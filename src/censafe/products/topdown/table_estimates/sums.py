@@ -120,6 +120,7 @@ class _TogetherInRounds:
                 some = np.flatnonzero(pattern[geounits] == number)
                 found[some] += self.beside.sums(asked[number], self.queries, geounits[some])
             yield geounits, found
+            del found  # before the next round is read
 
 
 class HistogramSums:
