@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown.levels.work_ahead import worked_ahead
+from censafe.estimation.topdown.relations.balance import BalancedRecords, balance
 from censafe.estimation.topdown.relations.changes import bring_back
 from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, missed
 from censafe.estimation.topdown.relations.meeting import change, trade
@@ -32,6 +33,7 @@ class RelatedCells:
         part: of every variant, the part of the variants that its records stay in; -1 for records that are left alone, shape (variants,).
         group: of every cell; records of one group may change places between blocks, int32, shape (cells,).
         rules: what relations ask.
+        balanced: records whose sums by class are brought back; None for none.
     """
 
     frame: NDArray[np.int32] = field(repr=False)
@@ -40,6 +42,7 @@ class RelatedCells:
     part: NDArray[np.int32] = field(repr=False)
     group: NDArray[np.int32] = field(repr=False)
     rules: Rules = field(repr=False)
+    balanced: BalancedRecords | None = field(default=None, repr=False)
 
     def kinds(self, cells: NDArray[np.int32]) -> NDArray[np.int32]:
         """Row of the allowed variants of records in some cells."""
@@ -65,6 +68,7 @@ class Fitted:
         traded: moves between two blocks that leave sums of their parent as they were.
         changed: records that took another variant to meet a relation.
         returned: records that took another variant to bring the sums of all blocks back.
+        exchanged: pairs of records of one block that exchanged their variants to bring sums by class back.
     """
 
     blocks: SparseLevel
@@ -72,6 +76,7 @@ class Fitted:
     traded: int
     changed: int
     returned: int
+    exchanged: int
 
 
 def meet_relations(
@@ -95,7 +100,8 @@ def meet_relations(
     moved = np.zeros((len(cells.rules.recodes), groups), np.int64)
     pieces: list[tuple[Integers, NDArray[np.int32], Integers]] = []
     sums = np.zeros(target.shape, np.int64)
-    traded = changed = returned = 0
+    traded = changed = returned = exchanged = 0
+    net = np.zeros(0 if cells.balanced is None else int(cells.balanced.group.max()) + 1, np.int64)
     work = partial(_traded, blocks, cells, target, slack)
     for found in worked_ahead(work, _parents(spine), workers):
         traded += found.traded
@@ -105,9 +111,10 @@ def meet_relations(
             changed += _chosen(found, cells.rules, slack, moved)
         if moved.any():
             returned += int(bring_back(found.records, cells.rules, slack, moved))
+        exchanged += _balanced(found, cells, net)
         sums[found.first : found.last] = found.records.state
         pieces.append(found.collapsed(cells))
-    return Fitted(_level(blocks, pieces), sums, traded, changed, returned)
+    return Fitted(_level(blocks, pieces), sums, traded, changed, returned, exchanged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +129,7 @@ class _Parent:
         free: whether the relations are about it.
         records: those.
         traded: trades made.
+        before: sums by class of the balanced records at the beginning, of no length where there are none.
     """
 
     first: int
@@ -131,6 +139,7 @@ class _Parent:
     free: NDArray[np.bool_]
     records: Records
     traded: int
+    before: Integers
 
     def collapsed(self, cells: RelatedCells) -> tuple[Integers, NDArray[np.int32], Integers]:
         """Block, cell and count, rising."""
@@ -150,8 +159,18 @@ def _traded(
     block, own = _expanded(blocks, first, last)
     free = cells.part[cells.variant[own]] >= 0
     records = _records(block[free], own[free], cells, target[first:last])
+    before = np.zeros(0, np.int64) if cells.balanced is None else cells.balanced.sums(records)
     traded = int(trade(records, cells.rules, slack)) if _misses(records, cells.rules, slack) else 0
-    return _Parent(first, last, block, own, free, records, traded)
+    return _Parent(first, last, block, own, free, records, traded, before)
+
+
+def _balanced(found: _Parent, cells: RelatedCells, net: Integers) -> int:
+    """Bring sums by class back that the blocks of a parent have changed; returns the exchanges."""
+    one = cells.balanced
+    if one is None:
+        return 0
+    net += one.sums(found.records) - found.before
+    return int(balance(found.records, cells.rules, one.chosen, one.group, one.alike, net))
 
 
 _UNBOUNDED = 1 << 40

@@ -103,6 +103,7 @@ class RelatedBlocks:
             "traded": found.traded,
             "changed": found.changed,
             "returned": found.returned,
+            "exchanged": found.exchanged,
         }
         missed = missed_by_relation(found.sums, target, cells.rules)
         self.broken += self._broken(side, found, target, missed, home, occupied)

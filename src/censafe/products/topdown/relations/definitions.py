@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.estimation.topdown.relations.balance import BalancedRecords
 from censafe.estimation.topdown.relations.fitting import RelatedCells
 from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST, OPEN, Rules
 from censafe.model import SparseLevel
@@ -71,6 +72,8 @@ class RelatedHistogram:
         returns: those of them whose sums over all blocks are brought back afterwards: the relations do not tell them better.
         relations: of every block.
         open: condition of records without an upper end of their size; None where there are none.
+        balanced: condition of variants, classes of the fixed attributes by which their sums are brought back, and attributes that must be the same of two records that exchange
+            their variants for that, as queries; None where nothing is.
     """
 
     schema: HistogramSchema
@@ -81,6 +84,7 @@ class RelatedHistogram:
     returns: tuple[str, ...]
     relations: tuple[BlockRelation, ...] = field(repr=False)
     open: _Cells | None = None
+    balanced: tuple[_Cells, str, str] | None = None
 
 
 @lru_cache(maxsize=1)
@@ -122,6 +126,9 @@ def _side(entry: Mapping[str, Any], persons: ConditionReader) -> RelatedHistogra
             for one in entry["relations"]
         ),
         own.read(entry["open"], {}) if "open" in entry else None,
+        (own.read(entry["balanced"]["records"], {}), entry["balanced"]["by"], entry["balanced"]["alike"])
+        if "balanced" in entry
+        else None,
     )
 
 
@@ -147,7 +154,14 @@ def related_cells(side: RelatedHistogram, group: NDArray[np.int32]) -> RelatedCe
     part = np.full(cell.shape[1], -1, np.int32)
     for number, condition in enumerate(side.parts):
         part[inside(condition, at)] = number
-    return RelatedCells(frame, variant, cell, part, group, _rules(side, cell, part, at))
+    balanced = None
+    if side.balanced is not None:
+        chosen, by, alike = side.balanced
+        labels = [
+            np.repeat(side.schema.query(text).label[cell[:, 0]], len(side.parts)) for text in (by, alike)
+        ]
+        balanced = BalancedRecords(inside(chosen, at), *labels)
+    return RelatedCells(frame, variant, cell, part, group, _rules(side, cell, part, at), balanced)
 
 
 def _rules(
