@@ -107,7 +107,7 @@ def holds_tables(path: Path) -> bool:
         else:
             with path.open(encoding="utf-8-sig", errors="replace") as stream:
                 names = stream.readline().strip().replace('"', "").replace("|", ",").split(",")
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise StorageError(f"{path}: the file cannot be read; {_WORDS}") from error
     return "table" in names
 

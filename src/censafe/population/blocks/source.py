@@ -139,7 +139,7 @@ def _column_names(path: Path) -> list[str]:
             return list(pq.read_schema(path).names)
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
             return next(csv.reader(stream), [])
-    except (OSError, pa.ArrowInvalid, UnicodeDecodeError, csv.Error):
+    except (OSError, pa.ArrowException, UnicodeDecodeError, csv.Error):
         return []
 
 

@@ -52,7 +52,7 @@ def batches_of(path: Path, columns: Sequence[str], found: list[Finding]) -> Iter
         texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
         with pq.ParquetFile(path, read_dictionary=texts) as file:
             yield from file.iter_batches(_BATCH_ROWS, columns=list(columns))
-    except (pa.ArrowInvalid, UnicodeDecodeError):
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         found.append(
             Finding(path.name, "", "header", "stop", 0, "the content cannot be read", "Parquet", "write the file again")
         )  # fmt: skip

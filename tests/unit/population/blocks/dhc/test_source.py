@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import shutil
@@ -306,6 +307,21 @@ def test_nobody_at_all_is_told(folder):
     assert "there is no person at all" in complaint(folder)
 
 
+def _without_names(path: Path) -> None:
+    """Names of columns that are no text."""
+    pq.write_table(pq.read_table(path), path, store_schema=False)
+    path.write_bytes(path.read_bytes().replace(b"QSEX", b"Q\xb4EX"))
+
+
+def _of_four_bits(path: Path) -> None:
+    """Whole numbers of a size that Arrow does not know, in the schema that stands in the metadata."""
+    pq.write_table(pa.table({"QAGE": pa.array([1], pa.int64())}), path)
+    content = path.read_bytes()
+    schema = pq.read_metadata(path).metadata[b"ARROW:schema"]
+    sizes = base64.b64decode(schema).replace((64).to_bytes(4, "little"), (4).to_bytes(4, "little"))
+    path.write_bytes(content.replace(schema, base64.b64encode(sizes)))
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -315,6 +331,14 @@ def test_nobody_at_all_is_told(folder):
             "neither text nor whole numbers",
         ),
         (lambda folder: (folder / "units.parquet").write_bytes(b"no"), "the content cannot be read"),
+        (
+            lambda folder: _without_names(folder / "persons.parquet"),
+            "persons.parquet: the content cannot be read",
+        ),
+        (
+            lambda folder: _of_four_bits(folder / "persons.parquet"),
+            "persons.parquet: the content cannot be read",
+        ),
         (lambda folder: (folder / "units.parquet").unlink(), "no input file units.parquet"),
         (lambda folder: (folder / "GRF-C.txt").unlink(), "no input file GRF-C*.txt"),
         (lambda folder: [path.unlink() for path in folder.iterdir()], "persons.parquet and units.parquet"),
