@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -130,10 +131,16 @@ def write_tidy_pieces(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table])
     with (
         atomic_write(path) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_statistics=looked_for) as writer,
+        ThreadPoolExecutor(1) as packing,
     ):
+        pending: list[Future[None]] = []  # one piece is packed and written while the next one is made
         for piece in pieces:
-            writer.write_table(piece)
+            for earlier in pending:
+                earlier.result()
+            pending = [packing.submit(writer.write_table, piece)]
             rows += len(piece)
+        for earlier in pending:
+            earlier.result()
     return rows
 
 
