@@ -6,8 +6,10 @@ repeat, or keys or combinations are so many or so far apart that arrays would be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 __all__ = ["KeyRows", "Kinds", "count_pairs", "join_by_key", "kinds_of", "sum_rows"]
 
+_Result = TypeVar("_Result")
 _MOST = 1 << 27  # entries of an array: half a GiB of 32 bits
 _MOST_KINDS = 1 << 23
 _WORD = 1 << 63
@@ -50,17 +53,20 @@ class KeyRows:
         row[place] = rows
         return cls(low, row) if np.array_equal(row[place], rows) else None
 
-    def find(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
+    def find(self, column: pa.ChunkedArray, threads: int) -> NDArray[np.int32]:
         """The row of every key of a column, -1 where it has none."""
         keys, valid = _integers(column)
         found = np.full(len(keys), -1, np.int32)
+
+        def look_up(rows: slice) -> None:
+            place = _offsets(keys[rows], self.low)
+            inside = place < len(self.row)
+            if valid is not None:
+                inside &= valid[rows]
+            found[rows] = np.where(inside, self.row.take(place, mode="clip"), np.int32(-1))
+
         if len(self.row):
-            for rows in _chunks(len(keys)):
-                place = _offsets(keys[rows], self.low)
-                inside = place < len(self.row)
-                if valid is not None:
-                    inside &= valid[rows]
-                found[rows] = np.where(inside, self.row.take(place, mode="clip"), np.int32(-1))
+            list(_by_chunks(look_up, len(keys), threads))
         return found
 
 
@@ -121,9 +127,9 @@ def kinds_of(codes: pa.Table) -> Kinds | None:
     return Kinds(number, size, pa.table(columns))
 
 
-def join_by_key(left: pa.Table, right: pa.Table, key: str, *, outer: bool) -> pa.Table | None:
+def join_by_key(left: pa.Table, right: pa.Table, key: str, *, outer: bool, threads: int) -> pa.Table | None:
     """Rows of ``left`` that have a key, each with the row of ``right`` that has the same; without one they go, or stay when ``outer``."""
-    at = _matches(left[key], right[key])
+    at = _matches(left[key], right[key], threads)
     if at is None:
         return None
     stays = _valid(left[key]) if outer else at >= 0
@@ -164,7 +170,13 @@ def sum_rows(
 
 
 def count_pairs(
-    keys: pa.ChunkedArray, kinds: Kinds, own: NDArray[np.int64], other: pa.Table, columns: tuple[str, str]
+    keys: pa.ChunkedArray,
+    kinds: Kinds,
+    own: NDArray[np.int64],
+    other: pa.Table,
+    columns: tuple[str, str],
+    *,
+    threads: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None:
     """Rows by the code of the one row of ``other`` with the same key, and by their own code.
 
@@ -174,6 +186,7 @@ def count_pairs(
         own: code of every combination.
         other: rows with keys and codes.
         columns: its columns of keys and codes.
+        threads: that look keys up.
 
     Returns:
         Codes of the other rows, own codes, and numbers of rows, for every pair that occurs.
@@ -188,20 +201,24 @@ def count_pairs(
     of_other = codes.place(_integers(other[columns[1]])[0])
     of_own = own_codes.place(own)
     numbers = np.zeros(len(codes.names) * width, np.int64)
-    at = index.find(keys)
-    for rows in _chunks(len(at)):
+    at = index.find(keys, threads)
+
+    def pairs(rows: slice) -> NDArray[np.int64]:
         stays = at[rows] >= 0
-        pairs = of_other[at[rows][stays]].astype(np.int64) * width + of_own[kinds.number[rows][stays]]
-        np.add.at(numbers, pairs, _ONES[: len(pairs)])
+        found: NDArray[np.int64] = of_other[at[rows][stays]].astype(np.int64) * width
+        return found + of_own[kinds.number[rows][stays]]
+
+    for found in _by_chunks(pairs, len(at), threads):
+        np.add.at(numbers, found, _ONES[: len(found)])
     occurring = np.flatnonzero(numbers)
     return codes.names[occurring // width], own_codes.names[occurring % width], numbers[occurring]
 
 
-def _matches(keys: pa.ChunkedArray, others: pa.ChunkedArray) -> NDArray[np.int32] | None:
+def _matches(keys: pa.ChunkedArray, others: pa.ChunkedArray, threads: int) -> NDArray[np.int32] | None:
     """The row of every key among other keys, -1 where it has none; None where other keys repeat or lie too far apart."""
     if pa.types.is_integer(keys.type) and pa.types.is_integer(others.type):
         index = KeyRows.of(others)
-        return None if index is None else index.find(keys)
+        return None if index is None else index.find(keys, threads)
     if pc.count_distinct(others).as_py() < len(others) - others.null_count:
         return None
     found = pc.index_in(keys, others.combine_chunks(), skip_nulls=True).fill_null(-1)
@@ -259,6 +276,16 @@ def _offsets(values: NDArray[np.int64], low: int) -> NDArray[np.uint64]:
     """What values exceed ``low`` by; a value below it wraps around to a number beyond every array."""
     exceeding = values - values.dtype.type(low)
     return exceeding.view(f"u{exceeding.dtype.itemsize}")
+
+
+def _by_chunks(work: Callable[[slice], _Result], rows: int, threads: int) -> Iterator[_Result]:
+    """The results of chunks of rows in their order; numpy lets other threads compute meanwhile."""
+    chunks = list(_chunks(rows))
+    if threads == 1 or len(chunks) == 1:
+        yield from map(work, chunks)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(work, chunks)
 
 
 def _chunks(rows: int) -> Iterator[slice]:

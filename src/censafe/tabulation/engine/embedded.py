@@ -72,6 +72,11 @@ class EmbeddedEngine(Relational, Backend):
         return {}
 
     @cached_property
+    def _threads(self) -> int:
+        """As many as DuckDB has."""
+        return int(self.con.execute("SELECT current_setting('threads')").fetchall()[0][0])
+
+    @cached_property
     def _kinds(self) -> dict[str, arrays.Kinds | None]:
         """Of tables that are kept, by name."""
         return {}
@@ -94,7 +99,9 @@ class EmbeddedEngine(Relational, Backend):
         self, name: str, left: ir.Table, right: ir.Table, key: str, *, outer: bool = False
     ) -> ir.Table:
         """Rows beside each other by places in an array, or DuckDB's join."""
-        rows = arrays.join_by_key(self._rows(left), self._rows(right), key, outer=outer)
+        rows = arrays.join_by_key(
+            self._rows(left), self._rows(right), key, outer=outer, threads=self._threads
+        )
         return super().joined(name, left, right, key, outer=outer) if rows is None else self._keep(name, rows)
 
     def summed(
@@ -127,7 +134,9 @@ class EmbeddedEngine(Relational, Backend):
         found = None
         if kinds is not None:
             asked = self._answers(table, kinds, {"own": own})["own"]
-            found = arrays.count_pairs(self._rows(table)[key], kinds, asked, self._rows(other), (key, code))
+            found = arrays.count_pairs(
+                self._rows(table)[key], kinds, asked, self._rows(other), (key, code), threads=self._threads
+            )
         if found is None:
             return super().counted(table, key, own, other, code, size)
         codes, owns, rows = found
