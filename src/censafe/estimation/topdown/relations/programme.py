@@ -42,9 +42,11 @@ def chosen_records(b: int, records: Records, rules: Rules, slack: int) -> Chosen
         slack: records that an open one may hold beyond its size, where that suffices.
 
     Returns:
-        None where the programme proves that no variants meet the relations.
+        None where the programme proves that no variants meet the relations, and where a block that misses something has no records.
     """
     span = slice(int(records.pointer[b]), int(records.pointer[b + 1]))
+    if span.start == span.stop:
+        return None
     kinds, kind = np.unique(records.kind[span], return_inverse=True)
     may = np.zeros((len(kinds), len(rules.sums)), np.bool_)
     for place, one in enumerate(kinds.tolist()):

@@ -281,9 +281,7 @@ def _usable(values: CardValues, place: int, setting: CardSetting) -> Exhibit:
         found = [use_of(*_cell(one, place, line)) for line in lines if not np.isnan(one.values[place, line])]
         for kind in kinds:
             sums[kind] += found.count(kind)
-        rows.append(
-            [f"{one.table.name}: {_title(one)}", *(str(found.count(kind)) for kind in kinds)]
-        )
+        rows.append([f"{one.table.name}: {_title(one)}", *(str(found.count(kind)) for kind in kinds)])
     number = sum(sums.values())
     return Exhibit(
         "use",

@@ -163,3 +163,9 @@ def test_records_that_no_single_change_helps_are_chosen_at_once(
         changed,
         [1, 2 - changed // 2],
     )
+
+
+def test_a_block_without_records_misses_what_it_must() -> None:
+    tree, cells = spine(2), cells_of(EQUAL, same_group=True)
+    found = meet_relations(tree, level(tree, [[], [1]]), cells, target(3, 2), slack=0)
+    assert missed_by_relation(found.sums, target(3, 2), cells.rules)[:, 0].tolist() == [3, 0]
