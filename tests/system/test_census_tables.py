@@ -256,6 +256,11 @@ def test_microdata_give_the_tables_of_their_run(run: Path, tmp_path: Path) -> No
     (persons / "units.txt").unlink()
     with pytest.raises(UsageError, match=r"table H4 counts households, which .* does not hold"):
         tables(persons, "H4", "county")
+    shutil.copy(run.with_name("dhc-redistricting") / "microdata" / "persons.txt", persons / "pl94.txt")
+    with pytest.raises(
+        UsageError, match="2 files of microdata that tables are made of; allowed: one of persons"
+    ):
+        tables(persons, "P1", "county")
     (tmp_path / "note.txt").write_text("a|b\n1|2\n", encoding="utf-8")
     with pytest.raises(UsageError, match="0 files of microdata that tables are made of"):
         tables(tmp_path, "P1", "county")

@@ -60,6 +60,7 @@ class LinearWork:
         lower_geounits: of these, about as many as a list of areas needs; 0 without a list, and where `known`.
         left_out: areas without an estimate, by kind, where `known`.
         size: blocks of the data, where `known`.
+        remarks: on the list of areas, where `known`.
     """
 
     tables: tuple[str, ...]
@@ -77,6 +78,7 @@ class LinearWork:
     lower_geounits: int = 0
     left_out: Mapping[str, int] = field(default_factory=dict)
     size: int | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def drawn(self) -> int:
@@ -96,6 +98,7 @@ class LinearWork:
             f"Linear estimates of {', '.join(self.tables)} for {self.areas} {verb}{most} {self.drawn:,} answers of {self.geounits:,} geounits: "
             f"about {duration_text(self.seconds)} on two cores beside the rest ({self.benchmark}){fate}.",
             f"Their file: {self.estimates:,} estimates, about {_bytes_text(self.file_bytes)}{scratch}.",
+            *self.remarks,
         ]
         if self.left_out:
             words = ", ".join(f"{number:,} of {kind}" for kind, number in self.left_out.items())
@@ -136,6 +139,7 @@ class LinearWork:
             "file_bytes": self.file_bytes,
             "scratch_bytes": self.scratch_bytes,
             "left_out": dict(self.left_out),
+            "remarks": list(self.remarks),
             "benchmark": self.benchmark,
         }
 

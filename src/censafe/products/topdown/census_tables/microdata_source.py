@@ -71,7 +71,7 @@ class MicrodataSource(TableSource):
         self._files = {kind: (layout, path) for _, kind, layout, path in shown}
         if len(products) != 1 or len(self._files) < len(shown):
             raise UsageError(
-                f"{folder}: {len(shown)} files of microdata that tables are made of; allowed: one of persons and one of units, of the DHC or of the "
+                f"{folder}: {len({path for *_, path in shown})} files of microdata that tables are made of; allowed: one of persons and one of units, of the DHC or of the "
                 "redistricting data, pipe-delimited with the Bureau's columns; fix: give such a folder, or that of a run"
             )
         super().__init__(products.pop(), folder)

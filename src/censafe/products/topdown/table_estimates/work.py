@@ -86,7 +86,8 @@ def work_of_data(config: TopdownConfig, asked: AskedTables, data: Path) -> Linea
     with open_intake(data, config, ReadOptions()) as intake:
         public = intake.load().facts
     stored = config.choices.noisy_measurements != "lazy"
-    estimates = TableEstimates(config, choice, public, SilentObserver(), stored=stored)
+    observer = SilentObserver()
+    estimates = TableEstimates(config, choice, public, observer, stored=stored)
     used = [(load, sums) for load in workloads(config) if (sums := estimates.sums(load)) is not None]
     areas, left_out = estimates.estimated()
     words = [
@@ -104,6 +105,7 @@ def work_of_data(config: TopdownConfig, asked: AskedTables, data: Path) -> Linea
         scratch_bytes=0 if stored else _DOUBLE * sum(int(np.prod(sums.shape(load))) for load, sums in used),
         known=True,
         left_out=left_out,
+        remarks=tuple(observer.remarks),
         size=public.spine.levels[-1].nodes,
     )
 
