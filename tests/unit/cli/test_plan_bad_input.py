@@ -47,7 +47,11 @@ BAD = {
         "budget.PH3.usa_*: 'abc' is not a number",
     ),
     "comma": (("safetab-p", "ddhca", "--set", "budget.usa_1=1,5"), "budget.usa_1: '1,5' is not a number"),
-    "budget endless": (("phsafe", "sdhc-us", "--set", "budget.PH3.usa_*=1e300"), "noise would be all zeros"),
+    "budget endless": (("phsafe", "sdhc-us", "--set", "budget.PH3.usa_*=1e100"), "noise would be all zeros"),
+    "budget beyond reports": (
+        ("phsafe", "sdhc-us", "--set", "budget.PH3.usa_*=1e300"),
+        "numbers go to 1e150",
+    ),
 }
 
 
