@@ -46,7 +46,13 @@ def test_everything_is_written_below_the_work_folder(tmp_path: Path) -> None:
     opened = connect(work, threads=3, memory="200MB")
     settings = {
         name: opened.raw_sql(f"SELECT current_setting('{name}')").fetchone()[0]
-        for name in ("temp_directory", "threads", "preserve_insertion_order", "autoinstall_known_extensions")
+        for name in (
+            "temp_directory",
+            "threads",
+            "preserve_insertion_order",
+            "autoinstall_known_extensions",
+            "enable_external_file_cache",
+        )
     }
     files = [row[0] for row in opened.raw_sql("SELECT path FROM duckdb_databases()").fetchall() if row[0]]
     opened.disconnect()
@@ -57,7 +63,8 @@ def test_everything_is_written_below_the_work_folder(tmp_path: Path) -> None:
         settings["threads"],
         settings["preserve_insertion_order"],
         settings["autoinstall_known_extensions"],
-    ) == (3, False, False)
+        settings["enable_external_file_cache"],
+    ) == (3, False, False, False)
 
 
 def test_missing_values_match_nothing(backend: Any) -> None:

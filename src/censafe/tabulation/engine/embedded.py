@@ -262,6 +262,7 @@ def open_embedded(work: Path, *, threads: int | None = None, memory: str | None 
     settings: dict[str, Any] = {
         "temp_directory": str(work / "spill"),
         "preserve_insertion_order": False,
+        "enable_external_file_cache": False,  # it would hold all files of records in memory, and each part reads its own rows
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
