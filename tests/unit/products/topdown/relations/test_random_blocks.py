@@ -91,7 +91,7 @@ def fitted(
 
 @pytest.mark.parametrize("seed", range(2))
 def test_households_of_every_block_fit_its_persons(seed: int) -> None:
-    rng, tree = np.random.default_rng(seed), spine(600)
+    rng, tree = np.random.default_rng(seed), spine(400)
     rows = [people(rng) for _ in range(tree.leaf.nodes)]
     persons, missed = fitted(tree, level(tree, rows), level(tree, rows), homes=False)
     assert missed == {}
@@ -112,3 +112,35 @@ def test_a_young_couple_of_two_with_somebody_of_75_and_over_has_no_household_and
     assert (missed, persons.changed) == ({}, 1)
     home = [[one for cell in persons.blocks.cell.tolist() if (one := household(rng, cell)) is not None]]
     assert fitted(tree, level(tree, home), persons.blocks, homes=True)[1] == {}
+
+
+def test_edit_rules_allow_what_the_proof_builds_every_joint_block_of() -> None:
+    """`relations.proof.md`: householders alone and one with others, without couples, own children and three generations."""
+    ages = MAY.any(axis=1)
+    assert ages[[0, 1], 15:].all()
+    assert ages[6:18].all(axis=1).any()
+    cells = related_cells(HOUSEHOLDS, np.zeros(HOUSEHOLDS.schema.schema.cells, np.int32))
+    names = [one.name for one in HOUSEHOLDS.relations]
+    size, child, sixty, older, oldest = (
+        names.index(name)
+        for name in ("persons_of_sizes", "under_18", "60_and_over", "65_and_over", "75_and_over")
+    )
+    flags = [child, sixty, older, oldest]
+    others = [n for n in range(len(names)) if n not in (size, *flags)]
+    elderly, kind = np.indices((4, HOMES[-1])).reshape(2, -1)
+    variant = elderly * HOMES[-1] + kind  # as the variants of households are numbered
+    sums = cells.rules.sums[cells.rules.signature[variant]]
+    plain = ~sums[:, others].any(axis=1)
+    own = np.searchsorted(
+        [5, 6, 7], np.arange(9), side="right"
+    )  # class of older people of a householder's age
+    for sex in range(2):
+        for age in range(9):
+            may = MAY_LIVE[sex, age].ravel() & plain
+            for persons in range(1, 8):
+                for minors in range(2):
+                    found = set(
+                        elderly[may & (sums[:, size] == persons) & (sums[:, child] == minors)].tolist()
+                    )
+                    strict = persons == 1 or (persons == 2 and minors)
+                    assert found >= ({int(own[age])} if strict else set(range(int(own[age]), 4)))
