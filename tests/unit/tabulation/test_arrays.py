@@ -164,3 +164,12 @@ def test_texts_are_joined_by_a_dictionary(
         assert found == rows_of(Relational.joined(backend, "", one, other, "name", outer=outer))
     assert (served, len(found)) == ([by_arrays] * 2, 4 if by_arrays else 6)
     backend.drop("texts", "one", "other")
+
+
+def test_keys_of_narrower_integers_are_found_or_not() -> None:
+    far = arrays.KeyRows.of(pa.chunked_array([pa.array([5_000_000_000, 5_000_000_001])]))
+    near = arrays.KeyRows.of(pa.chunked_array([pa.array([5, 6], pa.uint8())]))
+    assert far is not None
+    assert near is not None
+    assert far.find(pa.chunked_array([pa.array([5, 6], pa.int32())])).tolist() == [-1, -1]
+    assert near.find(pa.chunked_array([pa.array([-5, 6, 300, 5], pa.int32())])).tolist() == [-1, 1, -1, 0]

@@ -274,6 +274,9 @@ def _distinct(values: NDArray[np.int64]) -> _Distinct | None:
 
 def _offsets(values: NDArray[np.int64], low: int) -> NDArray[np.uint64]:
     """What values exceed ``low`` by; a value below it wraps around to a number beyond every array."""
+    bounds = np.iinfo(values.dtype)
+    if not bounds.min <= low <= bounds.max:
+        values = values.astype(np.int64)
     exceeding = values - values.dtype.type(low)
     return exceeding.view(f"u{exceeding.dtype.itemsize}")
 
