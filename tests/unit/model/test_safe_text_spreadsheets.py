@@ -73,7 +73,7 @@ def test_workbooks_hold_texts_as_texts() -> None:
 
 
 def test_all_files_are_written_through_this_module() -> None:
-    """Other writers are those of the Bureau's layouts, of tables without free text, of private examples, and of a list that is read back at once."""
+    """Other writers are those of the Bureau's layouts, of tables without free text, and of private examples."""
     source = Path(censafe.__file__).parent
     found = {
         path.relative_to(source).as_posix()
@@ -89,7 +89,6 @@ def test_all_files_are_written_through_this_module() -> None:
         "publication/tables/pl94.py",
         "publication/tables/bureau.py",
         "products/topdown/census_tables/segments.py",
-        "products/topdown/census_tables/shapes.py",
         "products/topdown/census_tables/writing.py",
         "products/topdown/labels.py",
     }

@@ -171,5 +171,5 @@ def test_keys_of_narrower_integers_are_found_or_not() -> None:
     near = arrays.KeyRows.of(pa.chunked_array([pa.array([5, 6], pa.uint8())]))
     assert far is not None
     assert near is not None
-    assert far.find(pa.chunked_array([pa.array([5, 6], pa.int32())])).tolist() == [-1, -1]
-    assert near.find(pa.chunked_array([pa.array([-5, 6, 300, 5], pa.int32())])).tolist() == [-1, 1, -1, 0]
+    assert far.find(pa.chunked_array([pa.array([5, 6], pa.int32())]), 1).tolist() == [-1, -1]
+    assert near.find(pa.chunked_array([pa.array([-5, 6, 300, 5], pa.int32())]), 1).tolist() == [-1, 1, -1, 0]

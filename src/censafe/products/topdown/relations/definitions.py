@@ -17,6 +17,7 @@ from censafe.estimation.topdown.relations.fitting import RelatedCells
 from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST, OPEN, Rules
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
+from censafe.model.proven import proven
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.census_tables.definitions import ConditionReader
 from censafe.products.topdown.configuration.shipped import shipped_schemas
@@ -212,6 +213,7 @@ def _weighted(
     return found
 
 
+@proven("relations.proof.md", digest="5d003ceeaefd8a4a")
 def relation_targets(
     relations: Sequence[BlockRelation],
     schema: HistogramSchema,
