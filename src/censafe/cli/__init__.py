@@ -12,7 +12,15 @@ import sys
 
 import click
 
-from censafe.cli.faults import FAULT, fault_message, in_options, listening, printable, system_message
+from censafe.cli.faults import (
+    FAULT,
+    Interruption,
+    fault_message,
+    in_options,
+    listening,
+    printable,
+    system_message,
+)
 from censafe.cli.lazy import LazyGroup
 from censafe.errors import CensafeError, StorageError
 from censafe.version import __version__
@@ -70,16 +78,26 @@ def main() -> None:
     """Run the command line and turn every expected error into a message and an exit code."""
     # Our own threads use the processors: those of linear algebra would wait in loops for work beside them. It is read when numpy is imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with listening() as interruption:
-        try:
-            code = _run()
-        except BaseException as error:  # noqa: BLE001 (an engine may have made any error of a signal on the way)
-            if interruption.number is None and not isinstance(error, click.Abort):
-                code = _explained(error)
-            else:
-                code = interruption.exit_code
-                click.echo("Stopped. Run the same command again to resume.", err=True)
+    interruption = Interruption()
+    try:
+        with listening(interruption):
+            try:
+                code = _run()
+            except BaseException as error:  # noqa: BLE001 (an engine may have made any error of a signal on the way)
+                if interruption.number is None and not isinstance(error, click.Abort):
+                    code = _explained(error)
+                else:
+                    code = _stopped(interruption)
+    except SystemExit:  # the signal came before the work began, or after it ended
+        if interruption.number is None:
+            raise
+        code = _stopped(interruption)
     sys.exit(code)
+
+
+def _stopped(interruption: Interruption) -> int:
+    click.echo("Stopped. Run the same command again to resume.", err=True)
+    return interruption.exit_code
 
 
 def _run() -> int:

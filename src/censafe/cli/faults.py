@@ -77,9 +77,13 @@ def _heard_in_callbacks(interruption: Interruption) -> Iterator[None]:
 
 
 @contextmanager
-def listening() -> Iterator[Interruption]:
-    """Listen for signals inside the block, but for those that the caller of the program ignores."""
-    interruption = Interruption()
+def listening(interruption: Interruption | None = None) -> Iterator[Interruption]:
+    """Listen for signals inside the block, but for those that the caller of the program ignores.
+
+    Args:
+        interruption: that notes them; a new one by default.
+    """
+    interruption = interruption or Interruption()
     before: dict[int, Callable[..., Any] | int | None] = {}
     if threading.current_thread() is not threading.main_thread():
         yield interruption

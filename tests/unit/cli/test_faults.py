@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -272,3 +273,21 @@ def test_other_exceptions_of_destructors_are_shown_as_before() -> None:
         assert seen == ["shown"]
     finally:
         sys.unraisablehook = before
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before the work", "after it"])
+def test_a_signal_beside_the_work_is_answered(
+    monkeypatch: pytest.MonkeyPatch, censafe: CommandLine, before: bool
+) -> None:
+    """It comes when the program has begun to listen and the work has not, or when the work is over and the program listens still."""
+
+    @contextmanager
+    def struck(_interruption: object) -> Iterator[None]:
+        if before:
+            os.kill(os.getpid(), signal.SIGINT)
+        yield
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(faults, "_heard_in_callbacks", struck)
+    done = censafe("configs")
+    assert (done.code, done.err) == (130, "Stopped. Run the same command again to resume.\n")
