@@ -96,7 +96,7 @@ def random_tree(rng):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=SEEDS, largest=st.sampled_from([1, 3, 50]))
-def test_sides_of_occupied_units_are_those_with_which_a_linear_programme_finds_persons(few, seed, largest):
+def test_sides_of_occupied_units_are_those_with_which_a_linear_program_finds_persons(few, seed, largest):
     schema = load_config(few).histogram("persons").schema
     rule, rng = schema.facilities, np.random.default_rng(seed)
     spine, units = random_tree(rng)

@@ -26,7 +26,7 @@ def test_a_parent_with_a_point_is_solved_certified_and_rounded(seed, children, c
 
 @settings(max_examples=40, deadline=None)
 @given(seed=SEEDS, shift=st.integers(-3, 3))
-def test_infeasible_exactly_where_the_linear_programme_says(seed, shift):
+def test_infeasible_exactly_where_the_linear_program_says(seed, shift):
     good = small_parent(seed, children=3, cells=4)
     p = good.p.copy()
     p[0] = max(p[0] + shift, 0)

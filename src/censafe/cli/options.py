@@ -16,11 +16,13 @@ __all__ = [
     "config_argument",
     "data_argument",
     "engine_options",
+    "estimates_options",
     "names_option",
     "out_argument",
     "parse_results",
     "parse_settings",
     "parse_tables",
+    "points_option",
     "product_argument",
     "published_data_option",
     "published_option",
@@ -176,6 +178,31 @@ def parse_results(results: tuple[str, ...], pl94: str | None) -> dict[str, Path]
             )
         parsed[name] = Path(folder)
     return parsed
+
+
+def points_option(command: _Command) -> _Command:
+    """``--points``, where the blocks lie that polygons of areas are made of."""
+    return click.option(
+        "--points",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="If --areas are polygons (GeoJSON; with GeoPandas also shapefiles, GeoPackage, GeoParquet): CSV with GEOID, INTPTLAT and INTPTLON of every "
+        "block, or the TIGER/Line file of blocks.",
+    )(command)
+
+
+def estimates_options(command: _Command) -> _Command:
+    """``--estimates`` and ``--confidence``, where intervals come from and how sure they are."""
+    estimates = click.option(
+        "--estimates",
+        type=click.Path(path_type=Path),
+        metavar="FOLDER",
+        help="Folder with linear estimates of the same release (censafe estimate topdown ... --measurements ... --tables) [default: RUN].",
+    )
+    confidence = click.option(
+        "--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9]."
+    )
+    return estimates(confidence(command))
 
 
 def names_option(command: _Command) -> _Command:

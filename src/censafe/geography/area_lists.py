@@ -23,6 +23,7 @@ __all__ = [
     "listed_blocks",
     "read_block_areas",
     "read_listed_blocks",
+    "read_text_columns",
 ]
 
 _NAMED: Final = 5
@@ -89,7 +90,7 @@ def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
 
     Source: Census Bureau, "2020 Census Block Assignment Files" (record layout) and congressional district block equivalency files.
     """
-    table = _table(path)
+    table = read_text_columns(path, "the table of areas")
     block = block_column(table.schema.names)
     kinds = [name for name in table.schema.names if name.lower() not in BLOCK_COLUMNS]
     if block is None or not kinds or len(set(table.schema.names)) < table.num_columns:
@@ -264,7 +265,17 @@ def _passed_over(listed: ListedBlocks, known: NDArray[np.bool_], words: str) -> 
     ]
 
 
-def _table(path: Path) -> pa.Table:
+def read_text_columns(path: Path, what: str) -> pa.Table:
+    """Read text with a header, parted by commas, ``|`` or tabs: every column as text, its name without blanks around it.
+
+    Args:
+        path: the file.
+        what: it is, in words.
+
+    Raises:
+        DataError: no such text.
+        StorageError: the file cannot be read.
+    """
     try:
         with path.open(encoding="utf-8-sig", errors="replace") as stream:
             header = stream.readline()
@@ -275,19 +286,13 @@ def _table(path: Path) -> pa.Table:
         options = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
         table = pa_csv.read_csv(path, parse_options=parsing, convert_options=options)
     except OSError as error:
-        raise StorageError(
-            f"{path}: the table of areas does not exist or cannot be read; fix: check the path"
-        ) from error
+        raise StorageError(f"{path}: {what} does not exist or cannot be read; fix: check the path") from error
     except pa.ArrowInvalid as error:
         raise DataError(
-            f"{path}: the table of areas is no CSV (text in UTF-8, not in an archive) with a header and as many fields in every row"
+            f"{path}: {what} is no CSV (text in UTF-8, not in an archive) with a header and as many fields in every row"
         ) from error
     return table.rename_columns([name.strip() for name in names])
 
 
 def _texts(column: pa.ChunkedArray) -> NDArray[np.str_]:
     return np.array(column.fill_null("").to_pylist(), np.str_)
-
-
-def _some(codes: NDArray[np.str_]) -> str:
-    return ", ".join(one or "an empty one" for one in np.unique(codes)[:_NAMED].tolist())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-__all__ = ["Observer", "SilentObserver", "work_done"]
+__all__ = ["Observer", "SilentObserver", "unheard", "work_done"]
 
 
 class Observer(Protocol):
@@ -69,3 +69,7 @@ def work_done(observer: Observer, total: int, noun: str = "") -> Callable[[int],
         observer.advance(number / total, total, noun)
 
     return done
+
+
+def unheard(_number: int) -> None:
+    """Take a number of pieces of work where nothing shows it."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import EXACT
+from censafe.cli.options import estimates_options, points_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -29,13 +29,7 @@ __all__ = ["command"]
     metavar="FILE",
     help="User-defined areas, as for 'censafe tables'.",
 )
-@click.option(
-    "--points",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="If --areas are polygons (GeoJSON; with GeoPandas also shapefiles, GeoPackage, GeoParquet): CSV with GEOID, INTPTLAT and INTPTLON of every "
-    "block, or the TIGER/Line file of blocks.",
-)
+@points_option
 @click.option(
     "--name",
     "names",
@@ -55,13 +49,7 @@ __all__ = ["command"]
     metavar="FOLDER",
     help="Folder of replicates, to take the intervals from [default: the linear estimates of the run if it has them, else RUN-replicates].",
 )
-@click.option(
-    "--estimates",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder with linear estimates of the same release (censafe estimate topdown ... --measurements ... --tables) [default: RUN].",
-)
-@click.option("--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9].")
+@estimates_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

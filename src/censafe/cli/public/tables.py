@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import EXACT
+from censafe.cli.options import estimates_options, points_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -38,13 +38,7 @@ __all__ = ["command"]
     metavar="FILE",
     help="User-defined areas: comma- or pipe-delimited, with a block column (GEOID, GEOID20, GISJOIN, BLOCKID or geocode) and a column with the area code.",
 )
-@click.option(
-    "--points",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="If --areas are polygons (GeoJSON; with GeoPandas also shapefiles, GeoPackage, GeoParquet): CSV with GEOID, INTPTLAT and INTPTLON of every "
-    "block, or the TIGER/Line file of blocks.",
-)
+@points_option
 @click.option("--state", metavar="CODE", help="Two-digit FIPS code, to restrict the output to one state.")
 @click.option(
     "--wide",
@@ -75,13 +69,7 @@ __all__ = ["command"]
     metavar="FOLDER",
     help="Folder of replicates [default: RUN-replicates].",
 )
-@click.option(
-    "--estimates",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder with linear estimates of the same release (censafe estimate topdown ... --measurements ... --tables) [default: RUN].",
-)
-@click.option("--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9].")
+@estimates_options
 @click.option(
     "--segments",
     type=click.Path(path_type=Path),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from censafe.model import Neighbours
 from censafe.planning.numbers import decimal_text, duration_text
-from censafe.planning.prices.programme import Goal, Solution, exact_goal_variance
+from censafe.planning.prices.program import Goal, Solution, exact_goal_variance
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.prices.table_work import LinearWork
 from censafe.planning.prices.targets import Achieved, Asked, factor_of, target_record, target_sentences

@@ -12,7 +12,7 @@ from typing import Any, Final
 from censafe.errors import ConfigError
 from censafe.model import NoiseLaw
 from censafe.planning.numbers import decimal_text
-from censafe.planning.prices.programme import (
+from censafe.planning.prices.program import (
     Goal,
     Solution,
     Term,
@@ -85,7 +85,7 @@ class Request:
 
     @property
     def goal(self) -> Goal:
-        """For the programme."""
+        """For the program."""
         limit = largest_variance(self.margin, self.confidence, whole=self.asked.whole)
         return Goal(f"{self.asked.name}={decimal_text(self.margin)}", limit, self.asked.terms)
 
@@ -222,8 +222,8 @@ def achieve(
     Raises:
         ConfigError: the total does not exceed what is fixed, or no budget meets a request.
 
-    Source: variances are homogeneous of degree -1 in the budgets, so the programme that makes the worst ratio of variance to
-        limit smallest under a total is the programme of least total, scaled.
+    Source: variances are homogeneous of degree -1 in the budgets, so the program that makes the worst ratio of variance to
+        limit smallest under a total is the program of least total, scaled.
 
     Example:
         >>> asked = Asked("t", (Term(Fraction(2), {"a": Fraction(1)}),), True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from censafe.model.fetching import fetch
+from censafe.model.observer import unheard
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
@@ -147,7 +148,7 @@ def validate(
     strict: bool = False,
     checks: Literal["full", "off"] = "full",
     examples: Path | None = None,
-    done: Callable[[int], None] | None = None,
+    done: Callable[[int], None] = unheard,
 ) -> ValidationReport:
     """Check one part of the input against every rule.
 
@@ -168,8 +169,7 @@ def validate(
     found = list(population.structure)
     if checks == "full":
         results = [*_domain_checks(population), *_filter_checks(population, strict)]
-        if done is not None:
-            done(1)
+        done(1)
         results += _relational_checks(population, "stop" if strict else "warn", examples is not None)
         results = [check for check in results if check.finding.rows]
         if examples is not None:
@@ -177,8 +177,7 @@ def validate(
 
             write_examples(examples, results, first=population.part == 0)
         found += [check.finding for check in results]
-    if done is not None:
-        done(2)
+    done(2)
     persons, inhabited = _people(population)
     return ValidationReport(
         rows=merge_findings(found),

@@ -14,7 +14,7 @@ from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
 from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
 from censafe.planning.prices.meaning import RecordQuestion
-from censafe.planning.prices.programme import Term
+from censafe.planning.prices.program import Term
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
 from censafe.planning.prices.table_work import AskedTables, refuse_tables

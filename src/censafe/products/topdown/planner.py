@@ -24,7 +24,7 @@ from censafe.model.topdown.constraints import PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram, Stack
 from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
-from censafe.planning.prices.programme import Term
+from censafe.planning.prices.program import Term
 from censafe.planning.prices.readings import QueryShare
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report

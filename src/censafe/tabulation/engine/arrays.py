@@ -116,7 +116,7 @@ def kinds_of(codes: pa.Table) -> Kinds | None:
         if np.prod(shape, dtype=object) > _MOST_KINDS:
             return None
         values, valid = _integers(column)
-        place = values.astype(np.int32) - np.int32(low)
+        place = _offsets(values, low).astype(np.int32)
         number *= np.int32(shape[-1])
         number += place if valid is None else np.where(valid, place, 0)
     size = int(np.prod(shape, dtype=object))

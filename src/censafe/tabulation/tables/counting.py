@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, DataError
 from censafe.model import Axis, ExactCounts, KeyDomain
+from censafe.model.observer import unheard
 from censafe.tabulation.tables.definitions import Cell, DefinitionSet, TableDefinition, Where
 from censafe.tabulation.tables.profiles import Profile, RecordTables, Scan
 
@@ -60,10 +61,6 @@ def key_domain(
     return KeyDomain(tuple(axes))
 
 
-def _unheard(_steps: int) -> None:
-    """Takes steps where nothing shows them."""
-
-
 @dataclass
 class _Tally:
     """Counts of one table by region: int64, shape (iterations, cells) each, and what met no cell."""
@@ -111,14 +108,13 @@ class CountAccumulator:
         """CONFIDENTIAL. Records in a table's universe that met no basis cell and were left out, by table."""
         return {name: tally.unmatched for name, tally in self._tallies.items()}
 
-    def add(self, population: RecordTables, done: Callable[[int], None] | None = None) -> None:
+    def add(self, population: RecordTables, done: Callable[[int], None] = unheard) -> None:
         """Count one part of a population; parts must not share households.
 
         Args:
             population: the part.
             done: takes how many of the :data:`COUNTING_STEPS` are done.
         """
-        done = done or _unheard
         measures = (
             {table.measure for table in self._tables if table.measure} if self._mode == "truth" else set()
         )

@@ -8,7 +8,7 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import NoiseLaw
-from censafe.planning.prices.programme import Term
+from censafe.planning.prices.program import Term
 from censafe.planning.prices.targets import (
     Asked,
     Request,

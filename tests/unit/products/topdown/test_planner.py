@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.planning.prices.programme import Goal, exact_goal_variance
+from censafe.planning.prices.program import Goal, exact_goal_variance
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.planner import asked, budgets_of, overrides
 

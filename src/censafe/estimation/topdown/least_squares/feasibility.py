@@ -195,7 +195,7 @@ def violated_cut(problem: ParentProblem) -> str:
 
 
 def has_point(problem: ParentProblem) -> bool:
-    """Whether any point meets sums, bounds and rows, by a linear programme (exact up to 1e-7 of its size)."""
+    """Whether any point meets sums, bounds and rows, by a linear program (exact up to 1e-7 of its size)."""
     from scipy import sparse
     from scipy.optimize import linprog
 

@@ -20,7 +20,7 @@ from censafe.estimation.topdown.least_squares.problem import L2Result, L2Status,
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.repair import CellChange, repair_parent
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
-from censafe.estimation.topdown.rounding.programme import Rounding, round_point
+from censafe.estimation.topdown.rounding.program import Rounding, round_point
 from censafe.model.arrays import Floats, Integers
 
 __all__ = ["Equations", "Fit", "OuterPass", "ParentEstimate", "coarsen", "estimate_parent"]

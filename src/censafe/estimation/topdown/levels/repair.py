@@ -77,7 +77,7 @@ def repair_parent(problem: ParentProblem) -> Repair:
 
     The persons of every type stay as they are, and with them the parent's total. Children are given to their types
     and cells by a flow; what a cell cannot place in any child goes to other cells of its type at a price. Where side
-    rows overlap, or totals of groups are known, a mixed-integer programme does the same and keeps the sums of all
+    rows overlap, or totals of groups are known, a mixed-integer program does the same and keeps the sums of all
     sets of cells that the rows tell apart.
 
     Args:

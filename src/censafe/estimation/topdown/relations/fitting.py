@@ -14,7 +14,7 @@ from censafe.estimation.topdown.relations.balance import BalancedRecords, balanc
 from censafe.estimation.topdown.relations.changes import bring_back
 from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, missed
 from censafe.estimation.topdown.relations.meeting import change, trade
-from censafe.estimation.topdown.relations.programme import chosen_records
+from censafe.estimation.topdown.relations.program import chosen_records
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
@@ -93,8 +93,9 @@ def meet_relations(
         workers: threads that make the moves between blocks; changes follow parent by parent, and the result does not depend on threads.
 
     Returns:
-        The changed histograms. Where a block misses something, an integer programme has shown that no variants of its records meet all relations. Totals of every block and its records by group and part of the variants stay as they were, but for
-        exchanges of variants and changes, which leave the frames in place.
+        The changed histograms. Where a block misses something, an integer program found no variants of its records that meet all relations. Totals
+        of every block and its records by group and part of the variants stay as they were, but for exchanges of variants and changes, which leave
+        the frames in place.
     """
     groups = int(cells.rules.recodes.max(initial=0)) + 1
     moved = np.zeros((len(cells.rules.recodes), groups), np.int64)

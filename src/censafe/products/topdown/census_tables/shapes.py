@@ -12,11 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError, UsageError
-from censafe.geography.area_lists import ListedBlocks, listed_blocks, read_listed_blocks
+from censafe.geography.area_lists import ListedBlocks, listed_blocks, read_listed_blocks, read_text_columns
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_column
 from censafe.products.topdown.census_tables.source import Geography, TableSource
@@ -288,7 +287,10 @@ def _near(places: NDArray[np.float64], ring: Ring) -> NDArray[np.int64]:
 
 def _points(path: Path) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
     """Name of the column of blocks, its codes, and longitudes and latitudes."""
-    table = _shape_columns(path) if path.suffix.lower() in _FILES else _text_columns(path)
+    if path.suffix.lower() in _FILES:
+        table = _shape_columns(path)
+    else:
+        table = read_text_columns(path, "the file of points").to_pydict()
     upper = {name.strip().upper(): name for name in table}
     block = block_column(table)
     latitude, longitude = (
@@ -309,22 +311,3 @@ def _points(path: Path) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
 def _shape_columns(path: Path) -> dict[str, list[Any]]:
     frame = _frame(path, geometry=False)
     return {str(name): frame[name].tolist() for name in frame.columns if name != "geometry"}
-
-
-def _text_columns(path: Path) -> dict[str, list[Any]]:
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace") as stream:
-            header = stream.readline().strip()
-        delimiter = "," if "," in header else next((one for one in "|\t" if one in header), ",")
-        names = [name.strip('"') for name in header.split(delimiter)]
-        options = pa_csv.ConvertOptions(
-            column_types={name: pa.string() for one in names for name in (one, one.strip())}
-        )
-        table = pa_csv.read_csv(
-            path, parse_options=pa_csv.ParseOptions(delimiter=delimiter), convert_options=options
-        )
-    except OSError:
-        raise StorageError(f"{path}: the file of points cannot be read; fix: check the path") from None
-    except pa.ArrowInvalid:
-        raise DataError(f"{path}: no CSV with a header and as many fields in every row") from None
-    return {name: table[name].to_pylist() for name in table.column_names}

@@ -135,7 +135,7 @@ def _own_layouts(
             if not all(code.isdigit() and code.isascii() for code in column.codes):
                 problems.add(
                     f"microdata.{name}, {column.name}",
-                    "give codes of digits: a file is read back and compared with its histogram by them",
+                    "give codes of digits: rows are compared with their histogram by them",
                 )
     return layouts
 

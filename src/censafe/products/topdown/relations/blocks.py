@@ -132,7 +132,7 @@ class RelatedBlocks:
             reason = (
                 f"redistricting data: {occupied[block]} occupied units and {home[block]} persons in households"
                 if impossible[block]
-                else "no records that the other relations and the edit rules allow meet it, as an integer programme proves"
+                else "an integer program found no records that meet it and that the other relations and the edit rules allow"
             )
             yield BrokenRelation(
                 str(self.known.spine.leaf.plain_names(np.array([block]))[0]), names[number],

@@ -35,7 +35,7 @@ def possible(lower, upper, least, most, have):
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_cuts_agree_with_a_linear_programme(fixed):
+def test_cuts_agree_with_a_linear_program(fixed):
     rng = np.random.default_rng(20 + fixed)
     agreed = {True: 0, False: 0}
     for _ in range(300):

@@ -42,7 +42,7 @@ def test_types_that_do_not_add_up_cannot_be_repaired():
         repair_parent(problem)
 
 
-def test_rows_that_cross_are_repaired_by_a_programme():
+def test_rows_that_cross_are_repaired_by_a_program():
     rows = [[1, 1, 0, 0], [0, 1, 1, 0]]
     allowed = [[1, 0, 1, 1], [1, 0, 1, 1]]
     problem = parent([3, 0, 4, 2], allowed, rows, [[1, 1], [1, 1]], [[9, 9], [9, 9]])
@@ -75,7 +75,7 @@ def test_a_root_is_refused():
 
 
 def least_change(problem, types):
-    """Least L1 change by a linear programme over children's cells, and None where there is no point."""
+    """Least L1 change by a linear program over children's cells, and None where there is no point."""
     children, cells = problem.B.shape
     n = children * cells
     over = np.kron(np.ones((1, children)), np.eye(cells))
@@ -100,7 +100,7 @@ def least_change(problem, types):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_change_is_as_small_as_the_linear_programme_says(seed):
+def test_change_is_as_small_as_the_linear_program_says(seed):
     rng = np.random.default_rng(seed)
     types = np.array([0, 0, 0, 1, 1, 2])
     truth = rng.poisson(1.0, (3, 6))

@@ -80,7 +80,7 @@ def test_a_root_whose_exact_sums_contradict_weighty_answers_reaches_the_optimum(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_infeasible_exactly_where_a_linear_programme_says(seed):
+def test_infeasible_exactly_where_a_linear_program_says(seed):
     given = small_pass(seed, children=3, columns=6, sums=2, masks=True, mean=1.0)
     possible = given.possible & (np.random.default_rng(seed).random(given.truth.shape) < 0.8)
     given.possible[:] = possible

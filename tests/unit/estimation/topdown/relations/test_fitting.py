@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import milp
 
 from censafe.estimation.topdown.relations.fitting import RelatedCells, meet_relations, missed_by_relation
 from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST, OPEN, Rules
@@ -163,6 +166,22 @@ def test_records_that_no_single_change_helps_are_chosen_at_once(
         changed,
         [1, 2 - changed // 2],
     )
+
+
+def test_an_error_of_the_solver_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HiGHS ends in an error here with presolving, which was taken for a proof that there are no such records."""
+    ends: list[int] = []
+
+    def noted(*arguments: Any, **options: Any) -> Any:
+        found = milp(*arguments, **options)
+        ends.append(found.status)
+        return found
+
+    monkeypatch.setattr("censafe.estimation.topdown.relations.program.milp", noted)
+    test_records_that_no_single_change_helps_are_chosen_at_once(7, 1, 1)
+    infeasible, error = 2, 4
+    assert ends[-1] == infeasible
+    assert all(after != error for before, after in pairwise(ends) if before == error)
 
 
 def test_a_block_without_records_misses_what_it_must() -> None:

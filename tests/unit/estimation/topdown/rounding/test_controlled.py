@@ -36,7 +36,7 @@ def fractional_parent(seed, *, children, cells, fixed_totals=True):
     return x, ParentProblem(np.eye(cells), x, truth.sum(axis=0), allowed, rows, lo, hi)
 
 
-def best_by_linear_programme(x, problem, tree, leaves="fractional"):
+def best_by_linear_program(x, problem, tree, leaves="fractional"):
     nested = tree_of(tree, problem.cells)
     whole = np.floor(x + 1e-6)
     f = np.where(x - whole < 1e-6, 0, x - whole)
@@ -73,10 +73,10 @@ def test_worked_example():
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("fixed_totals", [True, False])
-def test_cost_equal_to_the_linear_programme(seed, fixed_totals):
+def test_cost_equal_to_the_linear_program(seed, fixed_totals):
     x, problem = fractional_parent(seed, children=6, cells=16, fixed_totals=fixed_totals)
     counts = round_parent(x, problem, chain(16))
-    best = best_by_linear_programme(x, problem, chain(16))
+    best = best_by_linear_program(x, problem, chain(16))
     assert counts.dtype == np.int64
     assert rounding_cost(x, counts, chain(16)) == pytest.approx(best, abs=1e-4)
 
@@ -88,10 +88,10 @@ def test_a_cell_moves_by_less_than_one(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_all_positive_leaves_reach_the_linear_programme_on_all_of_them(seed):
+def test_all_positive_leaves_reach_the_linear_program_on_all_of_them(seed):
     x, problem = fractional_parent(seed, children=5, cells=8, fixed_totals=False)
     many = round_parent(x, problem, chain(8), leaves="all_positive")
-    best = best_by_linear_programme(x, problem, chain(8), "all_positive")
+    best = best_by_linear_program(x, problem, chain(8), "all_positive")
     assert rounding_cost(x, many, chain(8)) == pytest.approx(best, abs=1e-4)
 
 

@@ -1,6 +1,6 @@
 """Random small blocks of people who form households: persons are changed so that households of their householders exist, and those are found.
 
-Nothing can be moved between these blocks. Before partners of 75 and over needed householders of 25 and over, and a programme chose what no
+Nothing can be moved between these blocks. Before partners of 75 and over needed householders of 25 and over, and a program chose what no
 single move met, 8 of 3,000 such blocks missed a relation.
 """
 

@@ -1,4 +1,4 @@
-"""Rounding where side rows cross the tree: a linear programme, and a mixed-integer one if its vertex is not integral."""
+"""Rounding where side rows cross the tree: a linear program, and a mixed-integer one if its vertex is not integral."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Rounding:
 
     Args:
         counts: shape (C, K).
-        method: "flow"; where side rows do not fit a flow "linear programme", or "mixed-integer programme" if the vertex of
+        method: "flow"; where side rows do not fit a flow "linear program", or "mixed-integer program" if the vertex of
             that was not integral.
     """
 
@@ -36,7 +36,7 @@ class Rounding:
 
 
 @dataclass(frozen=True, eq=False)
-class _Programme:
+class _Program:
     """Entries that may go up by one, then deviations above and below the targets of the tree nodes."""
 
     cost: Floats
@@ -55,13 +55,13 @@ def round_point(
     detailed_cost: DetailedCost = "fraction",
     total_first: bool = False,
 ) -> Rounding:
-    """Round a parent's children by a flow, and by a programme where the flow breaks rows that are no tree nodes.
+    """Round a parent's children by a flow, and by a program where the flow breaks rows that are no tree nodes.
 
     Args:
         x: fractional point, shape (C, K), which meets sums and bounds to about 1e-6.
         problem: the parent it solves.
         tree: as in ``round_parent``.
-        leaves: as in ``round_parent``; the programme may take all allowed entries where these are too few.
+        leaves: as in ``round_parent``; the program may take all allowed entries where these are too few.
         detailed_cost: as in ``round_parent``.
         total_first: as in ``round_parent``.
 
@@ -92,7 +92,7 @@ def round_point(
     few = (f > 0) if leaves == "fractional" else problem.allowed
     weights = _DOMINANT if total_first else 1.0
     for entries in (few, problem.allowed):
-        made = _programme(whole, f, entries, problem, tree, detailed_cost == "flat", weights)
+        made = _program(whole, f, entries, problem, tree, detailed_cost == "flat", weights)
         found = _integral(made, int(entries.sum()))
         if found is not None:
             counts = whole.copy()
@@ -101,7 +101,7 @@ def round_point(
     raise CheckError("no integers next to the fractional point of a parent meet all its side rows")
 
 
-def _programme(
+def _program(
     whole: Integers,
     f: Floats,
     entries: NDArray[np.bool_],
@@ -109,7 +109,7 @@ def _programme(
     tree: tuple[NDArray[np.int32], ...],
     flat: bool,
     weight: float,
-) -> _Programme:
+) -> _Program:
     from scipy import sparse
 
     children, cells = f.shape
@@ -132,7 +132,7 @@ def _programme(
     share = np.rint(f) if flat else f
     price = np.ones((children, len(nested.parent)))
     price[:, 0] = weight
-    return _Programme(
+    return _Program(
         np.concatenate([(1.0 - 2.0 * share).ravel()[chosen], price.ravel(), price.ravel()]),
         sparse.bmat(
             [[nodes, -deviation, deviation], [sums[:, chosen], None, None], [groups, None, None], [rows, None, None]],
@@ -155,13 +155,13 @@ def _sums(whole: Integers, problem: ParentProblem) -> tuple[Any, Floats]:
     return over, (problem.p - whole.sum(axis=0)).astype(np.float64)
 
 
-def _integral(made: _Programme, entries: int) -> tuple[Integers, str] | None:
-    """The programme's integral answer and its kind, or None where it has none."""
+def _integral(made: _Program, entries: int) -> tuple[Integers, str] | None:
+    """The program's integral answer and its kind, or None where it has none."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     sides = LinearConstraint(made.matrix, made.low, made.high)
     kinds = np.zeros(len(made.cost))
-    for method in ("linear programme", "mixed-integer programme"):
+    for method in ("linear program", "mixed-integer program"):
         answer = milp(made.cost, constraints=sides, bounds=Bounds(0, made.upper), integrality=kinds)
         if answer.x is None:
             return None
@@ -176,5 +176,5 @@ def _checked(counts: Integers, problem: ParentProblem) -> Integers:
     totals = counts @ problem.rows.T.astype(np.int64)
     sums = problem.p is None or bool((counts.sum(axis=0) == problem.p).all())
     if not sums or (totals < problem.lo).any() or (totals > problem.hi).any():
-        raise CheckError("rounding a parent by a programme broke its sums or side rows")
+        raise CheckError("rounding a parent by a program broke its sums or side rows")
     return counts

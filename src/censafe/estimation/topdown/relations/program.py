@@ -1,7 +1,7 @@
-"""Blocks whose relations no single move meets: their records chosen all at once, by an integer programme, or shown to allow none.
+"""Blocks whose relations no single move meets: their records chosen all at once, by an integer program.
 
-For a block, x_ks records of kind k take signature s. What relations ask is linear in x, so that a programme finds records that meet all of them
-and leave as many as possible as they were, or proves that there are none.
+For a block, x_ks records of kind k take signature s. What relations ask is linear in x, so that a program finds records that meet all of them
+and leave as many as possible as they were, where there are any.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from censafe.model.arrays import Floats, Integers
 
 __all__ = ["ChosenVariants", "chosen_records"]
 
+_INFEASIBLE = 2  # scipy.optimize.milp: shown to have no solution
+
 
 @dataclass(frozen=True, eq=False)
 class ChosenVariants:
-    """What a programme found for a block.
+    """What a program found for a block.
 
     Args:
-        variant: of the records of the block that meet all relations; of no length where no records do.
+        variant: of the records of the block, which meet all relations.
         changed: records that took another variant.
     """
 
@@ -42,7 +44,7 @@ def chosen_records(b: int, records: Records, rules: Rules, slack: int) -> Chosen
         slack: records that an open one may hold beyond its size, where that suffices.
 
     Returns:
-        None where the programme proves that no variants meet the relations, and where a block that misses something has no records.
+        None where the program finds no variants that meet the relations, and where a block that misses something has no records.
     """
     span = slice(int(records.pointer[b]), int(records.pointer[b + 1]))
     if span.start == span.stop:
@@ -100,8 +102,19 @@ def _least_changed(
     blocks.append(LinearConstraint(coo_array((value, place), (len(stays), width)), 0.0, np.inf))
     upper: Floats = np.concatenate([total[at], own[may][stays]]).astype(float)
     cost = np.concatenate([np.zeros(size), -np.ones(len(stays))])
-    found = milp(cost, integrality=np.ones(width), bounds=(0.0, upper), constraints=blocks)
-    return None if found.x is None else np.rint(found.x[:size]).astype(np.int64)
+    for presolve in (True, False):  # presolving ends in an error of the solver now and then
+        found = milp(
+            cost,
+            integrality=np.ones(width),
+            bounds=(0.0, upper),
+            constraints=blocks,
+            options={"presolve": presolve},
+        )
+        if found.x is not None:
+            return np.rint(found.x[:size]).astype(np.int64)
+        if found.status == _INFEASIBLE:
+            break
+    return None
 
 
 def _variants(

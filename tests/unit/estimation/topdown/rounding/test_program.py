@@ -5,7 +5,7 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown import ParentProblem, round_parent, rounding_cost
-from censafe.estimation.topdown.rounding.programme import _integral, _Programme, round_point
+from censafe.estimation.topdown.rounding.program import _integral, _Program, round_point
 
 TREE = (np.array([0, 0, 1, 1], np.int32),)
 CROSSING = np.array([[0, 1, 1, 0], [1, 1, 1, 0]], np.uint8)
@@ -53,7 +53,7 @@ def test_cost_equal_to_trying_all_roundings(seed):
     totals = found.counts @ problem.rows.T
     assert ((totals >= problem.lo) & (totals <= problem.hi)).all()
     assert np.array_equal(found.counts.sum(axis=0), problem.p)
-    if found.method == "linear programme":
+    if found.method == "linear program":
         assert rounding_cost(x, found.counts, TREE) == pytest.approx(least_cost(x, problem), abs=1e-6)
 
 
@@ -77,11 +77,11 @@ def test_sides_that_no_integers_meet_are_refused():
         round_point(*odd_cycle(), ())
 
 
-def test_a_fractional_vertex_goes_to_the_mixed_integer_programme():
+def test_a_fractional_vertex_goes_to_the_mixed_integer_program():
     pairs = np.array([[1.0, 1, 0], [0, 1, 1], [1, 0, 1]])
-    most_of_pairs = _Programme(-np.ones(3), pairs, np.zeros(3), np.ones(3), np.ones(3))
+    most_of_pairs = _Program(-np.ones(3), pairs, np.zeros(3), np.ones(3), np.ones(3))
     units, method = _integral(most_of_pairs, 3)
-    assert (int(units.sum()), method) == (1, "mixed-integer programme")
+    assert (int(units.sum()), method) == (1, "mixed-integer program")
 
 
 def test_totals_first_keeps_them_nearest():
@@ -97,5 +97,5 @@ def test_totals_first_keeps_them_nearest():
         np.array([[1.0], [1.0]]),
     )
     found = round_point(x, problem, TREE, total_first=True)
-    assert (found.method, found.counts.sum(axis=1).tolist()) == ("linear programme", [2, 2])
+    assert (found.method, found.counts.sum(axis=1).tolist()) == ("linear program", [2, 2])
     assert found.counts[:, 1:3].sum(axis=1).tolist() == [1, 1]

@@ -1,4 +1,4 @@
-"""The cheapest budgets that meet accuracy targets: a convex programme, solved, rounded safely, and certified.
+"""The cheapest budgets that meet accuracy targets: a convex program, solved, rounded safely, and certified.
 
 The variance of a target is a sum of a / (weighted sum of budgets), convex in the budgets. The least total follows from a float
 solution that is rounded up and checked in fractions; multipliers of the targets give a lower bound by duality, and the prices.
