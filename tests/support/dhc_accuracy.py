@@ -117,10 +117,14 @@ def published_sums(histogram: MeasuredHistogram, label: np.ndarray) -> np.ndarra
     """
     allowed = histogram.schema.allowed()
     published = published_classes(histogram)
-    pairs = np.unique(np.stack([label[allowed], published[allowed]]), axis=1)
-    answers = int(label.max()) + 1
-    size = answers + int(published.max()) + 1
-    graph = coo_array((np.ones(pairs.shape[1]), (pairs[0], answers + pairs[1])), shape=(size, size))
+    answers, classes = int(label.max()) + 1, int(published.max()) + 1
+    pairs = np.unique(
+        label[allowed].astype(np.int64) * classes + published[allowed]
+    )  # numbers sort faster than columns
+    size = answers + classes
+    graph = coo_array(
+        (np.ones(len(pairs)), (pairs // classes, answers + pairs % classes)), shape=(size, size)
+    )
     found = connected_components(graph, directed=False)[1][:answers]
     possible = np.bincount(label[allowed], minlength=answers) > 0
     sums = np.unique(found[possible], return_inverse=True)[1]

@@ -173,3 +173,7 @@ def test_keys_of_narrower_integers_are_found_or_not() -> None:
     assert near is not None
     assert far.find(pa.chunked_array([pa.array([5, 6], pa.int32())]), 1).tolist() == [-1, -1]
     assert near.find(pa.chunked_array([pa.array([-5, 6, 300, 5], pa.int32())]), 1).tolist() == [-1, 1, -1, 0]
+
+
+def test_a_few_keys_far_apart_take_no_large_array() -> None:
+    assert arrays.KeyRows.of(pa.chunked_array([pa.array([0, 100_000_000])])) is None

@@ -20,6 +20,7 @@ __all__ = ["KeyRows", "Kinds", "count_pairs", "join_by_key", "kinds_of", "sum_ro
 
 _Result = TypeVar("_Result")
 _MOST = 1 << 27  # entries of an array: half a GiB of 32 bits
+_SPARSE, _FEW = 64, 1 << 16  # entries for a value that occurs, and entries that are few in any case
 _MOST_KINDS = 1 << 23
 _WORD = 1 << 63
 _CHUNK = 1 << 19  # rows at a time: what is computed of them stays in the cache
@@ -237,11 +238,11 @@ def _integers(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bo
 
 
 def _span(values: NDArray[np.int64]) -> tuple[int, int] | None:
-    """The smallest value and how many there are from it to the largest; None for too many."""
+    """The smallest value and how many there are from it to the largest; None for too many, in all or beside those that occur."""
     if not len(values):
         return 0, 0
     low, high = int(values.min()), int(values.max())
-    return (low, high - low + 1) if high - low < _MOST else None
+    return (low, high - low + 1) if high - low < min(_MOST, max(_FEW, _SPARSE * len(values))) else None
 
 
 @dataclass(frozen=True, eq=False)

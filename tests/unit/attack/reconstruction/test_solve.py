@@ -72,7 +72,7 @@ def small_workload() -> Workload:
 
 def every_data_set(workload: Workload, people: People, types: Sequence[int]) -> list[tuple[int, ...]]:
     """All multisets of the types with the tables of the people."""
-    matrix = workload.matrix.toarray()
+    rows = workload.matrix[list(types)].toarray()
     found: list[tuple[int, ...]] = []
 
     def extend(chosen: tuple[int, ...], first: int, rest: np.ndarray) -> None:
@@ -80,10 +80,9 @@ def every_data_set(workload: Workload, people: People, types: Sequence[int]) -> 
             if not rest.any():
                 found.append(chosen)
             return
-        for place in range(first, len(types)):
-            left = rest - matrix[types[place]]
-            if (left >= 0).all():
-                extend((*chosen, types[place]), place, left)
+        left = rest - rows[first:]
+        for place in np.flatnonzero((left >= 0).all(axis=1)).tolist():
+            extend((*chosen, types[first + place]), first + place, left[place])
 
     extend((), 0, tabulate_lines(workload, people)[0].astype(float))
     return found
