@@ -119,6 +119,8 @@ class PartPlan:
         queries: in the order of their ordinals.
         disjoint: groups of query positions that measure disjoint rows of a record, each position in exactly one
             group; empty when every query may see every row.
+        record: whose record its queries count, in words; empty for that of the plan's unit. It decides nothing, and is not part
+            of the plan's identity.
 
     Raises:
         ValueError: ``disjoint`` leaves a query out, names it twice, or names one that is not there.
@@ -133,6 +135,7 @@ class PartPlan:
     name: str
     queries: tuple[QueryPlan, ...]
     disjoint: tuple[tuple[int, ...], ...] = ()
+    record: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         named = sorted(position for group in self.disjoint for position in group)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-__all__ = ["decimal_text", "duration_text", "fixed_text", "short_text"]
+__all__ = ["about_text", "bytes_text", "decimal_text", "duration_text", "fixed_text", "short_text"]
 
 
 def decimal_text(value: Fraction) -> str:
@@ -60,3 +60,27 @@ def duration_text(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 3 * 3600 else f"{seconds / 3600:,.0f} h"
+
+
+def about_text(number: float) -> str:
+    """How many things there are, in two digits, from a million on in millions.
+
+    Example:
+        >>> about_text(0.3), about_text(431.7), about_text(91_200), about_text(1_260_000), about_text(1.26e9)
+        ('1', '430', '91,000', '1.3 million', '1,300 million')
+    """
+    rounded = max(float(f"{number:.2g}"), 1.0)
+    return f"{rounded:,.0f}" if rounded < 1e6 else f"{rounded / 1e6:,.10g} million"
+
+
+def bytes_text(size: float) -> str:
+    """Bytes in the largest binary unit that leaves at least 1.
+
+    Example:
+        >>> bytes_text(1536), bytes_text(3 * 2**30)
+        ('1.5 KiB', '3.0 GiB')
+    """
+    for power, unit in ((30, "GiB"), (20, "MiB")):
+        if size >= 2**power:
+            return f"{size / 2**power:,.1f} {unit}"
+    return f"{size / 2**10:,.1f} KiB"

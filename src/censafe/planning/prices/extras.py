@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from censafe.model import Neighbours
-from censafe.planning.numbers import decimal_text, duration_text
+from censafe.planning.numbers import about_text, bytes_text, decimal_text, duration_text
 from censafe.planning.prices.program import Goal, Solution, exact_goal_variance
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.prices.table_work import LinearWork
@@ -166,9 +166,9 @@ def effort_sentences(effort: Effort) -> tuple[str, ...]:
         f"{'; ' + effort.rate.conditions if effort.rate.conditions else ''})."
     ]
     if effort.stored_gib is not None:
-        drawn = "" if effort.drawn is None else f"draws about {effort.drawn / 1e6:,.0f} million of them and "
+        drawn = "" if effort.drawn is None else f"draws about {about_text(effort.drawn)} of them and "
         lines.append(
-            f"Measured answers: {sum(effort.answers.values()):,}, stored {effort.stored_gib:,.1f} GiB at 8 bytes each "
+            f"Measured answers: {sum(effort.answers.values()):,}, stored {bytes_text(effort.stored_gib * 2**30)} at 8 bytes each "
             f"before compression, and {duration_text(effort.draw_seconds)} for their draws alone; "
             f"noisy_measurements=lazy {drawn}stores none."
         )

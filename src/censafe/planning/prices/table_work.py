@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from censafe.errors import UsageError
-from censafe.planning.numbers import duration_text
+from censafe.planning.numbers import bytes_text, duration_text
 
 __all__ = ["AskedTables", "LinearWork", "refuse_tables"]
 
@@ -88,16 +88,16 @@ class LinearWork:
     def sentences(self) -> tuple[str, ...]:
         """What is drawn, how long that takes, what is written, and what could not be known."""
         verb, most = ("read" if self.stored else "draw"), ("" if self.known else " at most")
-        fate = "" if self.stored else f"; answers are drawn and not stored ({_bytes_text(8 * self.drawn)})"
+        fate = "" if self.stored else f"; answers are drawn and not stored ({bytes_text(8 * self.drawn)})"
         scratch = (
-            f"; scratch, with which a stopped run resumes: {_bytes_text(self.scratch_bytes)}"
+            f"; scratch, with which a stopped run resumes: {bytes_text(self.scratch_bytes)}"
             if self.scratch_bytes
             else ""
         )
         found = [
             f"Linear estimates of {', '.join(self.tables)} for {self.areas} {verb}{most} {self.drawn:,} answers of {self.geounits:,} geounits: "
             f"about {duration_text(self.seconds)} on two cores beside the rest ({self.benchmark}){fate}.",
-            f"Their file: {self.estimates:,} estimates, about {_bytes_text(self.file_bytes)}{scratch}.",
+            f"Their file: {self.estimates:,} estimates, about {bytes_text(self.file_bytes)}{scratch}.",
             *self.remarks,
         ]
         if self.left_out:
@@ -142,16 +142,3 @@ class LinearWork:
             "remarks": list(self.remarks),
             "benchmark": self.benchmark,
         }
-
-
-def _bytes_text(size: float) -> str:
-    """Bytes in the largest binary unit that leaves at least 1.
-
-    Example:
-        >>> _bytes_text(1536), _bytes_text(3 * 2**30)
-        ('1.5 KiB', '3.0 GiB')
-    """
-    for power, unit in ((30, "GiB"), (20, "MiB")):
-        if size >= 2**power:
-            return f"{size / 2**power:,.1f} {unit}"
-    return f"{size / 2**10:,.1f} KiB"

@@ -48,6 +48,7 @@ from censafe.privacy.ledger.records import (
     partition_fields,
     promise_fields,
     query_fields,
+    record_fields,
     reservation_of,
 )
 from censafe.privacy.ledger.report import LedgerReport, audited_state, verify
@@ -216,7 +217,7 @@ class Ledger(Closing):
         charged = self._state.total(accounts, opened.cap.promise)
         return RunRecord(opened.run, opened.cap, charged, closed=opened.closed)
 
-    @proven("ledger.proof.md", digest="4acb676ff863126b")
+    @proven("ledger.proof.md", digest="6d929a5798419e93")
     def reserve(self, plan: ReleasePlan, part: PartPlan) -> Reservation:
         """Write down the cost of a part; on return it is on stable storage and noise may be drawn.
 
@@ -245,6 +246,7 @@ class Ledger(Closing):
             "cost": fraction_text(loss.cost),
             "queries": query_fields(part),
             **partition_fields(part),
+            **record_fields(part),
             "source": "system",
         }
         after = self._state.stated(run.accounts)

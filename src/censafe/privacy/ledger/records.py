@@ -23,6 +23,7 @@ __all__ = [
     "partition_fields",
     "promise_fields",
     "query_fields",
+    "record_fields",
     "reservation_of",
     "second_release_text",
 ]
@@ -147,6 +148,11 @@ def query_fields(part: PartPlan) -> list[dict[str, str]]:
         }
         for query in part.queries
     ]
+
+
+def record_fields(part: PartPlan) -> dict[str, str]:
+    """Whose record a part counts, in words; nothing where it is that of the plan's unit."""
+    return {"record": part.record} if part.record else {}
 
 
 def partition_fields(part: PartPlan) -> dict[str, list[list[int]]]:

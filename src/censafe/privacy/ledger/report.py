@@ -28,7 +28,8 @@ class LedgerRow:
         time: UTC, ISO 8601.
         label: what the operator calls the records.
         symbol: ``rho`` or ``epsilon``.
-        relation: the change that is hidden, for example "add/remove one person".
+        relation: the change that the part hides, for example "add/remove one person"; of a plan for records of several kinds, each
+            part names its own, and their charges add up under the plan's unit of protection.
         cost: of this part.
         total: of the dataset right after the reservation, over charges of the same definition, relation and unit.
         state: ``reserved``, ``committed``, ``void`` or ``lost``.
@@ -159,7 +160,7 @@ def _row(charge: Charge) -> LedgerRow:
         product=charge.product,
         part=charge.part,
         symbol=charge.loss.promise.symbol,
-        relation=charge.loss.promise.relation,
+        relation=charge.loss.promise.relation_of(charge.record or charge.loss.promise.unit),
         cost=charge.loss.cost,
         total=charge.total_after,
         state=charge.state.value,

@@ -138,7 +138,7 @@ class RunState:
 
 @dataclass(frozen=True)
 class Charge:
-    """One reservation and what became of it."""
+    """One reservation and what became of it; ``record`` says whose record it is for, empty for that of the promise."""
 
     seq: int
     time: str
@@ -151,6 +151,7 @@ class Charge:
     state: ChargeState = ChargeState.RESERVED
     file: str = ""
     sha256: str = ""
+    record: str = ""
 
 
 @dataclass(frozen=True)
@@ -321,6 +322,7 @@ class LedgerState:
             part=part,
             loss=loss,
             total_after=self.stated(run.accounts).get(loss.promise, Fraction(0)) + cost,
+            record=entry.text("record") if "record" in entry.body else "",
         )
         return PartOutcome(1, charge)
 

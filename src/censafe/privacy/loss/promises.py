@@ -84,7 +84,16 @@ class Promise:
             >>> Promise("zcdp", "add_remove", "person").relation
             'add/remove one person'
         """
-        return f"{self.neighbours.replace('_', '/')} one {self.unit}"
+        return self.relation_of(self.unit)
+
+    def relation_of(self, record: str) -> str:
+        """The change of a record of another kind that is hidden in the same way, for people.
+
+        Example:
+            >>> Promise("zcdp", "replace", "person").relation_of("housing unit")
+            'replace one housing unit'
+        """
+        return f"{self.neighbours.replace('_', '/')} one {record}"
 
     @property
     def text(self) -> str:

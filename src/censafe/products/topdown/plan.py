@@ -248,7 +248,7 @@ def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel) 
         cost = histogram.cost(level.name, query)
         law = noise_law(config.definition, cost)
         queries.append(QueryPlan(f"{histogram.name}.{query}", level.name, law, cost))
-    return PartPlan(histogram_part(histogram, level), tuple(queries))
+    return PartPlan(histogram_part(histogram, level), tuple(queries), record=record_words(histogram))
 
 
 def _settings(config: TopdownConfig) -> dict[str, str]:

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.planning.numbers import decimal_text, fixed_text, short_text
+from censafe.planning.prices.extras import Rate, Run, effort_of, effort_sentences
 from censafe.planning.prices.render import plan_sentences, plan_table, to_csv, to_json
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
 
@@ -175,3 +176,17 @@ def test_rounded_texts() -> None:
     assert fixed_text(Fraction("2.5"), 0) == "2"
     assert short_text(Fraction(1, 3)) == "0.333333"
     assert short_text(Fraction(1000, 3)) == "333.33"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "stored", "drawn"),
+    [
+        (1_000, "stored 78.1 KiB at 8 bytes", "draws about 4,100 of them and stores none"),
+        (8_000_000, "stored 610.4 MiB at 8 bytes", "draws about 33 million of them and stores none"),
+    ],
+)
+def test_few_answers_are_not_zero_millions(blocks: int, stored: str, drawn: str) -> None:
+    rate = Rate("blocks", 8_000_000, (Run(8_000_000, 900.0, 6.0, drawn=33_000_000),), "benchmarks/x.py")
+    text = effort_sentences(effort_of(rate, blocks, {"persons_Block": 10 * blocks}))[1]
+    assert stored in text
+    assert drawn in text

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import LedgerError, OverspendError
+from censafe.model import Neighbours
 from censafe.privacy.ledger.book import RunNotes, read_entries, verify
 from censafe.privacy.ledger.entries import NO_HEAD
 from censafe.privacy.loss.promises import Promise
@@ -87,6 +88,22 @@ def test_report_rows(path):
     assert (total.combined[RHO], total.combined[EPSILON], len(total.accounts)) == (HALF, None, 2)
     assert total.statement() == "together: rho = 1/2 (about 0.5; add/remove one person)"
     assert (report.entries, report.torn_bytes) == (6, 0)
+
+
+def test_a_row_names_the_record_of_its_part(path):
+    parts = (
+        replace(make_part("persons", "1/3"), record="person"),
+        replace(make_part("units", "1/6"), record="housing unit"),
+    )
+    spend(path, make_plan(*parts, make_part("others", "1/2"), neighbours=Neighbours.REPLACE))
+    report = verify(path)
+    assert [(row.part, row.relation, row.total) for row in report.rows] == [
+        ("persons", "replace one person", Fraction(1, 3)),
+        ("units", "replace one housing unit", HALF),
+        ("others", "replace one person", Fraction(1)),
+    ]
+    assert report.totals[0].statement() == "together: rho = 1 (replace one person)"
+    assert make_plan(*parts).digest() == make_plan(*(replace(part, record="") for part in parts)).digest()
 
 
 def test_a_second_release_needs_the_operators_word(path):

@@ -126,3 +126,9 @@ def test_a_run_below_the_nation_spends_less() -> None:
     assert (
         plan_release(config).digest() != plan_release(load_config("pl94-us", {"measure": "persons"})).digest()
     )
+
+
+def test_parts_name_the_record_that_they_count() -> None:
+    plan = plan_release(load_config("pl94-us"))
+    found = {(part.name.split("_")[0], part.record) for part in plan.parts}
+    assert found == {("persons", "person"), ("units", "housing unit")}
