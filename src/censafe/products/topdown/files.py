@@ -88,7 +88,7 @@ def write_files(
         write = partial(write_pl94_tables, staging / "tables", levels, form="wide", stamp=stamp)
         tables.append(partial(write, areas=areas, copies=copies / "tables"))
     others = _histograms(staging / "histograms", copies / "histograms", config, estimates, areas, stamp)
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers + 1) as pool:  # a writer that ends waits for the disk
         done = [pool.submit(task) for task in tables]
         counts = {name: pool.submit(task) for name, task in records.items()}
         done += [pool.submit(task) for task in others]

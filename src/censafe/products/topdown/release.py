@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -197,7 +198,7 @@ def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int =
         out: the run folder.
         staging: where files are written before they get their final names.
         release: what is published.
-        workers: threads that write files and take their hashes.
+        workers: threads that take hashes; one more writes files, since a writer waits for the disk at its end.
 
     Raises:
         CheckError: estimates and published facts do not belong together, or ledger and plan disagree.
@@ -210,14 +211,17 @@ def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int =
     )  # the manifest states these stages too, and is written inside of the stage around them
     places = release.files
     areas = area_names(config, release.names)
-    with timed.stage("write files"):
+    with timed.stage("write files"), ThreadPoolExecutor(1) as beside:
+        facts = beside.submit(_write_facts, staging, release)
         records, known = write_files(
             staging, config, release.estimates, places, areas=areas, stamp=stamp, workers=workers
         )
         if release.estimates.tables is not None:
             release.estimates.tables.write(staging, stamp)
         named = write_names(staging, areas.by_code, census=areas.census)
-    retained = _write_promise(staging, release, records) if release.measured_here else ()
+        retained = facts.result()
+    if release.measured_here:
+        write_certificate(staging, _statement(release, records), stamp=stamp)
     written = [path for path in staging.rglob("*") if path.is_file()]
     with timed.stage("hash files"):
         hashes = hash_outputs(staging, written, known, workers=workers)
@@ -231,12 +235,12 @@ def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int =
     require_nothing_else(out, whole)
 
 
-def _write_promise(staging: Path, release: TopdownRelease, records: Mapping[str, int]) -> tuple[str, ...]:
-    """Write the certificate, and the public facts that a later estimate reads; what is retained beside the outputs."""
-    config, stamp = release.config, release.stamp
-    write_certificate(staging, _statement(release, records), stamp=stamp)
+def _write_facts(staging: Path, release: TopdownRelease) -> tuple[str, ...]:
+    """Write the public facts that a later estimate reads; returns what is retained beside the outputs."""
+    if not release.measured_here:
+        return ()
     (staging / "measurements").mkdir()
-    write_facts(staging, config, release.estimates.public, stamp=stamp)
+    write_facts(staging, release.config, release.estimates.public, stamp=release.stamp)
     return RUN_FACTS
 
 
