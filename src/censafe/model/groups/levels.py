@@ -102,6 +102,11 @@ class GroupBlock:
         if self.rows.dtype != np.int32 or self.rows.ndim != 2:
             raise ValueError("rows of a block must be an int32 matrix")
 
+    @property
+    def nbytes(self) -> int:
+        """What rows and counts take."""
+        return self.rows.nbytes + self.counts.nbytes
+
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """CONFIDENTIAL. Number of records of every row of ``counts``."""

@@ -217,8 +217,8 @@ def _texts(column: Any, width: int, null_text: str) -> tuple[list[str], NDArray[
 
 def _repeated(raw: _Raw, valid: NDArray[np.bool_]) -> int:
     region = (raw.kind << 4 | raw.width) << 37 | raw.number  # at most 11 digits
-    keys = (region << 14 | raw.iteration)[valid]
-    return len(keys) - len(np.unique(keys))
+    keys = np.sort((region << 14 | raw.iteration)[valid])
+    return int(np.count_nonzero(keys[1:] == keys[:-1]))
 
 
 def _regions(

@@ -82,6 +82,7 @@ class GroupCounter:
         self._records = records
         self._memberships: dict[tuple[int, Granularity], IterationRows] = {}
         self._blocks: dict[str, RegionBlocks] = {}
+        self._sources: dict[PopulationGroupLevel, ExactGroups] = {}
 
     def groups(self, level: PopulationGroupLevel, stable: int | None) -> ExactGroups:
         """CONFIDENTIAL. The counts of one level.
@@ -94,11 +95,15 @@ class GroupCounter:
         Raises:
             CheckError: a record is in more groups.
         """
-        public = public_level(self._areas, self._universe, level)
         rows = self._rows(level)
         if stable is not None:
             require_stable(rows.indptr, stable, level)
-        return ExactGroups(public, self._regions(level.region_type), [(self._records, rows)])
+        if level not in self._sources:
+            # One level at a time: its classes of tables follow each other, and counts are large.
+            public = public_level(self._areas, self._universe, level)
+            blocks = self._regions(level.region_type)
+            self._sources = {level: ExactGroups(public, blocks, [(self._records, rows)])}
+        return self._sources[level]
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("records are confidential and cannot be pickled")

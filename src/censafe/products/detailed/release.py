@@ -108,7 +108,7 @@ def publish(
     whole = replace(
         manifest,
         post_processing=processed.options,
-        outputs=hash_outputs(staging, [*written, *named, tidy, codebook, *certificates]),
+        outputs=hash_outputs(staging, [*written, *named, tidy, codebook, *certificates], workers=2),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     write_manifest(staging / "manifest.json", whole)

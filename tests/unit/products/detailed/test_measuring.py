@@ -230,6 +230,16 @@ def test_a_record_in_more_groups_than_the_plan_says_stops(persons: GroupCounter)
         measure(persons, load_p_config("ddhca"), "state_2", stable=2)
 
 
+def test_both_classes_of_tables_share_the_counts_of_a_level(households: GroupCounter) -> None:
+    county, state = level_of("county_2"), level_of("state_2")
+    first = households.groups(county, None)
+    assert households.groups(county, 9) is first
+    assert households.groups(state, None).level.name == "state_2"
+    assert households.groups(county, None) is not first  # of one level at a time
+    with pytest.raises(CheckError, match="nothing was measured"):
+        households.groups(county, 1)
+
+
 @pytest.mark.parametrize("table_class", TABLE_CLASSES)
 def test_households_are_measured_where_a_total_was_published(
     households: GroupCounter, table_class: Literal["t3", "t4"]

@@ -204,3 +204,29 @@ def test_two_billion_records_are_refused() -> None:
     found = GroupedRecords(np.zeros(BLOCKS + 1, np.int64), many, CELLS, COMBOS, 0)
     with pytest.raises(OverflowError, match="fewer than"):
         ExactGroups(level(), RegionBlocks.of(REGION, 3), [(found, rows())])
+
+
+def test_counts_of_regions_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[int, int]] = []
+    counted = ExactGroups._counted
+
+    def noted(self: ExactGroups, first: int, stop: int) -> Any:
+        calls.append((first, stop))
+        return counted(self, first, stop)
+
+    monkeypatch.setattr(ExactGroups, "_counted", noted)
+    parts = [(sorted_(batch(500)), rows())]
+    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), parts)
+    assert groups.block(0, 2) is groups.block(0, 2)
+    assert not np.array_equal(groups.block(2, 3).dense, groups.block(0, 2).dense[:1])
+    assert calls == [(0, 2), (2, 3)]
+    with pytest.raises(ValueError, match="read-only"):
+        groups.block(0, 2).counts[0] = 1
+    room = groups.block(0, 2).nbytes
+    monkeypatch.setattr(group_kernels, "_KEPT_BYTES", room)
+    small = ExactGroups(level(), RegionBlocks.of(REGION, 3), parts)
+    calls.clear()
+    for _ in range(2):
+        assert np.array_equal(small.block(0, 2).dense, groups.block(0, 2).dense)
+        assert np.array_equal(small.block(2, 3).dense, groups.block(2, 3).dense)
+    assert calls == [(0, 2), (2, 3), (2, 3)]
