@@ -143,7 +143,7 @@ def count_groups(first, regions, records, groups, counts, used):  # type: ignore
 
 
 _CODE_BITS = 32
-_KEPT_BYTES = 96 << 20
+_MOST_BYTES = 96 << 20
 _MOST_RECORDS = 1 << 31
 
 
@@ -320,8 +320,8 @@ class ExactGroups:
         self._regions = regions
         self._parts = tuple(parts)
         self._cells = cells.pop()
-        self._kept: dict[tuple[int, int], GroupBlock] = {}
-        self._room, self._lock = _KEPT_BYTES, threading.Lock()
+        self._counted_before: dict[tuple[int, int], GroupBlock] = {}
+        self._room, self._lock = _MOST_BYTES, threading.Lock()
 
     @property
     def level(self) -> GroupLevel:
@@ -333,7 +333,7 @@ class ExactGroups:
         """Number of most detailed cells."""
         return self._cells
 
-    @proven("groups.proof.md", digest="64723771e682ad94")
+    @proven("groups.proof.md", digest="2ce6354b5f9bd553")
     def block(self, first: int, stop: int) -> GroupBlock:
         """CONFIDENTIAL. The counts of regions ``first`` to ``stop - 1``; safe to call from several threads.
 
@@ -343,12 +343,12 @@ class ExactGroups:
         Raises:
             ValueError: no such regions.
         """
-        found = self._kept.get((first, stop))
+        found = self._counted_before.get((first, stop))
         if found is None:
             found = self._counted(first, stop)
             with self._lock:
-                if found.nbytes <= self._room and (first, stop) not in self._kept:
-                    self._kept[first, stop] = found
+                if found.nbytes <= self._room and (first, stop) not in self._counted_before:
+                    self._counted_before[first, stop] = found
                     self._room -= found.nbytes
         return found
 

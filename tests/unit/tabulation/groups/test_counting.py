@@ -223,7 +223,7 @@ def test_counts_of_regions_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ValueError, match="read-only"):
         groups.block(0, 2).counts[0] = 1
     room = groups.block(0, 2).nbytes
-    monkeypatch.setattr(group_kernels, "_KEPT_BYTES", room)
+    monkeypatch.setattr(group_kernels, "_MOST_BYTES", room)
     small = ExactGroups(level(), RegionBlocks.of(REGION, 3), parts)
     calls.clear()
     for _ in range(2):
