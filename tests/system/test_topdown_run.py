@@ -22,6 +22,7 @@ from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.stamps import DEMONSTRATION
 from support.commands import CommandLine, Outcome
 from support.histograms import dense, write_table
+from support.observers import StageListener
 from support.shared import shared_data
 from support.topdown_inputs import CELLS_1940, added_up, entries, histograms_of_run, write_1940
 
@@ -319,3 +320,13 @@ def test_persons_without_a_unit_of_their_kind_stop_the_run_before_it_pays(
     done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--test-key", 1)
     assert done.code == 1
     assert "no unit there" in done.err
+
+
+def test_measuring_and_publishing_say_how_far_they_are(districts: Path, tmp_path: Path) -> None:
+    shown = StageListener()
+    reading = recipe.ReadOptions(observer=shown)
+    recipe.run("e2e-1940", districts, tmp_path / "out", {}, reading, recipe.RunOptions(test_key=1))
+    parts = [name for name in shown.stages if name.startswith("measure ")]
+    assert len(parts) == 4
+    assert all(shown.shares[name][-1][::2] == (1.0, "answers") for name in parts)
+    assert shown.shares["publish"][-1][::2] == (1.0, "rows")

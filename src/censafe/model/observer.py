@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from threading import Lock
 from typing import Protocol
 
-__all__ = ["Observer", "SilentObserver", "unheard", "work_done"]
+__all__ = ["Observer", "SilentObserver", "unheard", "work_added", "work_done"]
 
 
 class Observer(Protocol):
@@ -69,6 +70,37 @@ def work_done(observer: Observer, total: int, noun: str = "") -> Callable[[int],
         observer.advance(number / total, total, noun)
 
     return done
+
+
+def work_added(observer: Observer, total: int, noun: str) -> Callable[[int], None]:
+    """The same for numbers of further pieces, from any thread; of no work at all nothing is told.
+
+    Args:
+        observer: receives how many are done.
+        total: pieces of work.
+        noun: what they are, in the plural.
+
+    Example:
+        >>> class Shown(SilentObserver):
+        ...     def advance(self, share: float, total: int = 0, noun: str = "") -> None:
+        ...         print(share, total, noun)
+        >>> done = work_added(Shown(), 8, "rows")
+        0.0 8 rows
+        >>> done(2)
+        0.25 8 rows
+        >>> done(4)
+        0.75 8 rows
+    """
+    if not total:
+        return unheard
+    tell, lock, sofar = work_done(observer, total, noun), Lock(), [0]
+
+    def added(number: int) -> None:
+        with lock:
+            sofar[0] += number
+            tell(sofar[0])
+
+    return added
 
 
 def unheard(_number: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import ReleaseError
 from censafe.model import CellQuery, ExactHistograms, NoiseLaw, PartPlan, QueryPlan
+from censafe.model.observer import unheard
 from censafe.model.topdown.level_measurements import Answers, LevelBudgets, LevelMeasurements
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.claims import Claim, fingerprint
@@ -23,7 +24,7 @@ _CHUNK_ANSWERS = 1 << 22
 _NARROW = 1 << 31
 
 
-@proven("histograms.proof.md", digest="e3890da811e754b9")
+@proven("histograms.proof.md", digest="f8d70d095262524b")
 def measure_histograms(
     histograms: ExactHistograms,
     part: PartPlan,
@@ -31,6 +32,7 @@ def measure_histograms(
     shapes: Sequence[tuple[int, ...]],
     key: ReleasePartKey | TestPartKey,
     budgets: LevelBudgets | None = None,
+    done: Callable[[int], None] = unheard,
 ) -> LevelMeasurements:
     """Measure every query of a part once at every geounit of its level that has a budget for it.
 
@@ -44,6 +46,7 @@ def measure_histograms(
         shapes: groups of each attribute that every query tells apart, whose product is its number of answers.
         key: part key; its type decides the source of the measurements.
         budgets: laws and costs by geounit; None for those of the part everywhere.
+        done: takes how many further answers are there, which is public.
 
     Raises:
         TypeError: histograms or key are of another type.
@@ -63,7 +66,7 @@ def measure_histograms(
     source = part_source_of(key)
     claims = claim_level(histograms, part, queries, budgets, key)
     values = [
-        _noisy_answers(histograms, query, budgets, claim, key)
+        _noisy_answers(histograms, query, budgets, claim, key, done)
         for query, claim in zip(queries, claims, strict=True)
     ]
     return LevelMeasurements(
@@ -139,13 +142,14 @@ def level_variances(budgets: LevelBudgets) -> tuple[tuple[float, ...], ...]:
     )
 
 
-@proven("histograms.proof.md", digest="ba1cb0b3fab714fa")
+@proven("histograms.proof.md", digest="29e5fa177fbd01e3")
 def _noisy_answers(
     histograms: ExactHistograms,
     query: CellQuery,
     budgets: LevelBudgets,
     claim: Claim,
     key: ReleasePartKey | TestPartKey,
+    done: Callable[[int], None],
 ) -> Answers:
     """Noisy answers of one query, shape (geounits, answers), 0 without budget; 32 bits where all of them fit."""
     found: Answers = np.zeros((histograms.nodes, query.answers), dtype=np.int32)
@@ -164,6 +168,7 @@ def _noisy_answers(
             ):
                 found = found.astype(np.int64)
             found[first + rows] = noisy
+        done((last - first) * query.answers)
     return found
 
 

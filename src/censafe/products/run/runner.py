@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from censafe.model import ReleasePlan
+from censafe.model.observer import Observer
 from censafe.products.run.account import Account, Spending, Statement, ledger_place, open_account
 from censafe.products.run.door import Door
 from censafe.products.run.folder import RunFolder
@@ -136,6 +137,7 @@ class MeasuredRun(Generic[_Measured]):
         out: the run folder.
         staging: where files are written and checked before they get their final names.
         data: the input folder, of which only public files may be reopened.
+        observer: receives how much is published.
     """
 
     measured: _Measured
@@ -145,6 +147,7 @@ class MeasuredRun(Generic[_Measured]):
     out: Path
     staging: Path
     data: Path
+    observer: Observer
 
 
 class Job(Protocol[_Source, _Measured]):
@@ -231,7 +234,8 @@ def run_job(
                 manifest = _manifest(job, folder, account, reading, created)
                 manifest = replace(manifest, published_data=options.published_data)
                 paid, confidence = account.paid, options.confidence
-                job.publish(MeasuredRun(measured, manifest, paid, confidence, out, folder.staging, data))
+                made = MeasuredRun(measured, manifest, paid, confidence, out, folder.staging, data, observer)
+                job.publish(made)
         resumed, statement = account.state != "new", account.statement
     private = options.test_key is None
     result = RunResult(out, job.plan, private, resumed, job.files, observer.stages, statement=statement)

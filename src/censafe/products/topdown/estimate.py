@@ -100,6 +100,7 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
                     intervals=intervals,
                     names=names,
                 ),
+                observer=options.observer,
                 workers=options.workers,
             )
     return RunResult(

@@ -17,6 +17,7 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
+from censafe.model.observer import Observer, work_added
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.census_tables.writing import level_pieces, write_pieces
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -25,13 +26,20 @@ from censafe.products.topdown.configuration.outputs import microdata_layouts, ou
 from censafe.products.topdown.labels import cell_labels, copy_histograms, copy_table, write_cell_codebook
 from censafe.publication.microdata.histograms import write_histograms
 from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.writer import WrittenRows, write_microdata
+from censafe.publication.microdata.writer import WrittenRows, row_count, write_microdata
 from censafe.publication.stamps import STAMP_NOTES, Stamp
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
 
-__all__ = ["WrittenFiles", "area_names", "named_areas", "write_files"]
+__all__ = ["Staged", "WrittenFiles", "area_names", "named_areas", "write_files"]
 
-_Task = Callable[[], Mapping[Path, str]]
+_Write = Callable[[], Mapping[Path, str]]
+
+
+class _Task(NamedTuple):
+    """Writing of a file and its copies."""
+
+    rows: int  # that it writes, copies not counted
+    write: _Write
 
 
 class _Estimates(Protocol):
@@ -42,6 +50,22 @@ class _Estimates(Protocol):
     def levels(self) -> Mapping[str, tuple[SparseLevel, ...]]: ...
 
 
+class _RecordTask(NamedTuple):
+    """Writing of a file of microdata, which tells its rows while it writes."""
+
+    name: str  # of the kind of record
+    rows: int
+    write: Callable[..., tuple[Path, WrittenRows]]
+
+
+class Staged(NamedTuple):
+    """Where files go before they get their final names."""
+
+    folder: Path
+    places: Collection[str]  # what the finished folder holds
+    stamp: Stamp | None  # of a test key or of published data; None for any other release
+
+
 class WrittenFiles(NamedTuple):
     """What was written."""
 
@@ -50,53 +74,62 @@ class WrittenFiles(NamedTuple):
 
 
 def write_files(
-    staging: Path,
+    staged: Staged,
     config: TopdownConfig,
     estimates: _Estimates,
-    places: Collection[str],
     *,
     areas: AreaNames,
-    stamp: Stamp | None,
+    observer: Observer,
     workers: int,
 ) -> WrittenFiles:
     """Write microdata, histograms and tables, their copies and the codebook, several files at a time, what takes longest first.
 
     Args:
-        staging: where files are written before they get their final names.
+        staged: where files are written, and which.
         config: of the run.
         estimates: what is published.
-        places: what the finished folder holds.
         areas: what stands beside the codes of areas.
-        stamp: of a test key or of published data; None for any other release.
+        observer: receives how many rows are written, for the innermost stage.
         workers: threads that write.
 
     Raises:
         CheckError: estimates and published facts do not belong together.
         StorageError: the disk is full or the folder not writable.
     """
+    staging, places, stamp = staged
     copies, tables, filled = staging / "csv", list[_Task](), "tables" in places
     for folder in ("histograms", *(["tables"] if filled else [])):
         (copies / folder).mkdir(parents=True)
     _mark(copies, stamp)
-    records: dict[str, Callable[[], tuple[Path, WrittenRows]]] = {}
+    records = list[_RecordTask]()
     if "microdata" in places:
-        records = dict(_microdata(staging / "microdata", config, estimates, stamp))
+        records = list(_microdata(staging / "microdata", config, estimates, stamp))
     if config.tables:
         tables += _own_tables(staging / "tables", copies / "tables", config, estimates, areas, stamp)
     elif filled:
         levels = _table_levels(config, estimates)
         write = partial(write_pl94_tables, staging / "tables", levels, form="wide", stamp=stamp)
-        tables.append(partial(write, areas=areas, copies=copies / "tables"))
-    others = _histograms(staging / "histograms", copies / "histograms", config, estimates, areas, stamp)
+        rows = sum(one.persons.nodes for one in levels)
+        tables.append(_Task(rows, partial(write, areas=areas, copies=copies / "tables")))
+    others = list(_histograms(staging / "histograms", copies / "histograms", config, estimates, areas, stamp))
+    done = work_added(
+        observer, sum(one.rows for one in records) + sum(one.rows for one in (*tables, *others)), "rows"
+    )
     with ThreadPoolExecutor(workers + 1) as pool:  # a writer that ends waits for the disk
-        done = [pool.submit(task) for task in tables]
-        counts = {name: pool.submit(task) for name, task in records.items()}
-        done += [pool.submit(task) for task in others]
+        files = [pool.submit(_counted, task, done) for task in tables]
+        counts = {task.name: pool.submit(task.write, done=done) for task in records}
+        files += [pool.submit(_counted, task, done) for task in others]
         write_cell_codebook(staging / "codebook.csv", config, tables=filled, stamp=stamp)
         found = {name: count.result() for name, count in counts.items()}
-        hashes = {path: digest for task in done for path, digest in task.result().items()}
+        hashes = {path: digest for one in files for path, digest in one.result().items()}
     hashes |= {path: one.sha256 for path, one in found.values()}
     return WrittenFiles({name: one.rows for name, (_, one) in found.items()}, hashes)
+
+
+def _counted(task: _Task, done: Callable[[int], None]) -> Mapping[Path, str]:
+    written = task.write()
+    done(task.rows)
+    return written
 
 
 def _mark(folder: Path, stamp: Stamp | None) -> None:
@@ -108,7 +141,7 @@ def _mark(folder: Path, stamp: Stamp | None) -> None:
 
 def _microdata(
     folder: Path, config: TopdownConfig, estimates: _Estimates, stamp: Stamp | None
-) -> Iterator[tuple[str, Callable[[], tuple[Path, WrittenRows]]]]:
+) -> Iterator[_RecordTask]:
     """How the files of microdata are written, by kind of record."""
     folder.mkdir()
     _mark(folder, stamp)
@@ -120,7 +153,8 @@ def _microdata(
             if layout.beside and beside is None:
                 continue
             facts = (lowest, estimates.public.facilities, beside)
-            yield layout.records, partial(_records, folder / layout.file, layout, *facts)
+            write = partial(_records, folder / layout.file, layout, *facts)
+            yield _RecordTask(layout.records, row_count(layout, *facts), write)
 
 
 def _own_tables(
@@ -138,7 +172,8 @@ def _own_tables(
         schema = config.histogram(table.histogram).schema.schema
         for name, level in zip(published_levels(config), estimates.levels[table.histogram], strict=True):
             pieces = level_pieces(table, schema, level, areas, stamp)
-            yield partial(_own_table, folder / f"{table.name}_{name}.parquet", copies, pieces)
+            path = folder / f"{table.name}_{name}.parquet"
+            yield _Task(level.nodes, partial(_own_table, path, copies, pieces))
 
 
 def _own_table(path: Path, copies: Path, pieces: Iterator[pa.Table]) -> Mapping[Path, str]:
@@ -159,8 +194,9 @@ def _records(
     lowest: SparseLevel,
     units: NDArray[np.int32],
     beside: SparseLevel | None,
+    done: Callable[[int], None],
 ) -> tuple[Path, WrittenRows]:
-    return path, write_microdata(path, layout, lowest, units, beside)
+    return path, write_microdata(path, layout, lowest, units, beside, done)
 
 
 def _histograms(
@@ -179,10 +215,10 @@ def _histograms(
             path = folder / f"{histogram.name}_{name}.parquet"
             write = partial(write_histograms, path, level, schema=schema, stamp=stamp, areas=areas)
             copy = partial(copy_histograms, path, copies, level, areas, labels)
-            yield partial(_with_copy, path, write, copy)
+            yield _Task(len(level.cell), partial(_with_copy, path, write, copy))
 
 
-def _with_copy(path: Path, write: Callable[[], str], copy: _Task) -> Mapping[Path, str]:
+def _with_copy(path: Path, write: Callable[[], str], copy: _Write) -> Mapping[Path, str]:
     return {path: write(), **copy()}
 
 

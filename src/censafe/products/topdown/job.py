@@ -232,7 +232,8 @@ class TopdownJob:
     def _measured(self, load: LevelWorkload, counts: ExactHistograms, asked: _Measuring) -> LevelMeasurements:
         with asked.observer.stage(f"measure {load.part.name}"):
             budgets = asked.public.budgets[load.part.name]
-            return measure_stored(load, counts, budgets, asked.door, stored_files(load, asked.public))
+            files = stored_files(load, asked.public)
+            return measure_stored(load, counts, budgets, asked.door, files, asked.observer)
 
     def publish(self, release: MeasuredRun[Estimates]) -> None:
         """Write everything that is published."""
@@ -248,4 +249,5 @@ class TopdownJob:
                 names=self._names,
             ),
             workers=self._workers,
+            observer=release.observer,
         )

@@ -14,7 +14,7 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
-from censafe.model.observer import Observer
+from censafe.model.observer import Observer, unheard, work_added
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.drawn import DrawnAnswers
@@ -42,6 +42,7 @@ def measure_stored(
     budgets: LevelBudgets,
     door: Door,
     files: MeasurementFiles[LevelMeasurements],
+    observer: Observer | None = None,
 ) -> LevelMeasurements:
     """Measure one part and store all its answers; a part that is done is read instead.
 
@@ -51,12 +52,14 @@ def measure_stored(
         budgets: laws and costs of its geounits.
         door: who reserves and commits.
         files: how the answers are stored.
+        observer: receives how many answers are drawn; None for nobody.
 
     Raises:
         CheckError: a stored file belongs to another part, plan or kind of key, or was changed.
     """
     shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
-    draw = partial(measure_histograms, exact, load.part, load.queries, shapes, budgets=budgets)
+    done = unheard if observer is None else work_added(observer, exact.nodes * load.answers, "answers")
+    draw = partial(measure_histograms, exact, load.part, load.queries, shapes, budgets=budgets, done=done)
     measured = door.once(load.part, draw, files)
     _require_part(door, load.part, measured, exact.geounits, budgets)
     return measured

@@ -14,13 +14,13 @@ from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
 from censafe.geography.area_names import NAMES
 from censafe.model import SparseLevel
-from censafe.model.observer import SilentObserver
+from censafe.model.observer import Observer, SilentObserver
 from censafe.model.plan import NoiseSource
 from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
-from censafe.products.topdown.files import area_names, write_files
+from censafe.products.topdown.files import Staged, area_names, write_files
 from censafe.products.topdown.folder import RUN_FACTS, write_facts
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
@@ -191,13 +191,16 @@ class TopdownRelease:
         )
 
 
-def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int = 1) -> None:
+def publish(
+    out: Path, staging: Path, release: TopdownRelease, *, observer: Observer, workers: int = 1
+) -> None:
     """Write everything in ``staging`` and move it to ``out``.
 
     Args:
         out: the run folder.
         staging: where files are written before they get their final names.
         release: what is published.
+        observer: receives how many rows are written.
         workers: threads that take hashes; one more writes files, since a writer waits for the disk at its end.
 
     Raises:
@@ -214,7 +217,12 @@ def publish(out: Path, staging: Path, release: TopdownRelease, *, workers: int =
     with timed.stage("write files"), ThreadPoolExecutor(1) as beside:
         facts = beside.submit(_write_facts, staging, release)
         records, known = write_files(
-            staging, config, release.estimates, places, areas=areas, stamp=stamp, workers=workers
+            Staged(staging, places, stamp),
+            config,
+            release.estimates,
+            areas=areas,
+            observer=observer,
+            workers=workers,
         )
         if release.estimates.tables is not None:
             release.estimates.tables.write(staging, stamp)

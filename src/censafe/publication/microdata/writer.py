@@ -12,6 +12,7 @@ An entry that lies across a boundary becomes two.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,16 +23,14 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays
+from censafe.model.observer import unheard
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.constraints import CellGroups
 from censafe.publication.atomic import hashed_bytes
 from censafe.publication.microdata.check import MicrodataCheck
-from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout, RowsBeside
+from censafe.publication.microdata.layouts import MicrodataLayout, RowsBeside
 from censafe.publication.microdata.rows import (
-    CELL,
-    GEOUNIT,
     HELD,
-    NUMBER,
     PLACE,
     TURN,
     UNIT_OF_TURN,
@@ -41,8 +40,9 @@ from censafe.publication.microdata.rows import (
     format_rows,
     room_of_rows,
 )  # fmt: skip
+from censafe.publication.microdata.texts import cell_text, column_parts, geounit_text
 
-__all__ = ["WrittenRows", "join_rows", "row_level", "write_microdata"]
+__all__ = ["WrittenRows", "join_rows", "row_count", "row_level", "write_microdata"]
 
 
 class _Places(NamedTuple):
@@ -143,9 +143,6 @@ def _join(
         pointer[node + 1] = place
 
 
-_PIPE, _NEWLINE = 124, 10
-_PIECE = 1 << 14  # cells whose text is turned round at once
-_Bytes = NDArray[np.uint8]
 _Ints = NDArray[np.int64]
 Units = NDArray[np.integer[Any]]
 
@@ -158,7 +155,12 @@ class WrittenRows(NamedTuple):
 
 
 def write_microdata(
-    path: Path, layout: MicrodataLayout, level: SparseLevel, units: Units, beside: SparseLevel | None = None
+    path: Path,
+    layout: MicrodataLayout,
+    level: SparseLevel,
+    units: Units,
+    beside: SparseLevel | None = None,
+    done: Callable[[int], None] = unheard,
 ) -> WrittenRows:
     """Write the records of a level, or its units, in the order of geounits and cells.
 
@@ -171,6 +173,7 @@ def write_microdata(
         level: estimated histograms over the schema of the layout, with geocodes of as many characters as it shows.
         units: published counts of units, shape (geounits, kinds); not looked at where the layout shows no units.
         beside: histograms of the records beside, of the same geounits; None where the layout has none.
+        done: takes how many further rows are made.
 
     Raises:
         CheckError: histograms, or histograms and counts of units, do not belong together, or the rows are not those of the histograms.
@@ -179,14 +182,14 @@ def write_microdata(
     numbers = _row_numbers(layout, level, units)
     rows = row_level(layout, level, units, beside)
     check = None if layout.kinds else MicrodataCheck(path.name, layout, rows)
-    codes, parts = _cell_text(layout), _parts(layout)
+    codes, parts = cell_text(layout), column_parts(layout)
     records, arrays = _records(rows), SparseArrays.of(rows)
     buffers = [np.empty(0, np.uint8)] * 2
     with hashed_bytes(path) as stream, ThreadPoolExecutor(1) as disk:
         stream.write(f"{'|'.join(layout.header)}\n".encode("ascii"))
         pending: list[Future[int]] = []  # one chunk is hashed and written while the next one is made
         for turn, (first, last) in enumerate(chunks(records)):
-            texts = RowTexts(_geounit_text(layout, rows.geounits[first:last]), codes, *parts)
+            texts = RowTexts(geounit_text(layout, rows.geounits[first:last]), codes, *parts)
             room = room_of_rows(int(records[first:last].sum()), numbers, texts)
             if len(buffers[turn % 2]) < room:
                 buffers[turn % 2] = np.empty(room, np.uint8)
@@ -197,6 +200,7 @@ def write_microdata(
             for earlier in pending:
                 earlier.result()
             pending = [disk.submit(stream.write, text.data)]
+            done(int(records[first:last].sum()))
         for earlier in pending:
             earlier.result()
         if check is not None:
@@ -236,6 +240,25 @@ def row_level(
     records = np.concatenate([level.count, counts[more][:, list(layout.added)].sum(axis=1)])
     order = np.argsort(node, kind="stable")
     return _sparse(level, node[order], cell[order], records[order])
+
+
+def row_count(
+    layout: MicrodataLayout, level: SparseLevel, units: Units, beside: SparseLevel | None = None
+) -> int:
+    """How many rows a file has, where histograms and counts of units belong together.
+
+    Args:
+        layout: of the file.
+        level: as for :func:`write_microdata`.
+        units: as for :func:`write_microdata`.
+        beside: as for :func:`write_microdata`.
+    """
+    if layout.kinds:
+        return int(np.sum(units[:, : layout.kinds], dtype=np.int64))
+    more = int(np.sum(units[:, list(layout.added)], dtype=np.int64)) if layout.added else 0
+    if layout.beside is not None and beside is not None:
+        more += int(beside.count[np.isin(beside.cell, layout.beside.cells)].sum(dtype=np.int64))
+    return level.total + more
 
 
 def _joined(
@@ -307,91 +330,3 @@ def _records(level: SparseLevel) -> _Ints:
     """Records of every geounit, shape (n,)."""
     held = np.append(0, np.cumsum(level.count, dtype=np.int64))
     return np.diff(held[level.node_ptr])
-
-
-def _sources(layout: MicrodataLayout) -> list[int]:
-    """Where the text of each column lies; a constant lies beside what comes before it, or else after it."""
-    found = [
-        GEOUNIT if column.geocode else CELL if column.codes else NUMBER if column.number else -1
-        for column in layout.columns
-    ]
-    for here in range(1, len(found)):
-        if found[here] < 0 and found[here - 1] != NUMBER:
-            found[here] = found[here - 1]
-    for here in range(len(found) - 1, -1, -1):
-        if found[here] < 0:
-            after = found[here + 1] if here + 1 < len(found) else NUMBER
-            found[here] = GEOUNIT if after == NUMBER else after
-    return found
-
-
-def _ends(layout: MicrodataLayout) -> list[int]:
-    return [_PIPE] * (len(layout.columns) - 1) + [_NEWLINE]
-
-
-def _parts(layout: MicrodataLayout) -> tuple[_Ints, _Ints, _Ints]:
-    """Runs of columns whose text lies in one place: where that is, its first byte or number, and where it ends, as in :class:`RowTexts`."""
-    found: list[list[int]] = []
-    used = {GEOUNIT: 0, CELL: 0}
-    numbers = 0
-    for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
-        if source == NUMBER:
-            found.append([NUMBER, numbers, end])
-            numbers += 1
-            continue
-        if not found or found[-1][0] != source:
-            found.append([source, used[source], used[source]])
-        used[source] += _width(column) + 1
-        found[-1][2] = used[source]
-    source, first, stop = np.array(found, np.int64).T.copy()
-    return source, first, stop
-
-
-def _width(column: MicrodataColumn) -> int:
-    """Characters of a column that is no number."""
-    if column.constant is not None:
-        return len(column.constant)
-    return column.geocode or len(column.codes[0])
-
-
-def _geounit_text(layout: MicrodataLayout, geounits: NDArray[np.str_]) -> _Bytes:
-    """The text of every geounit: the parts of its geocode, and constants."""
-    if geounits.dtype.itemsize != 4 * layout.digits:
-        raise ValueError(f"geocodes must have {layout.digits} characters")
-    characters = np.ascontiguousarray(geounits).view(np.uint32).reshape(-1, layout.digits).astype(np.uint8)
-    parts, start = [np.zeros((len(geounits), 0), np.uint8)], 0
-    for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
-        if source == GEOUNIT:
-            parts.append(
-                _repeated(column.constant, len(geounits))
-                if column.constant is not None
-                else characters[:, start : start + column.geocode]
-            )
-            parts.append(np.full((len(geounits), 1), end, np.uint8))
-            start += column.geocode
-    return np.concatenate(parts, axis=1)
-
-
-def _cell_text(layout: MicrodataLayout) -> _Bytes:
-    """The text of every cell of a row: its codes, and constants.
-
-    It is made character by character, which reads the cells in a row, and turned round piece by piece, which stays in the cache.
-    """
-    lines: list[_Bytes] = []
-    for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
-        if source != CELL:
-            continue
-        texts = column.codes if column.constant is None else (column.constant,)
-        codes = np.frombuffer("".join(texts).encode("ascii"), np.uint8).reshape(len(texts), -1)
-        answers = layout.answers(column) if column.constant is None else np.zeros(layout.cells, np.int32)
-        lines += [np.ascontiguousarray(one)[answers] for one in codes.T]
-        lines.append(np.full(layout.cells, end, np.uint8))
-    text = np.empty((layout.cells, len(lines)), np.uint8)
-    for first in range(0, layout.cells, _PIECE):
-        for place, line in enumerate(lines):
-            text[first : first + _PIECE, place] = line[first : first + _PIECE]
-    return text
-
-
-def _repeated(text: str, rows: int) -> _Bytes:
-    return np.tile(np.frombuffer(text.encode("ascii"), np.uint8), (rows, 1))

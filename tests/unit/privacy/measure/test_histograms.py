@@ -95,7 +95,10 @@ def test_budgets_must_be_those_of_the_part_and_its_geounits():
 def test_the_result_does_not_depend_on_the_size_of_the_ranges(monkeypatch):
     whole = measure_histograms(exact(), PART, QUERIES, SHAPES, part_key())
     monkeypatch.setattr(door, "_CHUNK_ANSWERS", 4)
-    ranges = measure_histograms(exact(), PART, QUERIES, SHAPES, part_key())
+    drawn = []
+    ranges = measure_histograms(exact(), PART, QUERIES, SHAPES, part_key(), done=drawn.append)
+    assert sum(values.size for values in whole.values) == sum(drawn)
+    assert len(drawn) > len(QUERIES)
     for one, two in zip(whole.values, ranges.values, strict=True):
         assert np.array_equal(one, two)
 

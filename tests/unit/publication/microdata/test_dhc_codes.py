@@ -12,7 +12,7 @@ import censafe.population.blocks.dhc.tables as recodes
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.publication.microdata.reading import joined_histograms_of_rows, row_geounits
-from censafe.publication.microdata.writer import write_microdata
+from censafe.publication.microdata.writer import row_count, write_microdata
 from support.microdata import check_microdata
 
 PERSONS = (42, 2, 116, 2, 63)
@@ -119,6 +119,7 @@ def some_homes(seed: int) -> tuple[SparseLevel, SparseLevel, np.ndarray]:
 def test_every_household_type_vacancy_and_kind_of_quarters(tmp_path: Path, seed: int) -> None:
     homes, units, facilities = some_homes(seed)
     layout, path = microdata_layouts()["dhc-units"], tmp_path / "units.txt"
+    assert row_count(layout, homes, facilities, units) == facilities.sum()
     assert write_microdata(path, layout, homes, facilities, units).rows == facilities.sum()
     assert len(layout.columns) == 27
     written = rows(path)

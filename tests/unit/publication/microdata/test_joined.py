@@ -16,7 +16,7 @@ from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.microdata import microdata_layout
 from censafe.products.topdown.configuration.schema_checks import check_schemas
 from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.writer import write_microdata
+from censafe.publication.microdata.writer import row_count, write_microdata
 from support.microdata import check_microdata
 
 SCHEMAS = """
@@ -86,7 +86,9 @@ def places(told: tuple[int, int, int] = (2, 1, 2)) -> SparseLevel:
 
 def test_rows_of_both_histograms_are_written_and_read_back(tmp_path: Path) -> None:
     path = tmp_path / "boats.txt"
-    assert write_microdata(path, layout(), boats(), UNITS, places()).rows == 11
+    made = list[int]()
+    assert write_microdata(path, layout(), boats(), UNITS, places(), made.append).rows == 11
+    assert row_count(layout(), boats(), UNITS, places()) == sum(made) == 11
     assert path.read_text().splitlines() == [
         "HARBOR|LINE|BERTH|CREW|RIG",
         "101|1|2|01|2",

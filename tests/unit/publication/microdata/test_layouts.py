@@ -14,7 +14,7 @@ from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.microdata import microdata_layout
 from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.writer import write_microdata
+from censafe.publication.microdata.writer import row_count, write_microdata
 from support.microdata import check_microdata
 
 SCHEMA = HistogramSchema(
@@ -66,6 +66,7 @@ def level() -> SparseLevel:
 
 def test_columns_stand_in_any_order_and_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
+    assert row_count(layout(MINE), level(), UNITS) == 7
     assert write_microdata(path, layout(MINE), level(), UNITS).rows == 7
     assert path.read_text().splitlines() == [
         "LINE|VERSION|PLACE|REGION|AGE|WHO|AREA",
@@ -88,6 +89,7 @@ def test_columns_stand_in_any_order_and_are_read_back(tmp_path: Path) -> None:
 
 def test_records_are_dealt_to_units_of_any_attribute(tmp_path: Path) -> None:
     path = tmp_path / "homes.txt"
+    assert row_count(layout(DEALT), level(), UNITS) == 5
     assert write_microdata(path, layout(DEALT), level(), UNITS).rows == 5
     assert path.read_text().splitlines() == [
         "PERSONS|AREA|HOME|KIND", "2|101|1|H", "1|101|2|H", "1|101|3|I", "1|201|1|J", "2|201|2|K",

@@ -94,7 +94,7 @@ def estimate_files(
         )
         release = TopdownRelease(chosen, estimates, whole, None, options.confidence, False, intervals, names)
         with observer.stage("publish"):
-            publish(out, folder.staging, release, workers=options.workers)
+            publish(out, folder.staging, release, observer=options.observer, workers=options.workers)
     return RunResult(
         out, manifest.plan, not found.stamped, state != "new", release.files, observer.stages, measured=False
     )
