@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import geopandas
 import pytest
 
 import censafe
@@ -57,15 +58,15 @@ def test_a_map_colors_areas_by_class_and_leaves_the_unknown_gray(tmp_path: Path)
         censafe.choropleth({"x": 1.0}, file, title="Width")
 
 
-def test_other_files_need_the_extra(tmp_path: Path) -> None:
+def test_other_files_need_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "counties.gpkg"
     file.touch()
-    if importlib.util.find_spec("geopandas") is None:
-        with pytest.raises(UsageError, match=r"censafe\[maps\]"):
-            censafe.choropleth({"44001": 1.0}, file, title="Width")
-        return
-    import geopandas
+    monkeypatch.setitem(sys.modules, "geopandas", None)
+    with pytest.raises(UsageError, match=r"censafe\[maps\]"):
+        censafe.choropleth({"44001": 1.0}, file, title="Width")
 
+
+def test_other_files_are_read_with_it(tmp_path: Path) -> None:
     geopandas.read_file(squares(tmp_path / "a.geojson", ["44001", "44003"])).to_parquet(
         tmp_path / "a.parquet"
     )

@@ -6,6 +6,7 @@ import json
 import struct
 from pathlib import Path
 
+import geopandas
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -129,7 +130,6 @@ def test_blocks_lie_where_their_point_lies(tmp_path: Path, points: Path) -> None
 
 
 def test_files_that_geopandas_reads_give_the_same_areas(tmp_path: Path, points: Path) -> None:
-    geopandas = pytest.importorskip("geopandas")
     source, plain = Places("pl94", tmp_path), areas(tmp_path)
     wanted = areas_of(listed_areas(source, plain, points, None))
     frame = geopandas.read_file(plain)
