@@ -63,8 +63,8 @@ def partial_folder(path: Path, *, clear: bool = True) -> Iterator[Path]:
     if clear:
         _clear(path)
     partial = _partial(path)
-    partial.mkdir()
     try:
+        partial.mkdir()  # inside, since an interrupt may come when it is there
         with _locked(partial):
             yield partial
     finally:

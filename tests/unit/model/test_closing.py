@@ -47,3 +47,19 @@ def test_a_killed_process_leaves_files_that_the_next_one_removes(tmp_path: Path)
         assert second.is_file()
         second.replace(tmp_path / "t[1].csv")
     assert sorted(path.name for path in tmp_path.iterdir()) == [alike.name, "t[1].csv"]
+
+
+def test_an_interrupt_when_a_folder_has_just_been_made_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Path.mkdir
+
+    def made(path: Path) -> None:
+        original(path)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", made)
+        with pytest.raises(KeyboardInterrupt), partial_folder(tmp_path / "out"):
+            pass
+    assert list(tmp_path.iterdir()) == []

@@ -117,14 +117,17 @@ class Ledger(Closing):
         try:
             return cls(file, label, strict=strict)
         except BaseException:  # an interrupt as well
-            if path.stat().st_size == 0:
+            if file.is_empty():
                 drop_provisional_key(key)
             file.close()
             raise
 
     def close(self) -> None:
-        """Give up the lock and forget the key; a ledger without lines keeps none."""
-        if self._key and not self._seq:
+        """Give up the lock and forget the key; a ledger without lines keeps none.
+
+        What counts is the file: an interrupt may come when its first line is written and not yet counted.
+        """
+        if self._key and self._file.is_empty():
             drop_provisional_key(key_path_of(self.path))
         self._file.close()
         self._key = b""

@@ -65,6 +65,10 @@ class LedgerFile:
             position += len(piece)
         return b"".join(pieces)
 
+    def is_empty(self) -> bool:
+        """Whether nothing has been written to the open file, by this run or before."""
+        return os.fstat(self._descriptor).st_size == 0
+
     @proven("ledger.proof.md", digest="0b749b27d22be72c")
     def append(self, line: bytes) -> None:
         """Add one line and flush file and folder to stable storage before returning.

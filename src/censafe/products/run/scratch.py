@@ -54,24 +54,41 @@ def private_scratch(
     for place in earlier:
         with suppress(OSError):  # not there any more, or not for us to see
             _remove_all_dead(place)
+    made: dict[Path, int] = {}  # an interrupt may come when a folder is there, and must not leave it
+    try:
+        folder = _new_folder(root, made)
+        yield folder
+        _remove(folder)
+    except BaseException:
+        _remove_surely(made)
+        raise
+    finally:
+        for lock in made.values():
+            if lock >= 0:
+                os.close(lock)
+
+
+def _new_folder(root: Path, made: dict[Path, int]) -> Path:
     try:
         _require_safe(root)
         _remove_all_dead(root)
-        folder, lock = _locked_folder(root)
+        return _locked_folder(root, made)
     except OSError as error:
         raise StorageError(
             f"{root}: no scratch folder for the records can be made there ({error.strerror}). Name a private folder with "
             "room for a copy of the records with `scratch`."
         ) from error
-    try:
-        yield folder
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    else:
-        _remove(folder)
-    finally:
-        os.close(lock)
+
+
+def _remove_surely(folders: Iterable[Path]) -> None:
+    """Remove folders of a run that ends already, whatever other signals come: a second Ctrl-C must not leave records behind."""
+    for _ in range(_TRIES):
+        try:
+            for folder in folders:
+                shutil.rmtree(folder, ignore_errors=True)
+        except (KeyboardInterrupt, SystemExit):
+            continue
+        return
 
 
 def _require_safe(root: Path) -> None:
@@ -85,18 +102,18 @@ def _require_safe(root: Path) -> None:
         )
 
 
-def _locked_folder(root: Path) -> tuple[Path, int]:
-    """A new folder, and the open handle that says that its process lives."""
+def _locked_folder(root: Path, made: dict[Path, int]) -> Path:
+    """A new folder; notes it, with the open handle that says that its process lives, or -1."""
     for _ in range(_TRIES):
         folder = root / f"{_PREFIX}{secrets.token_hex(8)}"
+        made[folder] = -1
         folder.mkdir(mode=0o700)
         try:
-            handle = os.open(folder, os.O_RDONLY)
+            handle = made[folder] = os.open(folder, os.O_RDONLY)
         except FileNotFoundError:
             continue  # taken for a leftover before it was locked
         if _lock(handle) and folder.exists():
-            return folder, handle
-        os.close(handle)
+            return folder
     raise StorageError(
         f"{root}: other processes remove new scratch folders; name another place with `scratch`"
     )

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from censafe.errors import StorageError, UsageError
+from censafe.products.run import scratch
 from censafe.products.run.scratch import private_scratch
 
 
@@ -72,3 +76,62 @@ def test_a_place_that_cannot_be_written_says_which_option_to_set(tmp_path: Path)
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="`scratch`"), private_scratch(data, tmp_path / "file" / "scratch"):
         pass
+
+
+def interrupted_after(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Does its work and is interrupted before anyone takes the result, the first time."""
+    left = [KeyboardInterrupt]
+
+    def stopped(*words: Any, **more: Any) -> Any:
+        found = original(*words, **more)
+        if left:
+            raise left.pop()
+        return found
+
+    return stopped
+
+
+@pytest.mark.parametrize("place", ["_locked_folder", "_lock", "_remove"])
+def test_an_interrupt_at_any_instant_leaves_no_scratch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(scratch, place, interrupted_after(getattr(scratch, place)))
+    with pytest.raises(KeyboardInterrupt), private_scratch(tmp_path / "data") as folder:
+        (folder / "records").write_text("x", encoding="utf-8")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_while_a_folder_is_made_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "root").mkdir()
+    original = Path.mkdir
+
+    def made(path: Path, **more: Any) -> None:
+        original(path, **more)
+        if path.name.startswith(".censafe"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", made)
+    with pytest.raises(KeyboardInterrupt), private_scratch(tmp_path / "data", tmp_path / "root"):
+        pass
+    assert list((tmp_path / "root").iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_a_second_interrupt_while_records_are_removed_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    removed, left = shutil.rmtree, [error, error]
+
+    def impatient(folder: Path, **more: Any) -> None:
+        if left:
+            raise left.pop()
+        removed(folder, **more)
+
+    monkeypatch.setattr(scratch.shutil, "rmtree", impatient)
+    with pytest.raises(KeyboardInterrupt), private_scratch(tmp_path / "data") as folder:
+        (folder / "records").write_text("x", encoding="utf-8")
+        raise KeyboardInterrupt
+    assert left == []
+    assert list(tmp_path.iterdir()) == []
