@@ -109,11 +109,19 @@ def test_files_of_every_form_are_written(
         assert len(row["GEOID"]) == 11
 
 
-def test_one_state_and_medians(run: Path, censafe: CommandLine) -> None:
+def test_one_state_and_medians(run: Path, tmp_path: Path, censafe: CommandLine) -> None:
     found = tables(run, "P13", "county", state="44").arrow
     ages = [value for value in found["value"].to_pylist() if value is not None]
     assert ages
     assert all(0 <= age <= 116 for age in ages)
+    for name in ("p13.csv", "p13.parquet"):
+        words = ("--table", "P13", "--geography", "county", "--state", "44", "--out", tmp_path / name)
+        assert censafe("tables", run, *words).code == 0
+    assert pq.read_table(tmp_path / "p13.parquet")["value"].to_pylist() == found["value"].to_pylist()
+    with (tmp_path / "p13.csv").open(encoding="utf-8") as stream:
+        texts = [row["value"] for row in csv.DictReader(stream) if row["value"]]
+    assert any(len(repr(age).partition(".")[2]) > 4 for age in ages)
+    assert texts == [repr(round(age, 4)).removesuffix(".0") for age in ages]
     done = censafe("tables", run, "--table", "P1", "--geography", "county", "--state", "50")
     assert done.code == 2
     assert "state '50': there is no area of it" in done.err

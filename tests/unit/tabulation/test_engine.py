@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import stat
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
 
 from censafe.tabulation.engine import (
     connect,
@@ -117,3 +120,16 @@ def test_stored_tables_are_dropped_even_after_an_error(backend: Any) -> None:
         assert held.to_pyarrow().num_rows == 2
         raise RuntimeError("stop")
     assert before == names_in(backend)
+
+
+def test_a_notebook_needs_no_widgets(tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from censafe.tabulation.engine.embedded import open_embedded
+open_embedded(Path({str(tmp_path / "work")!r}), threads=1).con.sql("SELECT 41 + 1").fetchone()[0]
+"""
+    document = new_notebook(cells=[new_code_cell(code)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the kernel's client
+        NotebookClient(document, timeout=120, kernel_name="python3").execute()
+    assert document.cells[0].outputs[-1]["data"]["text/plain"] == "42"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from glob import escape
 from pathlib import Path
@@ -271,9 +272,11 @@ def open_embedded(work: Path, *, threads: int | None = None, memory: str | None 
     if memory is not None:
         settings["memory_limit"] = memory
     engine = EmbeddedEngine().connect(work / "tabulation.duckdb", **settings)
-    # Queries then say how far they are, and write nothing about it themselves.
-    engine.con.execute(
-        "SET enable_progress_bar = true; SET enable_progress_bar_print = false; SET progress_bar_time = 0"
-    )
+    # Queries then say how far they are, and write nothing about it themselves. In Jupyter, DuckDB refuses without ipywidgets,
+    # which it would draw the bar with: queries then do not say it.
+    with suppress(duckdb.InvalidInputException):
+        engine.con.execute(
+            "SET enable_progress_bar_print = false; SET progress_bar_time = 0; SET enable_progress_bar = true"
+        )
     interruptible(engine.con, duckdb.ConnectionException)
     return engine

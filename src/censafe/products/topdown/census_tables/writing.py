@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from censafe.publication.stamps import Stamp
 __all__ = ["FORMATS", "full_labels", "level_pieces", "table_pieces", "write_pieces"]
 
 FORMATS: Final = (".csv", ".parquet", ".xlsx")
+_DECIMALS: Final = 4
 _MOST_ROWS: Final = 1_048_575  # below the header of a sheet
 
 
@@ -106,7 +108,15 @@ def _ends(
 
 def _rounded(numbers: NDArray[np.float64]) -> pa.Array:
     """To four decimals, which is more than a count needs."""
-    return pa.array(np.round(numbers.reshape(-1), 4) + 0.0, from_pandas=True)
+    return pa.array(np.round(numbers.reshape(-1), _DECIMALS) + 0.0, from_pandas=True)
+
+
+def _shown(piece: pa.Table) -> pa.Table:
+    """The same with numbers that are not whole, which are medians and linear estimates, to four decimals."""
+    for place, column in enumerate(piece.columns):
+        if pa.types.is_floating(column.type):
+            piece = piece.set_column(place, piece.field(place), pc.round(column, _DECIMALS))
+    return piece
 
 
 def _wide(
@@ -161,7 +171,7 @@ def full_labels(table: CensusTable) -> Iterator[str]:
 
 
 def write_pieces(path: Path, pieces: Iterator[pa.Table]) -> int:
-    """Write pieces of one form to a file, which appears complete or not at all.
+    """Write pieces of one form to a file, which appears complete or not at all; text and sheets have four decimals at most.
 
     Args:
         path: ends in ``.csv``, ``.parquet`` or ``.xlsx``.
@@ -188,7 +198,7 @@ def write_pieces(path: Path, pieces: Iterator[pa.Table]) -> int:
         )
         with opened as writer:
             for piece in _chained(first, pieces):
-                writer.write_table(piece if path.suffix == ".parquet" else csv_table(piece))
+                writer.write_table(piece if path.suffix == ".parquet" else csv_table(_shown(piece)))
                 rows += piece.num_rows
     return rows
 
@@ -201,7 +211,7 @@ def _chained(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
 def _write_sheet(path: Path, pieces: Sequence[pa.Table]) -> int:
     import xlsxwriter
 
-    whole = pa.concat_tables(pieces)
+    whole = _shown(pa.concat_tables(pieces))
     if whole.num_rows > _MOST_ROWS:
         raise UsageError(
             f"{path.name}: {whole.num_rows:,} rows do not fit into a sheet of {_MOST_ROWS:,}; fix: one row an area, fewer tables or areas, or a .parquet file"
