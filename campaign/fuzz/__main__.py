@@ -134,7 +134,8 @@ class _Trial:
             self._wrong(data, "memory", repr(error))
         except Exception as error:
             self._wrong(data, _kind(error), traceback.format_exc()[-2500:])
-        if self.reader.confidential and CANARY in said:
+        if self.reader.confidential and CANARY in said and CANARY.encode() not in data.split(b"\n", 1)[0]:
+            # in a header it is the name of a column
             self._wrong(data, f"canary: {said[:60]}", said[:2000])
         seconds = time.monotonic() - start
         self._slowest = max(self._slowest, seconds)

@@ -218,15 +218,18 @@ def _header_problems(label: str, names: tuple[str, ...], schema: TableSchema) ->
     )
 
 
-def shown_names(names: Sequence[str]) -> str:
-    """Names of columns for a message; empty where one looks like a value: a file without a header has a record there.
+def shown_names(names: Sequence[str], expected: Sequence[str]) -> str:
+    """Names of unexpected columns for a message; empty where they may be values: a file without a header has a record there.
+
+    They are shown where one of the expected names stands beside them, and none of them looks like a value.
 
     Example:
-        >>> shown_names(["C", "D"]), shown_names(["C", "000123456"])
-        ('C, D', '')
+        >>> shown_names(["A", "C", "D"], ["A"]), shown_names(["A", "000123456"], ["A"]), shown_names(["C"], ["A"])
+        ('C, D', '', '')
     """
-    shown = [name for name in names if name.isidentifier() and len(name) <= 40][:20]
-    return ", ".join(shown) if len(shown) == len(names) else ""
+    unknown = [name for name in names if name not in expected]
+    shown = [name for name in unknown if name.isidentifier() and len(name) <= 40][:20]
+    return ", ".join(shown) if len(shown) == len(unknown) < len(names) else ""
 
 
 def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
@@ -245,7 +248,7 @@ def header_problem(names: tuple[str, ...], expected: tuple[str, ...]) -> str:
     repeated = sorted({name for name in names if name in expected and names.count(name) > 1})
     words = [f"columns missing: {', '.join(missing)}"] if missing else []
     if unknown:
-        listed = shown_names(unknown)
+        listed = shown_names(names, expected)
         words.append(f"{len(unknown)} unexpected columns{f': {listed}' if listed else ''}")
     if repeated:
         words.append(f"columns repeated: {', '.join(repeated)}")

@@ -165,12 +165,13 @@ def _problems(label: str, kinds: dict[str, str], schema: TableSchema) -> list[Fi
             )
         )
     if extra:
+        shown = shown_names(list(kinds), schema.header)
         found.append(
             layout_finding(
                 label,
-                "unexpected columns" if shown_names(extra) else f"{len(extra)} unexpected columns",
+                "unexpected columns" if shown else f"{len(extra)} unexpected columns",
                 "the columns " + ", ".join(schema.header),
-                column=shown_names(extra),
+                column=shown,
             )
         )
     if wrong:
