@@ -1,4 +1,22 @@
+from __future__ import annotations
+
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_wait_for_the_disk() -> Iterator[None]:
+    """Flushing waits for the disk hundreds of times in a run, and only a loss of power would show what it is for.
+
+    A descriptor that is not open is still refused. Tests of what is flushed, and of a disk that refuses, put their own function in
+    this place; commands in processes of their own flush.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: (os.fstat(descriptor), None)[1])
+        yield

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from censafe.attack.comparison import demonstration
+from censafe.evaluation import demo
 from support.commands import CommandLine
 from support.evaluations import page_from_files
 from support.shared import shared_data
@@ -73,10 +76,15 @@ def test_margins_are_those_that_were_planned(
 
 
 def test_the_demonstration_runs_everything_and_names_what_to_open(
-    censafe: CommandLine, tmp_path: Path
+    censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With fewer persons in its parts, and fewer draws, than anybody may ask for."""
+    few = tuple(replace(one, trials=2) for one in demo._RELEASES)
+    monkeypatch.setattr(demo, "_RELEASES", few)
+    monkeypatch.setattr(demo, "_TOPDOWN_LEAST", 300)
+    monkeypatch.setattr(demonstration, "_LEAST", 200)
     out = tmp_path / "demo"
-    done = censafe("demo", out, "--persons", 2_000)
+    done = censafe("demo", out, "--persons", 1_000)
     assert done.code == 0, done.err
     listed = done.out.rpartition("Open these:\n")[2].splitlines()[::2]
     assert len(listed) == 14

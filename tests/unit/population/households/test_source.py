@@ -19,6 +19,11 @@ from support.phsafe_inputs import (
     write_folder,
     write_parquet_folder,
 )
+from support.sampling import sampled
+
+STYLES = ("csv", "text", "integers", "shuffled")
+IN_THE_SUITE = (("csv", 1), ("csv", 100), ("text", 3), ("integers", 1), ("shuffled", 1), ("shuffled", 3))
+"""Every style, every size of a part, and the styles whose rows are in no order in parts of few persons."""
 
 
 def rows_of(table: object) -> list[dict[str, object]]:
@@ -82,8 +87,10 @@ def test_one_state_keeps_only_its_rows(tmp_path: Path) -> None:
     assert keys == {100000006, 100000007}
 
 
-@pytest.mark.parametrize("style", ["csv", "text", "integers", "shuffled"])
-@pytest.mark.parametrize("most", [1, 3, 100])
+@pytest.mark.parametrize(
+    ("style", "most"),
+    sampled([(style, most) for most in (1, 3, 100) for style in STYLES], map(str, IN_THE_SUITE)),
+)
 def test_parts_are_disjoint_cover_everything_and_keep_households_whole(
     tmp_path: Path, style: str, most: int
 ) -> None:
