@@ -30,20 +30,6 @@ KIND = np.array([0] * 18 + list(range(1, 25)))
 MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6)
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Records of a small state."""
-    folder = tmp_path_factory.mktemp("dhc") / "data"
-    synthesize(folder, persons=2500, states=("44",), layout="dhc")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def dhc(data: Path) -> Path:
-    """A run of the DHC, with the redistricting data that it makes first."""
-    return released("dhc-us", data, data.with_name("dhc"))
-
-
 def released(
     name: str, data: Path, out: Path, settings: dict[str, str] | None = None, **options: Any
 ) -> Path:
@@ -91,8 +77,8 @@ def test_every_parent_is_certified(dhc: Path) -> None:
     assert not any(level["approximate"] for level in reports)
 
 
-def test_every_constraint_holds_in_every_block(data: Path, dhc: Path) -> None:
-    state, records = dhc.parent, read(data)
+def test_every_constraint_holds_in_every_block(dhc_records: Path, dhc: Path) -> None:
+    state, records = dhc.parent, read(dhc_records)
     codes = records.spine.leaf.geounits.tolist()
     size, facilities = len(codes), records.facilities.astype(np.int64)
     block, cell, count = blocks(state / "dhc", "persons", codes)
@@ -116,8 +102,8 @@ def test_every_constraint_holds_in_every_block(data: Path, dhc: Path) -> None:
     assert np.array_equal(summed(at, tenure, households, (size, 3)), owned)
 
 
-def test_microdata_are_the_histograms(data: Path, dhc: Path) -> None:
-    state, records = dhc.parent, read(data)
+def test_microdata_are_the_histograms(dhc_records: Path, dhc: Path) -> None:
+    state, records = dhc.parent, read(dhc_records)
     codes = records.spine.leaf.geounits.tolist()
     place = {code: number for number, code in enumerate(codes)}
     size, area = len(codes), ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
@@ -188,7 +174,9 @@ def in_areas(rows: list[tuple[str, Any]]) -> Counter[tuple[str, Any]]:
     return Counter((code[:digits], what) for code, what in rows for digits in CODE_DIGITS)
 
 
-def test_the_microdata_alone_obey_everything_in_every_area_of_every_level(data: Path, dhc: Path) -> None:
+def test_the_microdata_alone_obey_everything_in_every_area_of_every_level(
+    dhc_records: Path, dhc: Path
+) -> None:
     """By the files of the release, those of the redistricting data, and the records' facilities; no histogram is read."""
     pl94 = dhc.with_name("dhc-redistricting")
     people, units = published_rows(dhc, "persons.txt"), published_rows(dhc, "units.txt")
@@ -209,7 +197,7 @@ def test_the_microdata_alone_obey_everything_in_every_area_of_every_level(data: 
     assert in_areas(status) == in_areas(
         [(row["geocode"], occupancy[row["HH_STATUS"]]) for row in published_rows(pl94, "units.txt")]
     )
-    table = pq.read_table(data / "units.parquet").to_pylist()
+    table = pq.read_table(dhc_records / "units.parquet").to_pylist()
     merged = dict.fromkeys((702, 704, 706, 903, 904), 997)  # published as one kind
     codes = [(str(row["OIDTB"])[-16:], int(row["QGQTYP"])) for row in table if row["RTYPE"] == "4"]
     facilities = in_areas([(code, f"{merged.get(kind, kind):03d}") for code, kind in codes])
@@ -257,7 +245,9 @@ def home_levels(row: dict[str, str], types: np.ndarray) -> list[int]:
     ]  # fmt: skip
 
 
-def test_the_tables_of_the_card_are_estimated_while_the_answers_are_drawn(data: Path, dhc: Path) -> None:
+def test_the_tables_of_the_card_are_estimated_while_the_answers_are_drawn(
+    dhc_records: Path, dhc: Path
+) -> None:
     """Estimates are near the truth by their own standard deviations, and households agree with occupied housing units by tenure."""
     rows = pq.read_table(dhc / "table_estimates.parquet").to_pylist()
     assert {row["table"] for row in rows} == {"P1", "P5", "P12", "H1", "H3", "H4", "H9", "P16"}
@@ -266,7 +256,7 @@ def test_the_tables_of_the_card_are_estimated_while_the_answers_are_drawn(data: 
     for row in tables(dhc, ["P1", "P12", "H1", "H3"], "state", intervals="linear").arrow.to_pylist():
         own = state[row["variable"]]
         assert (row["estimate"], row["sd"]) == (round(own["estimate"], 4), round(own["sd"], 4))
-    records = read(data)
+    records = read(dhc_records)
     people, homes = (records.histograms[f"dhc-{name}"] for name in ("persons", "households"))
     male = people.count[np.unravel_index(people.cell, PERSONS)[1] == 0].sum()
     owned = homes.count[np.unravel_index(homes.cell, HOUSEHOLDS)[5] == 0].sum()
@@ -295,7 +285,7 @@ def island(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("territory", "records_of"), [("us", "data"), ("pr", "island")])
+@pytest.mark.parametrize(("territory", "records_of"), [("us", "dhc_records"), ("pr", "island")])
 def test_vanishing_noise_gives_the_records_back(
     territory: str, records_of: str, request: pytest.FixtureRequest
 ) -> None:
@@ -319,10 +309,10 @@ def test_vanishing_noise_gives_the_records_back(
 
 
 def test_a_release_is_not_held_to_a_result_of_a_test_key(
-    censafe: CommandLine, data: Path, dhc: Path, tmp_path: Path
+    censafe: CommandLine, dhc_records: Path, dhc: Path, tmp_path: Path
 ) -> None:
     pl94, out, ledger = dhc.with_name("dhc-redistricting"), tmp_path / "out", tmp_path / "ledger.jsonl"
-    words = ("run", "topdown", "dhc-us", data, out, "--set", "root=State", "--pl94", pl94, "--quiet")
+    words = ("run", "topdown", "dhc-us", dhc_records, out, "--set", "root=State", "--pl94", pl94, "--quiet")
     found = censafe(*words, "--ledger", ledger)
     assert found.code == 2
     assert "was drawn with a test key and is not private; a release cannot hold to it" in found.err
@@ -331,14 +321,14 @@ def test_a_release_is_not_held_to_a_result_of_a_test_key(
 
 
 def test_one_command_pays_for_both_and_a_second_one_for_nothing(
-    censafe: CommandLine, data: Path, tmp_path: Path
+    censafe: CommandLine, dhc_records: Path, tmp_path: Path
 ) -> None:
     ledger, out = tmp_path / "release.jsonl", tmp_path / "release"
     words = (
         "run",
         "topdown",
         "dhc-us",
-        data,
+        dhc_records,
         out,
         "--set",
         "root=State",

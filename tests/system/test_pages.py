@@ -21,7 +21,7 @@ GENERATED = ("options", "python", "files", "errors", "keys")
 """Pages of docs/reference that the site makes."""
 _FENCE = re.compile(r"^```([a-z]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^(?:    |\$ )?(?:\.venv/bin/)?censafe (.*?)(?:\s+#.*)?$", re.MULTILINE)
-_SMALLER = {"200000": "2000", "20000": "1000", "650000": "1000"}
+_SMALLER = {"200000": "600", "20000": "1000", "650000": "1000"}
 _long = pytest.mark.long
 
 
