@@ -216,7 +216,8 @@ def typed_records(world: World, *, batches: int = 1) -> tuple[GroupedRecords, np
         for part in np.array_split(table, batches)
     ]
     combos = np.array(list(codes), np.int16).reshape(-1, world.max_race_codes + 1)
-    sorted_ = sort_by_block(lambda: parts, blocks=len(world.blocks), cells=cells, combos=len(combos))
+    places = [part.block for part in parts]
+    sorted_ = sort_by_block(places, parts, blocks=len(world.blocks), cells=cells, combos=len(combos))
     return sorted_, combos
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.geography.areas import Areas
 from censafe.model import GroupLevel as PublicLevel
+from censafe.population.blocks.columns import read_ahead
 from censafe.products.detailed.codes.mapping import IterationRows, iteration_map
 from censafe.products.detailed.codes.stability import require_stable
 from censafe.products.detailed.codes.universe import Granularity, PopulationGroupLevel, Universe
@@ -54,13 +55,17 @@ def sorted_records(records: ir.Table, *, blocks: int, combos: int, cells: int) -
         cells: number of most detailed cells.
     """
 
-    def batches() -> Iterator[Batch]:
-        for batch in record_batches(records.select("BLOCK", "COMBO", "CELL"), _BATCH_ROWS):
-            block, combo, cell = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-            # Not every engine has integers without a sign.
-            yield Batch(block, combo, cell.astype(np.uint8, copy=False))
+    def columns(*names: str) -> Iterator[list[NDArray[Any]]]:
+        for batch in read_ahead(record_batches(records.select(*names), _BATCH_ROWS)):
+            yield [column.to_numpy(zero_copy_only=False) for column in batch.columns]
 
-    return sort_by_block(batches, blocks=blocks, cells=cells, combos=combos)
+    places = (block for (block,) in columns("BLOCK"))
+    # Not every engine has integers without a sign.
+    batches = (
+        Batch(block, combo, cell.astype(np.uint8, copy=False))
+        for block, combo, cell in columns("BLOCK", "COMBO", "CELL")
+    )
+    return sort_by_block(places, batches, blocks=blocks, cells=cells, combos=combos)
 
 
 class GroupCounter:

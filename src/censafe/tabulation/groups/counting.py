@@ -7,7 +7,7 @@ lists of blocks, so one sorted copy serves all levels. The loops over records ar
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, Protocol
 
@@ -206,14 +206,15 @@ class Memberships(Protocol):
         """Ordinals of iterations, none twice for one combination."""
 
 
-@proven("groups.proof.md", digest="554f767ed500438f")
+@proven("groups.proof.md", digest="1e7fb9f4c3146a1f")
 def sort_by_block(
-    batches: Callable[[], Iterable[Batch]], *, blocks: int, cells: int, combos: int
+    places: Iterable[NDArray[np.int32]], batches: Iterable[Batch], *, blocks: int, cells: int, combos: int
 ) -> GroupedRecords:
     """Sort the records of a part by block, in two passes and 4 bytes a record.
 
     Args:
-        batches: reads the part from its start; called twice, and gives the same records both times in any order.
+        places: int32, the blocks of all records, some at a time, as in ``batches`` but in any order; read first.
+        batches: the records.
         blocks: number of blocks.
         cells: number of most detailed cells.
         combos: number of distinct combinations.
@@ -228,13 +229,13 @@ def sort_by_block(
     if combos << _bits(cells) > 1 << _CODE_BITS:
         raise OverflowError(f"{combos} combinations of codes are more than the counts have room for")
     number = np.zeros(blocks, dtype=np.int64)
-    lost = sum(int(count_blocks(batch.block, number)) for batch in batches())
+    lost = sum(int(count_blocks(block, number)) for block in places)
     starts = np.zeros(blocks + 1, dtype=np.int64)
     np.cumsum(number, out=starts[1:])
     codes = np.empty(int(starts[-1]), dtype=np.uint32)
     place, stop = starts[:-1].copy(), starts[1:].copy()
     unplaced = 0
-    for batch in batches():
+    for batch in batches:
         code = _packed(batch, cells, combos)
         unplaced += int(place_records(batch.block, code, place, stop, codes))
     if unplaced or np.any(place != stop):

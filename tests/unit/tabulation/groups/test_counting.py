@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +41,7 @@ def split(whole: Batch, pieces: int) -> list[Batch]:
 
 
 def sorted_(whole: Batch, pieces: int = 1) -> GroupedRecords:
-    return sort_by_block(lambda: split(whole, pieces), blocks=BLOCKS, cells=CELLS, combos=COMBOS)
+    return sort_by_block([whole.block], split(whole, pieces), blocks=BLOCKS, cells=CELLS, combos=COMBOS)
 
 
 def rows() -> Rows:
@@ -121,13 +120,8 @@ def test_an_empty_region_has_empty_groups() -> None:
 
 @pytest.mark.parametrize("second", [batch(50), batch(49), batch(50, seed=2)])
 def test_records_that_change_between_the_passes_are_noticed(second: Batch) -> None:
-    passes: Iterator[list[Batch]] = iter([[batch(50)], [second]])
-
-    def read() -> list[Batch]:
-        return next(passes)
-
     def attempt() -> GroupedRecords:
-        return sort_by_block(read, blocks=BLOCKS, cells=CELLS, combos=COMBOS)
+        return sort_by_block([batch(50).block], [second], blocks=BLOCKS, cells=CELLS, combos=COMBOS)
 
     if np.array_equal(second.block, batch(50).block):
         assert attempt().records
@@ -145,7 +139,7 @@ def test_a_combination_or_a_cell_out_of_range_stops(combo: list[int], cell: list
 
 def test_too_many_combinations_are_refused() -> None:
     with pytest.raises(OverflowError, match="room"):
-        sort_by_block(list, blocks=1, cells=46, combos=(1 << 26) + 1)
+        sort_by_block([], [], blocks=1, cells=46, combos=(1 << 26) + 1)
 
 
 def test_records_and_counts_stay_confidential() -> None:
