@@ -143,6 +143,7 @@ def count_groups(first, regions, records, groups, counts, used):  # type: ignore
 
 
 _CODE_BITS = 32
+_FEW_REGIONS = 4096
 _MOST_BYTES = 96 << 20
 _MOST_RECORDS = 1 << 31
 
@@ -322,7 +323,8 @@ class ExactGroups:
         self._parts = tuple(parts)
         self._cells = cells.pop()
         self._counted_before: dict[tuple[int, int], GroupBlock] = {}
-        self._room, self._lock = _MOST_BYTES, threading.Lock()
+        self._room = _MOST_BYTES if len(level.regions) <= _FEW_REGIONS else 0
+        self._lock = threading.Lock()
 
     @property
     def level(self) -> GroupLevel:
@@ -338,8 +340,8 @@ class ExactGroups:
     def block(self, first: int, stop: int) -> GroupBlock:
         """CONFIDENTIAL. The counts of regions ``first`` to ``stop - 1``; safe to call from several threads.
 
-        Large regions are few, and take as long to count as all small ones: their counts are kept, up to 96 MiB, for what is measured
-        next at the level.
+        Large regions are few, and take as long to count as all small ones: their counts are kept, up to 96 MiB of a level of at most
+        4,096 regions, for what is measured next at the level.
 
         Raises:
             ValueError: no such regions.

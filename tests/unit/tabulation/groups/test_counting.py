@@ -224,3 +224,8 @@ def test_counts_of_regions_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
         assert np.array_equal(small.block(0, 2).dense, groups.block(0, 2).dense)
         assert np.array_equal(small.block(2, 3).dense, groups.block(2, 3).dense)
     assert calls == [(0, 2), (2, 3), (2, 3)]
+    monkeypatch.setattr(group_kernels, "_FEW_REGIONS", 2)
+    many = ExactGroups(level(), RegionBlocks.of(REGION, 3), parts)
+    calls.clear()
+    assert many.block(0, 2) is not many.block(0, 2)
+    assert calls == [(0, 2), (0, 2)]
