@@ -115,7 +115,7 @@ def write_files(
     done = work_added(
         observer, sum(one.rows for one in records) + sum(one.rows for one in (*tables, *others)), "rows"
     )
-    with ThreadPoolExecutor(workers + 1) as pool:  # a writer that ends waits for the disk
+    with ThreadPoolExecutor(workers) as pool:
         files = [pool.submit(_counted, task, done) for task in tables]
         counts = {task.name: pool.submit(task.write, done=done) for task in records}
         files += [pool.submit(_counted, task, done) for task in others]

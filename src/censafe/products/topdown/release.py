@@ -201,7 +201,7 @@ def publish(
         staging: where files are written before they get their final names.
         release: what is published.
         observer: receives how many rows are written.
-        workers: threads that take hashes; one more writes files, since a writer waits for the disk at its end.
+        workers: threads that write files and take their hashes.
 
     Raises:
         CheckError: estimates and published facts do not belong together, or ledger and plan disagree.
