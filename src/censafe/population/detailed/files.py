@@ -352,7 +352,7 @@ def query_batches(
 
     def read() -> Iterator[pa.RecordBatch]:
         with stream_of(con) as cursor, engine_errors(label):
-            yield from cursor.execute(query).to_arrow_reader(BATCH_ROWS)
+            yield from cursor.sql(query).to_arrow_reader(BATCH_ROWS)
             if rejects:
                 findings.extend(take_rejects(cursor, *rejects))
 
