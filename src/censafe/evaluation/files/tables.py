@@ -240,7 +240,7 @@ def _read(path: Path, columns: Sequence[str]) -> Any:
         return pa_csv.read_csv(path, convert_options=options)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter of names of columns
         raise DataError(
             f"{path.name}: not tables of the redistricting data; allowed: {_ALLOWED}, with whole numbers"
         ) from None

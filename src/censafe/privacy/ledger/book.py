@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -127,8 +128,9 @@ class Ledger(Closing):
 
         What counts is the file: an interrupt may come when its first line is written and not yet counted.
         """
-        if self._key and self._file.is_empty():
-            drop_provisional_key(key_path_of(self.path))
+        if self._key:
+            with suppress(LedgerError):  # then the next opening gives the key its name
+                (drop_provisional_key if self._file.is_empty() else settle_key)(key_path_of(self.path))
         self._file.close()
         self._key = b""
 

@@ -301,7 +301,7 @@ def opened(path: Path) -> Any:
     """
     try:
         file = pq.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the latter of names of columns
         raise _unreadable(path) from error
     names = file.schema_arrow.names
     missing = [name for name in _COLUMNS if name not in names]
@@ -357,6 +357,9 @@ def _answers(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[Any]]:
 def _coded(column: pa.Array) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The words of a column, and which one each row has; a missing one is empty."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    kind = encoded.dictionary.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
+        raise ValueError("words that are no text")
     words = (*encoded.dictionary.to_pylist(), "")
     place = encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
     return words, place.astype(np.int64)

@@ -158,7 +158,7 @@ def _opened(path: Path, dictionaries: tuple[str, ...]) -> pa.Table:
         raise StorageError(f"measurement file {path} is missing; restore it from a copy")
     try:
         return pq.read_table(path, partitioning=None, read_dictionary=list(dictionaries))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError) as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError, UnicodeDecodeError) as error:
         raise CheckError(f"{path} is damaged or not a Parquet file; restore it from a copy") from error
 
 

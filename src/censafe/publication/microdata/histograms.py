@@ -152,7 +152,7 @@ def histogram_schema(path: Path) -> str:
         metadata = pq.read_schema(path).metadata or {}
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter of names of columns
         raise CheckError(
             f"{path.name}: not a file of histograms; fix: restore the file that was written"
         ) from None
@@ -206,7 +206,7 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
         return pq.read_table(path, schema=schema)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError):
         raise CheckError(
             f"{path.name}: not a file of histograms; fix: restore the file that was written"
         ) from None

@@ -160,15 +160,16 @@ def test_an_interrupt_while_a_ledger_is_made_leaves_no_key(tmp_path, monkeypatch
 def test_an_interrupt_once_the_first_line_is_written_keeps_the_key(tmp_path, monkeypatch, place):
     path, plan, module = tmp_path / "l", make_plan(), "censafe.privacy.ledger"
 
-    def interrupted(_folder):
+    def interrupted(_place):
+        monkeypatch.undo()
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), open_ledger(path) as ledger:
         accounts = ledger.accounts(FILES.values())
         monkeypatch.setattr(f"{module}.{place}", interrupted)
         ledger.open_run(plan, accounts=accounts, run=RUN)
-    monkeypatch.undo()
     assert path.read_bytes().count(b"\n") == 1
+    assert not new_name(path).exists()
     with open_ledger(path) as ledger:
         assert ledger.accounts(FILES.values()) == accounts
         ledger.open_run(plan, accounts=accounts, run=RUN, spend_more=True)

@@ -172,6 +172,21 @@ def test_files_without_a_column_are_named(level: Path) -> None:
     read(level)  # whose stamp is none of ours
 
 
+def test_names_that_are_no_text_are_refused(level: Path) -> None:
+    file = level / "Constraint" / "State=02" / "part-00000.parquet"
+    table = pq.read_table(file, partitioning=None)
+    names = table.schema.get_field_index("query_name")
+    file.unlink()
+    pq.write_table(table.set_column(names, "query_name", pa.array([True] * table.num_rows)), file)
+    with pytest.raises(DataError, match="no Parquet file of noisy measurements"):
+        read(level)
+    file.unlink()
+    pq.write_table(table.append_column("odd_name", table["geocode"]), file)
+    file.write_bytes(file.read_bytes().replace(b"odd_name", b"odd_n\x95me"))
+    with pytest.raises(DataError, match="no Parquet file of noisy measurements"):
+        read(level)
+
+
 def test_queries_of_one_shape_are_told_apart_by_their_names(level: Path) -> None:
     found = read(level, ("total", "race * age"))
     assert np.array_equal(measured().values[1], found.answers.values[1])
