@@ -32,7 +32,7 @@ class Scenario:
         run: the finished run that it works on.
         cost: of the plan, where it can be charged to a ledger.
         slow: whether the short form leaves it out.
-        long: whether it takes seconds, so that the short form draws it a tenth as often.
+        long: whether it takes seconds, so that it is drawn less often.
         apart: whether it starts threads that no child may inherit, so that the warm process itself never runs it.
     """
 
@@ -109,7 +109,9 @@ def build(folder: Path, *, quick: bool) -> World:
         cost = price(configuration(product, chosen, settings)).total
         if name == "dhc":  # which makes the redistricting data first
             cost += price(configuration(product, "pl94-us", settings)).total
-        world.scenarios[f"run {name}"] = Scenario(f"run {name}", words, cost=cost, slow=name == "dhc")
+        world.scenarios[f"run {name}"] = Scenario(
+            f"run {name}", words, cost=cost, slow=name == "dhc", long=name == "dhc"
+        )
         finished = folder / "finished" / name
         if not marks.exists() and not (quick and name == "dhc"):
             _require(child.call(*words[:4], finished, *words[5:], *TEST), name)
@@ -149,7 +151,8 @@ def _others(world: World, config: Path, data: dict[str, Path]) -> None:
         ("attack", ("attack", "reconstruct", str(data["dhc"]), "OUT", "--workers", "1", "--quiet", "--no-variability")),
     )  # fmt: skip
     for name, words in more:
-        world.scenarios[name] = Scenario(name, words, slow=name == "tables", long=name.startswith("evaluate"))
+        long = name == "tables" or name.startswith("evaluate")
+        world.scenarios[name] = Scenario(name, words, slow=name == "tables", long=long)
 
 
 def _require(code: int, name: str) -> None:
