@@ -124,7 +124,9 @@ def read_table_file(path: Path, words: str = _WORDS) -> pa.Table:
     """
     try:
         if path.suffix == ".parquet":
-            return _flat(pq.read_table(path), path)
+            found = pq.read_table(path)
+            found.validate(full=True)  # a damaged file may hold places outside of its words
+            return _flat(found, path)
         names = _header(path)
         delimiter = "|" if "|" in names else ","
         kinds = {name.strip('"'): pa.string() for name in names.split(delimiter)}

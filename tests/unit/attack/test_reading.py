@@ -53,3 +53,12 @@ def test_a_header_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"QAGE", b"QAG\xe8"))
     with pytest.raises(DataError, match="no CSV with a header"):
         read_people(path)
+
+
+def test_places_outside_of_the_words_of_a_file_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = pa.DictionaryArray.from_arrays(pa.array([255], pa.uint8()), pa.array(["1"]), safe=False)
+    monkeypatch.setattr(pq, "read_table", lambda _path: pa.table({"sex": words}))
+    with pytest.raises(DataError, match="no Parquet file"):
+        read_people(tmp_path / "persons.parquet")

@@ -182,14 +182,17 @@ def read_finished_level(path: Path, *, plan_digest: str | None = None) -> Finish
                 key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()
             }
             document = header_of(path, metadata, _FORMAT)
-            written_digest = metadata["content_digest"]
+            written_digest, own_plan = metadata["content_digest"], document["plan_digest"]
             finished = _rebuilt(document, file.read())
     except DAMAGE as error:
         raise CheckError(f"{path} is not the file of a finished level, or it was changed") from error
-    require_plan(path, document["plan_digest"], plan_digest)
+    require_plan(path, own_plan, plan_digest)
     if _content_digest(metadata["censafe"], finished) != written_digest:
         raise changed_after_measuring(path)
     return finished
+
+
+_MOST_NODES = 1 << 27  # a damaged number must not ask for all memory
 
 
 def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
@@ -200,7 +203,10 @@ def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
         rows = len(node) - int(shape[0]) * int(shape[1])
         states = table.column(_STATE).slice(rows).to_numpy().reshape(shape)
         node, cell, count = node[:rows], cell[:rows], count[:rows]
-    pointer = np.zeros(int(document["nodes"]) + 1, np.int64)
+    nodes = int(document["nodes"])
+    if not 0 <= nodes <= _MOST_NODES:
+        raise ValueError("more geounits than any level has")
+    pointer = np.zeros(nodes + 1, np.int64)
     np.cumsum(np.bincount(node, minlength=len(pointer) - 1), out=pointer[1:])
     return FinishedLevel(
         document["part"],

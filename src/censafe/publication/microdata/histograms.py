@@ -150,13 +150,13 @@ def histogram_schema(path: Path) -> str:
     """
     try:
         metadata = pq.read_schema(path).metadata or {}
+        return bytes(metadata.get(b"schema", b"")).decode()
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter of names of columns
+    except (pa.ArrowException, UnicodeDecodeError):  # the latter of names of columns
         raise CheckError(
             f"{path.name}: not a file of histograms; fix: restore the file that was written"
         ) from None
-    return bytes(metadata.get(b"schema", b"")).decode()
 
 
 def histogram_geounits(path: Path) -> NDArray[np.str_]:
@@ -206,7 +206,7 @@ def _read(path: Path, schema: pa.Schema) -> pa.Table:
         return pq.read_table(path, schema=schema)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError):
+    except (pa.ArrowException, UnicodeDecodeError):
         raise CheckError(
             f"{path.name}: not a file of histograms; fix: restore the file that was written"
         ) from None

@@ -95,10 +95,14 @@ def _read(table: str, path: Path) -> tuple[NoisyCells, bool]:
             f"{path}: column {', '.join(missing)} is missing; a noisy table of {table} has "
             f"{', '.join((*_FIXED[:2], 'ITERATION_CODE', cell_column, *_FIXED[2:]))}"
         )
+    repeated = sorted({name for name in rows.column_names if rows.column_names.count(name) > 1})
+    if repeated:
+        raise DataError(f"{path}: columns repeated: {len(repeated)}; fix: get the file again")
     texts = {name: np.array(rows.column(name).to_pylist(), np.str_) for name in rows.column_names}
     laws = texts["NOISE_DISTRIBUTION"]
     stamped = np.char.endswith(laws, LAW_STAMP)
-    laws = np.char.replace(laws, LAW_STAMP, "")
+    if len(laws):  # NumPy replaces nothing in an empty array
+        laws = np.char.replace(laws, LAW_STAMP, "")
     unknown = sorted(set(laws.tolist()) - set(_GEOMETRIC))
     if unknown:
         raise DataError(

@@ -92,6 +92,7 @@ def test_header_problems_of_all_files_come_together(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         check(folder)
     assert all(f"{name}.csv" in str(caught.value) for name in ("persons", "units", "geo"))
+    assert "X" not in str(caught.value)  # without a header a record stands there
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"   \n"])

@@ -99,6 +99,24 @@ def test_other_files_are_refused(path: Path, tmp_path: Path) -> None:
         read_finished_level(tmp_path / "new.parquet")
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"nodes": 4', b'"nodes": 1099511627776'),
+        (b'"nodes": 4', b'"nodes": -2'),
+        (b"plan_digest", b"plan_other"),
+    ],
+)
+def test_a_header_that_was_changed_is_refused(path: Path, tmp_path: Path, old: bytes, new: bytes) -> None:
+    metadata = pq.read_schema(path).metadata
+    header = metadata[b"censafe"].replace(b'":4', b'": 4').replace(b'":', b'": ').replace(b":  ", b": ")
+    assert old in header
+    table = pq.read_table(path).replace_schema_metadata({**metadata, b"censafe": header.replace(old, new)})
+    pq.write_table(table, tmp_path / "new.parquet")
+    with pytest.raises(CheckError, match="not the file of a finished level"):
+        read_finished_level(tmp_path / "new.parquet")
+
+
 def test_the_stamp_must_fit_the_source(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="not private"):
         write_finished_level(tmp_path / "a.parquet", finished(), plan_digest=PLAN)

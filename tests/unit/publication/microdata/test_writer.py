@@ -6,6 +6,8 @@ import csv
 from collections import Counter
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import CheckError
@@ -13,7 +15,11 @@ from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.publication.microdata import rows as microdata_rows
 from censafe.publication.microdata.check import MicrodataCheck
-from censafe.publication.microdata.histograms import read_histograms, write_histograms
+from censafe.publication.microdata.histograms import (
+    histogram_schema,
+    read_histograms,
+    write_histograms,
+)
 from support.histograms import E2E, PL94, dense
 from support.microdata import (
     check_e2e_persons,
@@ -307,3 +313,10 @@ def test_units_of_2020_and_persons_of_1940_pass_their_checks_and_fail_others(tmp
     check_e2e_persons(tmp_path / "e", districts)
     with pytest.raises(CheckError, match="not those of the histograms"):
         check_e2e_persons(tmp_path / "e", _districts(2)[0])
+
+
+def test_a_schema_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "odd.parquet"
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({b"schema": b"\x95"}), path)
+    with pytest.raises(CheckError, match="not a file of histograms"):
+        histogram_schema(path)
