@@ -91,13 +91,16 @@ def require_no_key(path: Path) -> None:
 def new_key(path: Path) -> bytes:
     """Make the key of a ledger without lines, under a provisional name until :func:`settle_key`.
 
-    A key under its own name therefore always belongs to a ledger with lines.
+    A key under its own name therefore always belongs to a ledger with lines. One that a killed start left under the provisional name is
+    taken again: a run folder may name its records by commitments under it.
 
     Raises:
         LedgerError: there is a key already, so that the ledger was emptied or removed; or it cannot be written.
     """
     require_no_key(path)
     provisional = _provisional(path)
+    with contextlib.suppress(LedgerError):
+        return load_key(provisional)
     key = secrets.token_bytes(32)
     try:
         provisional.unlink(missing_ok=True)

@@ -173,3 +173,15 @@ def test_an_interrupt_once_the_first_line_is_written_keeps_the_key(tmp_path, mon
     with open_ledger(path) as ledger:
         assert ledger.accounts(FILES.values()) == accounts
         ledger.open_run(plan, accounts=accounts, run=RUN, spend_more=True)
+
+
+def test_a_start_killed_before_its_first_line_leaves_a_key_that_the_next_one_takes(tmp_path):
+    path = tmp_path / "l"
+    killed = open_ledger(path)
+    accounts = killed.accounts(FILES.values())
+    killed._file.close()  # as the kernel does
+    with open_ledger(path) as ledger:
+        assert ledger.accounts(FILES.values()) == accounts
+    new_name(path).write_text("torn")
+    with open_ledger(path) as ledger:
+        assert ledger.accounts(FILES.values()) != accounts
