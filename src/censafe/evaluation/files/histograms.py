@@ -188,12 +188,7 @@ def _table(path: Path, choices: tuple[tuple[str, ...], ...]) -> pa.Table:
         return pq.read_table(path, columns=columns, read_dictionary=["geocode"]).select(columns)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
-    except (
-        KeyError,
-        pa.ArrowInvalid,
-        pa.ArrowTypeError,
-        UnicodeDecodeError,
-    ):  # the latter of names of columns
+    except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError):
         allowed = " or ".join(", ".join(one) for one in choices)
         raise DataError(
             f"{path.name}: not a file of histograms; allowed: the columns {allowed} as Parquet or CSV"

@@ -20,16 +20,7 @@ from censafe.privacy.ledger.entries import Entry, InvalidEntryError, broken
 from censafe.privacy.loss.promises import PROMISES, Loss, Promise, loss_under
 from censafe.privacy.proofs import proven
 
-__all__ = [
-    "Cap",
-    "Charge",
-    "ChargeState",
-    "LedgerState",
-    "Links",
-    "PartOutcome",
-    "RunState",
-    "replay",
-]
+__all__ = ["Cap", "Charge", "ChargeState", "LedgerState", "Links", "PartOutcome", "RunState", "replay"]
 
 
 class Links:
