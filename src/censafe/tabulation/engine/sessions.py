@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import grpc
 
-from censafe.tabulation.engine.spark_client import DefaultPolicy, PySparkException, SparkSession
+from censafe.tabulation.engine.spark_client import PySparkException, SparkSession
 
 __all__ = ["RETRIES", "Connecting", "silent", "take_back_interrupts"]
 
@@ -52,8 +52,12 @@ class Connecting:
         return opened
 
     def wait(self, session: Any, retries: int) -> None:
-        """How often a call of the protocol is repeated; without, a lost server is waited for more than ten minutes at every call."""
-        session.client.set_retry_policies([DefaultPolicy(max_retries=retries, max_backoff=_LONGEST_WAIT)])
+        """How often a call of the protocol is repeated; without, a lost server is waited for more than ten minutes at every call.
+
+        The number of the policies in use changes, so that it holds for calls that repeat themselves at this moment as well.
+        """
+        for policy in session.client.get_retry_policies():
+            policy.max_retries, policy.max_backoff = retries, _LONGEST_WAIT
 
     def close(self, session: Any) -> None:
         """End a session, and the server with it where it is ours."""

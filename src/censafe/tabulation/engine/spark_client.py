@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Backend", "DefaultPolicy", "PySparkCompiler", "PySparkException", "SparkSession"]
+__all__ = ["Backend", "PySparkCompiler", "PySparkException", "SparkSession"]
 
 
 @contextmanager
@@ -30,5 +30,4 @@ with _program_with_a_file():
     from ibis.backends.pyspark import Backend
     from ibis.backends.sql.compilers.pyspark import PySparkCompiler
     from pyspark.errors import PySparkException
-    from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession
