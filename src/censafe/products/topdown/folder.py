@@ -6,7 +6,7 @@ Measurements are stored in the Bureau's public layout, beside the figures known 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -325,16 +325,17 @@ class StoredParts:
         found = self._read(f"{name}.children.npz")
         return None if found is None else _children(found)
 
-    def lower(self, name: str) -> tuple[LowerLevel, ...]:
-        """Linear estimates of the levels of a part, the widest first.
+    def lower(self, name: str) -> Iterator[LowerLevel]:
+        """Linear estimates of the levels of a part, the widest first, each read when it is asked for.
 
         Raises:
             CheckError: the file is missing or damaged.
         """
-        found = self._read(f"{name}.lower.npz")
-        if found is None:
+        counted = self._read(f"{name}.lower.npz", "levels")
+        if counted is None:
             raise CheckError(f"{self.folder / name}.lower.npz is missing; start again in a new folder")
-        return tuple(_level(found, depth) for depth in range(int(found["levels"])))
+        for depth in range(int(counted["levels"])):
+            yield _level(self._read(f"{name}.lower.npz", f"_{depth}") or {}, depth)
 
     def store_lower(self, name: str, lower: tuple[LowerLevel, ...], children: Children) -> None:
         """Store linear estimates of a part; what it hands up is written last and says that the rest is there."""
@@ -346,13 +347,14 @@ class StoredParts:
             with atomic_bytes(self.folder / f"{name}.{what}.npz") as stream:
                 np.savez(stream, **content)  # type: ignore[arg-type]  # its second parameter is no array
 
-    def _read(self, name: str) -> dict[str, NDArray[Any]] | None:
+    def _read(self, name: str, last: str = "") -> dict[str, NDArray[Any]] | None:
+        """The arrays of a file whose names end so, or None where there is no file."""
         path = self.folder / name
         if not path.exists():
             return None
         try:
             with np.load(path, allow_pickle=False) as found:
-                return {key: found[key] for key in found.files}
+                return {key: found[key] for key in found.files if key.endswith(last)}
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise CheckError(f"{path} is damaged; remove it and start again") from error
 

@@ -55,8 +55,8 @@ ReadObjective = Callable[[LevelWorkload, Subtree | None], LevelObjective]
 class PartedTree:
     """The best linear unbiased estimates of one histogram, the levels down to the states and every part below.
 
-    A part is read once to carry its answers up, and a second time when its own levels are asked for; between the two its estimates above
-    the blocks are on disk. Numbers are the same bits as those of the whole tree.
+    A part is read once to carry its answers up, and a second time, level by level, when its own levels are asked for; between the two its
+    estimates above the blocks are on disk. Numbers are the same bits as those of the whole tree.
 
     Args:
         histogram: whose answers these are.
@@ -116,12 +116,13 @@ class PartedTree:
             found = pooled(top.blocks, top.levels, top.lower)
         return [one for one in found if one is not None]
 
-    def objectives_below(self, part: Subtree) -> list[LevelObjective]:
-        """The objectives of the levels of a part below its widest."""
-        levels, lower = self._below(part)
-        with self._observer.stage(f"estimate {self._histogram.name} from below"):
-            found = pooled(self.blocks, levels, lower, rooted=False)
-        return [one for one in found if one is not None]
+    def objectives_below(self, part: Subtree) -> Iterator[LevelObjective]:
+        """The objectives of the levels of a part below its widest; answers of a level, those of blocks above all, are read when it is asked for."""
+        for level, own in self._below(part):
+            with self._observer.stage(f"estimate {self._histogram.name} from below"):
+                found = pooled(self.blocks, (level,), (own,), rooted=False)[0]
+            if found is not None:
+                yield found
 
     def tree(self, part: Subtree) -> LinearTree:
         """A part with its widest geounits, as a tree of its own: their estimates use what is in the part alone.
@@ -129,7 +130,7 @@ class PartedTree:
         Depth 0 are the geounits of the part at the last level of :attr:`top`, with the same patterns.
         """
         top, nodes = self.top, part.nodes(part.depth)
-        levels, lower = self._below(part)
+        below = tuple(self._below(part))
         widest, own = top.levels[-1], top.lower[-1]
         objective = widest.objective
         if objective is not None:
@@ -137,6 +138,7 @@ class PartedTree:
         totals = None if widest.totals is None else widest.totals[nodes]
         alone = np.full(nodes.stop - nodes.start, -1, np.int32)
         first = TreeLevel(widest.name, objective, alone, widest.support[nodes], totals)
+        levels, lower = [level for level, _ in below], [one for _, one in below]
         return LinearTree(self.blocks, [first, *levels], [own.of(nodes), *lower])
 
     def _name(self, part: Subtree) -> str:
@@ -147,7 +149,7 @@ class PartedTree:
         found = self._stored.children(self._name(part))
         if found is not None:
             return found
-        levels = self._levels(part)
+        levels = list(self._levels(part))
         with self._observer.stage(f"estimate {self._histogram.name} from below"):
             lower = lower_estimates(self.blocks, levels)
             nodes = part.nodes(part.depth)
@@ -156,17 +158,17 @@ class PartedTree:
             self._stored.store_lower(self._name(part), lower, children)
         return children
 
-    def _below(self, part: Subtree) -> tuple[list[TreeLevel], tuple[LowerLevel, ...]]:
+    def _below(self, part: Subtree) -> Iterator[tuple[TreeLevel, LowerLevel]]:
+        """The levels of a part below its widest with their estimates, one after another."""
         self._children(part)
-        return self._levels(part), self._stored.lower(self._name(part))
+        return zip(self._levels(part), self._stored.lower(self._name(part)), strict=True)
 
-    def _levels(self, part: Subtree) -> list[TreeLevel]:
-        """The levels of a part below its widest, with their answers."""
-        facts, name = facts_below(self._public, part), self._histogram.name
-        own = [self._read(load, part) for load in self._loads[self._depth + 1 :]]
-        return tree_levels(
-            self._histogram.schema, self.blocks, facts.spine.levels[1:], facts.limits[name][1:], own
-        )
+    def _levels(self, part: Subtree) -> Iterator[TreeLevel]:
+        """The levels of a part below its widest, each with its answers, which are read when it is asked for."""
+        facts, schema = facts_below(self._public, part), self._histogram.schema
+        limits, loads = facts.limits[self._histogram.name][1:], self._loads[self._depth + 1 :]
+        for load, level, limit in zip(loads, facts.spine.levels[1:], limits, strict=True):
+            yield from tree_levels(schema, self.blocks, (level,), (limit,), (self._read(load, part),))
 
 
 def _objective_part(objective: LevelObjective, nodes: slice) -> LevelObjective:
@@ -286,7 +288,7 @@ class PartedHistogram:
         descent = self._descent(facts_below(bounds, part))
         descent.adopt(part_of(states, part.nodes(part.depth)))
         loads = self.loads[part.depth + 1 :]
-        own = self._own(part, loads) if tree is None else _let_go(tree.objectives_below(part))
+        own = self._own(part, loads) if tree is None else tree.objectives_below(part)
         documents = list(self._descended(descent, loads, own))
         with self._options.observer.stage("keep parts"):
             name = f"{self._histogram.name}_{part.name}"

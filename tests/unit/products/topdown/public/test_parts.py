@@ -113,12 +113,32 @@ def test_objectives_have_the_bits_of_the_whole(trees: Trees) -> None:
             assert np.array_equal(one.below.total_right[nodes], found.below.total_right)
 
 
+def test_answers_of_a_level_are_read_when_its_objective_is_asked_for(
+    trees: Trees, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the blocks are the most, and what the levels above need comes beside them otherwise."""
+    _, parted, parts = trees
+    _ = parted.top  # carries all answers up
+    read: list[str] = []
+    inner = parted._read
+
+    def noted(load: LevelWorkload, part: Subtree | None) -> LevelObjective:
+        read.append(load.level.name)
+        return inner(load, part)
+
+    monkeypatch.setattr(parted, "_read", noted)
+    names = [load.level.name for load in parted._loads[parts[0].depth + 1 :]]
+    for number, _ in enumerate(parted.objectives_below(parts[0]), 1):
+        assert read == names[:number]
+    assert read == names
+
+
 def test_damaged_parts_are_named(trees: Trees, tmp_path: Path) -> None:
     store = StoredParts(tmp_path, "0" * 64, stamped=True)
     assert store.children("x") is None
     assert store.blocks("x") is None
     with pytest.raises(CheckError, match=r"x\.lower\.npz is missing"):
-        store.lower("x")
+        next(store.lower("x"))
     (tmp_path / "x.children.npz").write_bytes(b"no archive")
     with pytest.raises(CheckError, match=r"x\.children\.npz is damaged"):
         store.children("x")
