@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import os
 import secrets
@@ -18,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from censafe.errors import CheckError, StorageError
 from censafe.model.closing import PARTIAL, partial_file, partial_folder
@@ -28,13 +27,11 @@ __all__ = [
     "JOURNAL",
     "STAGING",
     "WORK",
-    "HashedStream",
     "atomic_bytes",
     "atomic_folder",
     "atomic_text",
     "atomic_write",
     "complete_move",
-    "hashed_bytes",
     "is_moving",
     "move_into_place",
     "named_file",
@@ -88,45 +85,6 @@ def atomic_bytes(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary stream whose content appears at ``path`` when the block ends."""
     with atomic_write(path) as temporary, temporary.open("wb") as stream:
         yield stream
-
-
-class HashedStream(io.RawIOBase):
-    """A binary stream that takes the SHA-256 of what is written to it, which saves reading the file once more.
-
-    Args:
-        stream: takes the bytes.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        super().__init__()
-        self._stream, self._digest, self._written = stream, hashlib.sha256(), 0
-
-    def write(self, piece: Any) -> int:
-        """Write some bytes."""
-        self._digest.update(piece)
-        written = self._stream.write(piece)
-        self._written += written
-        return written
-
-    def writable(self) -> bool:
-        """It takes bytes."""
-        return True
-
-    def tell(self) -> int:
-        """Bytes so far."""
-        return self._written
-
-    @property
-    def sha256(self) -> str:
-        """Of the bytes so far, hexadecimal."""
-        return self._digest.hexdigest()
-
-
-@contextmanager
-def hashed_bytes(path: Path) -> Iterator[HashedStream]:
-    """As :func:`atomic_bytes`, with the SHA-256 of what is written."""
-    with atomic_bytes(path) as stream, HashedStream(stream) as hashed:
-        yield hashed
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError, StorageError
 from censafe.geography.area_names import AreaNames
 from censafe.model.sparse import SparseLevel
-from censafe.publication.atomic import HashedStream, atomic_write
+from censafe.publication.atomic import atomic_write
+from censafe.publication.large_files import HashedStream
 from censafe.publication.stamps import Stamp
 
 __all__ = [

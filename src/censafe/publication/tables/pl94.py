@@ -21,7 +21,8 @@ from censafe.model.compiled import compiled
 from censafe.model.safe_text import csv_table
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_matrix
-from censafe.publication.atomic import HashedStream, atomic_folder
+from censafe.publication.atomic import atomic_folder
+from censafe.publication.large_files import HashedStream
 from censafe.publication.microdata.histograms import arrow_texts
 from censafe.publication.stamps import Stamp
 from censafe.publication.tables.csv_rows import NumberedRows, write_csv
