@@ -75,16 +75,21 @@ def _atheris() -> Any:
 
 
 def _instrumented(atheris: Any) -> AbstractContextManager[Any]:
-    """Import the package so that its branches are counted; compiled modules are left as they are."""
+    """Import the package so that its branches are counted; compiled modules are left as they are.
+
+    So are those of TopDown that hold arrays over all cells: Atheris keeps the result of every comparison of two arrays for ever,
+    which is five megabytes for every reading of the DHC.
+    """
     if atheris is None:
         return nullcontext()
     package = ROOT / "src" / "censafe"
-    kernels = [
+    whole = [
         ".".join(("censafe", *path.relative_to(package).with_suffix("").parts))
         for path in package.rglob("*.py")
         if any(mark in path.read_text(encoding="utf-8") for mark in _KERNEL_MARKS)
+        or ("topdown" in path.parts and "public" not in path.parts)
     ]
-    return atheris.instrument_imports(include=["censafe"], exclude=kernels)  # type: ignore[no-any-return]
+    return atheris.instrument_imports(include=["censafe"], exclude=whole)  # type: ignore[no-any-return]
 
 
 class _Trial:
