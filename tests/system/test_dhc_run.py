@@ -285,7 +285,9 @@ def island(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("territory", "records_of"), [("us", "dhc_records"), ("pr", "island")])
+@pytest.mark.parametrize(
+    ("territory", "records_of"), [pytest.param("us", "dhc_records", marks=pytest.mark.long), ("pr", "island")]
+)
 def test_vanishing_noise_gives_the_records_back(
     territory: str, records_of: str, request: pytest.FixtureRequest
 ) -> None:

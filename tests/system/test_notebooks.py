@@ -13,7 +13,6 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "notebooks"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 SMALLER = {
     "a_phsafe_release": ("PERSONS = 100_000", "PERSONS = 600"),
-    "my_school_district": ("PERSONS, COUNT = 8_000, 8", "PERSONS, COUNT = 300, 2"),
     "planning_a_budget": ("import censafe", "import censafe"),
     "topdown_on_a_county": ("PERSONS = 60_000", "PERSONS = 600"),
 }

@@ -11,12 +11,10 @@ import tokenize
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-import censafe
+from support.sources import PACKAGE, modules
 
-PACKAGE = Path(censafe.__path__[0])
 LARGEST_FOLDER = 16
 # Modules with the same functions by design: what the registry imports by product, and the two kernels of the noise path. Commands
 # and the public interface repeat the verbs of what they call.
@@ -30,12 +28,6 @@ BY_PROTOCOL = (
     "twins.py",
     "outline.py",
 )
-
-
-@cache
-def modules() -> tuple[tuple[str, ast.Module], ...]:
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return tuple((path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_bytes())) for path in paths)
 
 
 def test_no_public_class_is_defined_twice() -> None:

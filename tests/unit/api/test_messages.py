@@ -12,16 +12,16 @@ import censafe
 from censafe.cli.faults import in_options
 from censafe.errors import UsageError
 from support.commands import CommandLine
+from support.sources import modules
 
-PACKAGE = Path(censafe.__path__[0])
 OPTION = re.compile(r"(?<![\w`])--(?!set\b)[a-z]")
 
 
-def options_in_messages(path: Path) -> list[str]:
+def options_in_messages(tree: ast.Module) -> list[str]:
     """What is raised and names an option, other than in a whole command or behind ``--set``."""
     return [
         text
-        for node in ast.walk(ast.parse(path.read_bytes()))
+        for node in ast.walk(tree)
         if isinstance(node, ast.Raise)
         for part in ast.walk(node)
         if isinstance(part, ast.Constant) and isinstance(text := part.value, str) and OPTION.search(text)
@@ -29,8 +29,8 @@ def options_in_messages(path: Path) -> list[str]:
 
 
 def test_no_message_outside_the_command_line_names_an_option() -> None:
-    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if "cli" not in path.relative_to(PACKAGE).parts]
-    found = [text for path in paths for text in options_in_messages(path)]
+    trees = [tree for name, tree in modules() if "cli" not in Path(name).parts]
+    found = [text for tree in trees for text in options_in_messages(tree)]
     commands = [text for text in found if "censafe " in text]
     assert commands == found
 

@@ -13,6 +13,10 @@ from click.testing import CliRunner, Result
 
 from censafe.cli.plan import command as plan
 from censafe.errors import CensafeError, ConfigError, UsageError
+from censafe.planning.prices.meaning import RecordQuestion
+from censafe.privacy.loss.loss_law import composed_epsilon, loss_of
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.readings import record_questions
 
 
 def run(*arguments: str) -> Result:
@@ -189,6 +193,23 @@ def test_options_that_contradict_each_other_are_wrong_usage() -> None:
     assert run("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "much").exit_code == 2
 
 
+def test_a_question_of_the_dhc_has_the_noise_of_its_redistricting_data_as_well() -> None:
+    own, both = (
+        next(one for one in dhc_questions({"measure": "persons"}) if one.name == name)
+        for name in ("the whole record", "the whole record, with pl94-us")
+    )
+    earlier = record_questions(load_config("pl94-us"))[0]
+    assert loss_of(both.queries) == loss_of(own.queries) + loss_of(earlier.queries)
+    delta = Fraction(1, 10**10)
+    alone, row = composed_epsilon(own.queries, delta), composed_epsilon(both.queries, delta)
+    assert alone.upper < row.lower <= row.upper
+
+
+def dhc_questions(settings: dict[str, str]) -> tuple[RecordQuestion, ...]:
+    return record_questions(load_config("dhc-us", settings))
+
+
+@pytest.mark.long
 def test_the_noise_of_the_dhc_and_its_redistricting_data_is_composed_together() -> None:
     found = document("topdown", "dhc-us", "--set", "measure=persons", "--meaning", "--delta", "1e-10")[
         "meaning"

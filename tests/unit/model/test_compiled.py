@@ -9,6 +9,7 @@ import pytest
 
 from censafe.model import compiled as compiling
 from censafe.model.compiled import compiled, kernel_files
+from support.sources import modules as all_modules
 
 
 @pytest.fixture
@@ -79,9 +80,9 @@ def test_a_kernel_takes_constants_from_files_with_kernels_alone():
     files = kernel_files()
     modules = {".".join(("censafe", *path.relative_to(root).with_suffix("").parts)) for path in files}
     assert "censafe.estimation.topdown.rounding.network" in modules
-    frozen = []
+    frozen, trees = [], dict(all_modules())
     for path in files:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = trees[path.relative_to(root).as_posix()]
         taken = {
             name.asname or name.name: node.module
             for node in tree.body

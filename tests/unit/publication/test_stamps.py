@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
-import censafe.publication
 from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates
 from censafe.model.groups.levels import GroupMeasurements
 from censafe.model.measurements import Measurements, PublishedQuery, is_run_result
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.measurements.final_levels import FinishedLevel
+from support.sources import modules
 
 RESULTS = (
     Measurements, PublishedQuery, GroupMeasurements, GroupEstimates, FlaggedGroups, LevelMeasurements, FinishedLevel, LevelFacts,
@@ -21,14 +20,11 @@ RESULTS = (
 
 def functions() -> dict[str, dict[str, ast.FunctionDef]]:
     """Functions of every module of the room, by module and name."""
-    root = Path(censafe.publication.__path__[0])
+    room = "publication/"
     return {
-        path.relative_to(root).as_posix(): {
-            node.name: node
-            for node in ast.parse(path.read_text(encoding="utf-8")).body
-            if isinstance(node, ast.FunctionDef)
-        }
-        for path in sorted(root.rglob("*.py"))
+        name.removeprefix(room): {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        for name, tree in modules()
+        if name.startswith(room)
     }
 
 
