@@ -10,6 +10,7 @@ import io
 import json
 import random
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pyarrow as pa
@@ -132,14 +133,14 @@ def _edited(document: Any, chance: random.Random) -> Any:
     """One value somewhere in a document replaced, left out, moved or given twice."""
     places = _places(document)
     if not places or chance.random() < 0.03:
-        return chance.choice(VALUES)
+        return deepcopy(chance.choice(VALUES))
     *way, last = chance.choice(places)
     holder = document
     for key in way:
         holder = holder[key]
     match chance.randrange(6):
         case 0 | 1 | 2:
-            holder[last] = chance.choice(VALUES)
+            holder[last] = deepcopy(chance.choice(VALUES))  # it may be changed later
         case 3:
             del holder[last]
         case 4:

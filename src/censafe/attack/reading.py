@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.attack.people import OLDEST, RACE_BITS, RACES, People
 from censafe.errors import DataError, StorageError
 from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
+from censafe.model.parquet_tables import read_whole
 
 __all__ = ["column_texts", "read_attacker", "read_people", "read_table_file", "read_voting_age"]
 
@@ -124,9 +124,7 @@ def read_table_file(path: Path, words: str = _WORDS) -> pa.Table:
     """
     try:
         if path.suffix == ".parquet":
-            found = pq.read_table(path)
-            found.validate(full=True)  # a damaged file may hold places outside of its words
-            return _flat(found, path)
+            return _flat(read_whole(path), path)
         names = _header(path)
         delimiter = "|" if "|" in names else ","
         kinds = {name.strip('"'): pa.string() for name in names.split(delimiter)}
@@ -269,8 +267,8 @@ def _records(folder: Path) -> People:
     if not grfc:
         raise DataError(f"{folder}: GRF-C*.txt is missing, which names the blocks; {_WORDS}")
     try:
-        persons = pq.read_table(folder / "persons.parquet", columns=["MAFID", "RTYPE", *_MICRODATA[4:]])
-        units = pq.read_table(folder / "units.parquet", columns=["MAFID", "OIDTB"])
+        persons = read_whole(folder / "persons.parquet", columns=["MAFID", "RTYPE", *_MICRODATA[4:]])
+        units = read_whole(folder / "units.parquet", columns=["MAFID", "OIDTB"])
         persons, units = _flat(persons, folder / "persons.parquet"), _flat(units, folder / "units.parquet")
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(

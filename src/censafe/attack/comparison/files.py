@@ -20,6 +20,7 @@ from censafe.attack.tables import TypeSpace, Workload
 from censafe.errors import DataError
 from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.outputs import write_frame
+from censafe.model.parquet_tables import read_whole
 from censafe.publication.atomic import atomic_write, storage_errors
 
 __all__ = ["read_reconstruction", "read_tables", "write_published", "write_reconstruction"]
@@ -166,8 +167,8 @@ def _column_names(path: Path) -> list[str]:
 
 def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:
     try:
-        return pq.read_table(path, columns=list(columns))
-    except (OSError, pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        return read_whole(path, columns=list(columns))
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(
             f"{path}: not Parquet with the columns {', '.join(columns)}; fix: write it again"
         ) from error

@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError, UsageError
@@ -19,6 +18,7 @@ from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
 from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, block_words
 from censafe.geography.prim_areas import district_codes
 from censafe.geography.spines.tree import Spine
+from censafe.model.parquet_tables import read_whole
 
 __all__ = [
     "GRFC_BLOCK",
@@ -188,7 +188,7 @@ def _read(path: Path) -> pa.Table:
     """The whole file; columns of a text file stay text."""
     try:
         if path.suffix == ".parquet":
-            return pq.read_table(path)
+            return read_whole(path)
         with path.open(encoding="utf-8-sig") as stream:
             parse = pa_csv.ParseOptions(delimiter="|" if "|" in stream.readline() else ",")
         names = pa_csv.read_csv(path, parse_options=parse).column_names

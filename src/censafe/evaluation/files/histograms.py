@@ -18,6 +18,7 @@ from censafe.errors import DataError, StorageError
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import block_words, geocode_texts
 from censafe.model import Schema
+from censafe.model.parquet_tables import read_whole
 
 __all__ = [
     "BlockCells",
@@ -185,7 +186,7 @@ def _table(path: Path, choices: tuple[tuple[str, ...], ...]) -> pa.Table:
         if path.suffix != ".parquet":
             options = pa_csv.ConvertOptions(column_types={"geocode": pa.string()}, include_columns=columns)
             return pa_csv.read_csv(path, convert_options=options)
-        return pq.read_table(path, columns=columns, read_dictionary=["geocode"]).select(columns)
+        return read_whole(path, columns=columns, read_dictionary=["geocode"]).select(columns)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
     except (KeyError, pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError):
@@ -295,11 +296,9 @@ def _names(path: Path) -> list[str]:
 def _table_of_unit_files(path: Path) -> Any:
     options = pa_csv.ConvertOptions(column_types={"geocode": pa.string()})
     try:
-        return (
-            pq.read_table(path)
-            if path.suffix == ".parquet"
-            else pa_csv.read_csv(path, convert_options=options)
-        )
+        if path.suffix == ".parquet":
+            return read_whole(path)
+        return pa_csv.read_csv(path, convert_options=options)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
     except pa.ArrowInvalid:

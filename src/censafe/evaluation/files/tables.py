@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
@@ -18,6 +17,7 @@ from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_words
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ExactHistograms, ProtectedUnit
+from censafe.model.parquet_tables import read_whole
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.model.topdown.pl94 import TABLE_ITEMS, item_names
 from censafe.population.blocks import HistogramLayout
@@ -235,7 +235,7 @@ def _read(path: Path, columns: Sequence[str]) -> Any:
     types = {name: pa.string() if name in ("geocode", "table") else pa.int64() for name in columns}
     try:
         if path.suffix == ".parquet":
-            return pq.read_table(path, columns=list(columns))
+            return read_whole(path, columns=list(columns))
         options = pa_csv.ConvertOptions(column_types=types, include_columns=list(columns))
         return pa_csv.read_csv(path, convert_options=options)
     except OSError:

@@ -22,6 +22,7 @@ from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.pairs.scope import Scope
 from censafe.geography.area_names import AreaNames
+from censafe.model.parquet_tables import read_whole
 from censafe.model.safe_text import file_name
 from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.publication.atomic import atomic_write
@@ -197,7 +198,7 @@ def _table(path: Path, count: str | None, *, files: bool) -> pa.Table:
             f"{path}: the folder holds no CSV or Parquet file; name a file or a folder of tables"
         )
     try:
-        tables = [pq.read_table(one) if one.suffix == ".parquet" else _csv(one, count) for one in places]
+        tables = [read_whole(one) if one.suffix == ".parquet" else _csv(one, count) for one in places]
         if files:
             tables = [_named(table, one.stem) for one, table in zip(places, tables, strict=True)]
         return pa.concat_tables(_decoded(table) for table in tables)

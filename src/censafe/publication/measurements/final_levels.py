@@ -206,6 +206,10 @@ def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
     nodes = int(document["nodes"])
     if not 0 <= nodes <= _MOST_NODES:
         raise ValueError("more geounits than any level has")
+    if any(values.dtype != np.int32 for values in (node, cell, count)):
+        raise ValueError("other types than those that are written")
+    if len(node) and not 0 <= node.min() <= node.max() < nodes:
+        raise ValueError("rows of no geounit")
     pointer = np.zeros(nodes + 1, np.int64)
     np.cumsum(np.bincount(node, minlength=len(pointer) - 1), out=pointer[1:])
     return FinishedLevel(

@@ -135,6 +135,7 @@ def read_geography(path: Path) -> Blocks:
 _COLUMNS: Final = ("histogram", "level", "geocode", "name", "value")
 _NEEDED: Final = ("geocode", "value")
 _NAMED: Final = 5
+_MOST_DIGITS: Final = 18  # of a total
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,12 @@ def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
         raise DataError(
             f"{path}: a table of totals has a header with geocode and value (and name), and a row a geounit"
         )
-    wrong = [row["geocode"] for row in rows if not (row["value"] or "").strip().isdecimal()]
+    texts = [(row["value"] or "").strip() for row in rows]
+    wrong = [
+        row["geocode"]
+        for row, text in zip(rows, texts, strict=True)
+        if not text.isdecimal() or len(text) > _MOST_DIGITS
+    ]
     keys = [(row.get("histogram"), row.get("level"), row["geocode"]) for row in rows]
     twice = sorted({key[2] for key in keys if keys.count(key) > 1})
     for what, codes in (
@@ -205,10 +211,10 @@ def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
     return tuple(
         ExactTotal(
             row["geocode"].strip(),
-            int(row["value"]),
+            int(text),
             (row.get("histogram") or "").strip(),
             (row.get("level") or "").strip(),
             (row.get("name") or "").strip(),
         )
-        for row in rows
+        for row, text in zip(rows, texts, strict=True)
     )

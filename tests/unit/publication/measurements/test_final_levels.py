@@ -82,6 +82,27 @@ def test_changed_content_is_refused(path: Path) -> None:
         read_finished_level(path)
 
 
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("cell", pa.array([1, 4, 0, 1, 5, 2], pa.timestamp("ms"))),
+        ("geounit", pa.array([0, 0, 2, 2, 2, 1 << 40], pa.int64())),
+        ("geounit", pa.array([0, 0, 2, 2, 2, 1 << 29], pa.int32())),
+        ("geounit", pa.array([-1, 0, 2, 2, 2, 3], pa.int32())),
+    ],
+)
+def test_columns_of_another_kind_and_geounits_that_are_none_are_refused(
+    path: Path, column: str, values: pa.Array
+) -> None:
+    """The types are those of the file, and a number of a geounit must not ask for all memory."""
+    table = pq.read_table(path)
+    place = table.column_names.index(column)
+    path.chmod(0o644)
+    pq.write_table(table.set_column(place, column, values), path)
+    with pytest.raises(CheckError, match="not the file of a finished level"):
+        read_finished_level(path)
+
+
 def test_other_files_are_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="missing"):
         read_finished_level(tmp_path / "none.parquet")

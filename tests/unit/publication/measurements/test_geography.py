@@ -103,6 +103,8 @@ def test_totals_come_back_and_short_tables_are_read(tmp_path: Path) -> None:
     assert read_exact_totals(tmp_path / "t.csv") == ()
     (tmp_path / "t.csv").write_text("\ufeffgeocode,name,value\n35, New Mexico ,2117522\n", encoding="utf-8")
     assert read_exact_totals(tmp_path / "t.csv") == (ExactTotal("35", 2117522, name="New Mexico"),)
+    (tmp_path / "t.csv").write_text("geocode,value\n35,\x1c7\x1f\n", encoding="utf-8")
+    assert read_exact_totals(tmp_path / "t.csv") == (ExactTotal("35", 7),)
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,7 @@ def test_totals_come_back_and_short_tables_are_read(tmp_path: Path) -> None:
         ("state,value\n35,1\n", "header with geocode and value"),
         ("geocode,value\n35,many\n", r"no whole numbers of 0 or more \(1\), such as 35"),
         ("geocode,value\n35,-1\n", "no whole numbers"),
+        ("geocode,value\n35," + "9" * 5000 + "\n", "no whole numbers"),
         ("value,geocode\nmany\n", "no whole numbers"),
         ("geocode,value\n35,1\n35,2\n", r"geounits there twice \(1\), such as 35"),
     ],

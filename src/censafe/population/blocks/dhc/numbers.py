@@ -51,7 +51,9 @@ def batches_of(path: Path, columns: Sequence[str], found: list[Finding]) -> Iter
             return
         texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
         with pq.ParquetFile(path, read_dictionary=texts) as file:
-            yield from file.iter_batches(_BATCH_ROWS, columns=list(columns))
+            for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
+                batch.validate(full=True)  # a damaged file may hold places outside of its words
+                yield batch
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         found.append(
             Finding(path.name, "", "header", "stop", 0, "the content cannot be read", "Parquet", "write the file again")
