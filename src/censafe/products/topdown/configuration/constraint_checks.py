@@ -85,7 +85,8 @@ def check_stacks(
         problems.add("stacks", "a histogram is named more than once; it is in one stack")
         return ()
     by_name = {histogram.name: histogram for histogram in histograms}
-    measured = document.values.get("measure", names)
+    given = document.values.get("measure", names)
+    measured = given if isinstance(given, list | tuple) else names  # what else it is has been said
     for item in read:
         absent = [name for name in item if name in names and name not in measured]
         if absent and len(absent) < len(item):

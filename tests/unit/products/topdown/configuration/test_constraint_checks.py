@@ -167,6 +167,7 @@ def test_constraints_and_stacks_are_part_of_the_settings(tmp_path: Path) -> None
         ('before = "pl94-us"', 'before = "pl94-uss"', "Did you mean 'pl94-us'"),
         ('stacks = [["sites", "families"]]', 'stacks = ["sites"]', "give lists of histograms"),
         ('stacks = [["sites", "families"]]', 'stacks = [["sites"], ["sites"]]', "named more than once"),
+        ('stacks = [["sites", "families"]]', 'stacks = [["sites", "families"]]\nmeasure = 0.5', "is not a list of histograms"),
         ('{ name = "Block", prefix = 15 }', '{ name = "Site" }, { name = "Block", prefix = 15 }', "only spine = prim makes levels"),
         ("levels = [", 'spine = "prim"\nlevels = [{ name = "Own" }, ', "Own without a prefix"),
     ],
