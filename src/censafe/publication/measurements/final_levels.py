@@ -206,7 +206,9 @@ def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
     nodes = int(document["nodes"])
     if not 0 <= nodes <= _MOST_NODES:
         raise ValueError("more geounits than any level has")
-    if any(values.dtype != np.int32 for values in (node, cell, count)):
+    if any(values.dtype != np.int32 for values in (node, cell, count)) or (
+        states is not None and states.dtype != np.float64
+    ):
         raise ValueError("other types than those that are written")
     if len(node) and not 0 <= node.min() <= node.max() < nodes:
         raise ValueError("rows of no geounit")

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,23 @@ def test_columns_of_another_kind_and_geounits_that_are_none_are_refused(
     place = table.column_names.index(column)
     path.chmod(0o644)
     pq.write_table(table.set_column(place, column, values), path)
+    with pytest.raises(CheckError, match="not the file of a finished level"):
+        read_finished_level(path)
+
+
+def test_numbers_behind_tables_of_another_type_are_refused(tmp_path: Path) -> None:
+    path, states = tmp_path / "level.parquet", np.arange(6.0).reshape(3, 2)
+    empty = np.zeros(0, np.int32)
+    level = SparseLevel(GEOUNITS, np.zeros(5, np.int64), empty, empty)
+    held = replace(FinishedLevel.of("p", level, {}, "system"), states=states)
+    write_finished_level(path, held, plan_digest=PLAN)
+    assert np.array_equal(read_finished_level(path).states, states)
+    table = pq.read_table(path)
+    place = len(table.column_names) - 1
+    path.chmod(0o644)
+    pq.write_table(
+        table.set_column(place, table.column_names[place], pa.array(range(6), pa.timestamp("ms"))), path
+    )
     with pytest.raises(CheckError, match="not the file of a finished level"):
         read_finished_level(path)
 
