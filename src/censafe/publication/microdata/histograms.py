@@ -27,7 +27,7 @@ __all__ = [
     "write_histograms",
 ]
 
-_CHUNK = 4_000_000
+_CHUNK = 1 << 20
 _ASCII = 127
 _MOST_BYTES = 2**31 - 1
 _SCHEMA = pa.schema(
@@ -89,7 +89,7 @@ def _fields(areas: AreaNames) -> list[pa.Field]:
 
 
 def histogram_rows(level: SparseLevel, areas: AreaNames) -> Iterator[pa.RecordBatch]:
-    """Rows of a file of histograms, some million at a time, texts as codes.
+    """Rows of a file of histograms, a million at a time, texts as codes.
 
     Args:
         level: the histograms.
