@@ -167,7 +167,7 @@ def test_servers_that_integers_cannot_be_left_to(
     session = SimpleNamespace(
         version=version,
         conf=SimpleNamespace(get=lambda name: ansi),
-        client=SimpleNamespace(set_retry_policies=lambda policies: None),
+        client=SimpleNamespace(get_retry_policies=list),
         stop=lambda: stopped.append(True),
     )
     monkeypatch.setattr(cluster.Connecting, "session", lambda self: session)

@@ -18,7 +18,7 @@ from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
 from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, block_words
 from censafe.geography.prim_areas import district_codes
 from censafe.geography.spines.tree import Spine
-from censafe.model.parquet_tables import read_whole
+from censafe.publication.parquet_tables import read_whole
 
 __all__ = [
     "GRFC_BLOCK",

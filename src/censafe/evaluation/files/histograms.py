@@ -18,7 +18,7 @@ from censafe.errors import DataError, StorageError
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import block_words, geocode_texts
 from censafe.model import Schema
-from censafe.model.parquet_tables import read_whole
+from censafe.publication.parquet_tables import read_whole
 
 __all__ = [
     "BlockCells",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from censafe.attack.reading import read_table_file
 from censafe.errors import DataError
-from censafe.model.parquet_tables import read_whole
-from censafe.population.blocks.dhc.numbers import batches_of
+from censafe.population.blocks.cef_kernels import block_table
+from censafe.population.blocks.dhc.numbers import batches_of, column_blocks, column_numbers
 from censafe.population.findings import Finding
+from censafe.publication.parquet_tables import read_whole
 from support.damaged_parquet import ROWS, write_places_outside
 
 
@@ -29,10 +31,13 @@ def test_places_outside_of_a_dictionary_are_found(path: Path) -> None:
         read_whole(path)
 
 
-def test_records_of_the_dhc_are_not_read_from_such_a_file(path: Path) -> None:
+def test_records_of_the_dhc_with_such_places_have_no_valid_value_there(path: Path) -> None:
     found: list[Finding] = []
-    assert list(batches_of(path, ("MAFID", "RTYPE"), found)) == []
-    assert [one.problem for one in found] == ["the content cannot be read"]
+    (batch,) = batches_of(path, ("MAFID", "RTYPE"), found)
+    assert column_numbers(batch.column("RTYPE"), 0).tolist() == [-1] * ROWS
+    table, _ = block_table(np.frombuffer(b"3" * 22, np.uint8).reshape(1, 22).copy(), np.zeros(1, np.int32))
+    assert column_blocks(batch.column("RTYPE"), table).tolist() == [-1] * ROWS
+    assert not found
 
 
 def test_an_attackers_table_is_not_read_from_such_a_file(path: Path) -> None:
