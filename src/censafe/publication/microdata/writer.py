@@ -223,21 +223,23 @@ def row_level(
         CheckError: records that do not add up to published units, or to the records beside.
         ValueError: no histograms for records beside that the layout has.
     """
-    counts = np.asarray(units, np.int64)
+    counts = np.asarray(units)  # as narrow as it is: it has a row for every block of a nation
     if layout.beside is not None:
         level = _joined(layout, layout.beside, level, beside)
     if layout.total:
-        wrong = _records(level) != counts[:, list(layout.total)].sum(axis=1)
+        wrong = _records(level) != counts[:, list(layout.total)].sum(axis=1, dtype=np.int64)
         _require(wrong, "records that do not add up to their published units")
     if layout.kinds:
         node, cell = np.nonzero(counts[:, : layout.kinds])
         return _sparse(level, node, cell, counts[node, cell])
     if not layout.added:
         return level
-    (more,) = np.nonzero(counts[:, list(layout.added)].sum(axis=1))
-    node = np.concatenate([np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)), more])
+    others = counts[:, list(layout.added)].sum(axis=1, dtype=np.int64)
+    (more,) = np.nonzero(others)
+    node = np.repeat(np.arange(level.nodes, dtype=np.int32), np.diff(level.node_ptr))
+    node = np.concatenate([node, more.astype(np.int32)])
     cell = np.concatenate([level.cell, np.full(len(more), layout.cells - 1)])
-    records = np.concatenate([level.count, counts[more][:, list(layout.added)].sum(axis=1)])
+    records = np.concatenate([level.count, others[more].astype(np.int32)])
     order = np.argsort(node, kind="stable")
     return _sparse(level, node[order], cell[order], records[order])
 
@@ -274,8 +276,8 @@ def _joined(
     return rows
 
 
-def _sparse(level: SparseLevel, node: _Ints, cell: _Ints, count: _Ints) -> SparseLevel:
-    pointer = np.searchsorted(node, np.arange(level.nodes + 1)).astype(np.int64)
+def _sparse(level: SparseLevel, node: Units, cell: Units, count: Units) -> SparseLevel:
+    pointer = np.searchsorted(node, np.arange(level.nodes + 1, dtype=node.dtype)).astype(np.int64)
     return SparseLevel(level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32))
 
 
