@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,6 +259,21 @@ def zero_findings(
                    "correct the levels of the attributes")  # fmt: skip
 
 
+_BLOCKS = 1 << 20  # that are compared at once
+
+
+def _held_and_units(
+    persons: ExactHistograms, facilities: NDArray[np.int32], layout: HistogramLayout, first: int
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Persons and facilities of some blocks by kind of quarters."""
+    levels, pointer = len(layout.least), persons.node_ptr[first : first + _BLOCKS + 1]
+    blocks, entries = len(pointer) - 1, slice(int(pointer[0]), int(pointer[-1]))
+    block = np.repeat(np.arange(blocks), np.diff(pointer))
+    kinds = block * levels + layout.kind_of_cell[persons.cell[entries]]
+    held = np.bincount(kinds, persons.count[entries], blocks * levels).reshape(-1, levels)
+    return held, facilities[first : first + blocks, :levels].astype(np.int64)
+
+
 def facility_findings(
     persons: ExactHistograms,
     facilities: NDArray[np.int32],
@@ -278,25 +293,24 @@ def facility_findings(
     levels = len(layout.least)
     if not levels:
         return zeros
-    block = np.repeat(np.arange(persons.nodes), np.diff(persons.node_ptr))
-    held = np.bincount(
-        block * levels + layout.kind_of_cell[persons.cell], persons.count, persons.nodes * levels
-    ).reshape(-1, levels)
-    units = facilities[:, :levels].astype(np.int64)
-    none = (held > 0) & (units == 0)
-    over = (held > units * np.array(layout.most)) & ~none
-    under = held < units * np.array(layout.least)
+    none = over = under = 0
+    for first in range(0, persons.nodes, _BLOCKS):
+        held, units = _held_and_units(persons, facilities, layout, first)
+        absent = (held > 0) & (units == 0)
+        none += int(absent.any(axis=1).sum())
+        over += int(((held > units * np.array(layout.most)) & ~absent).any(axis=1).sum())
+        under += int((held < units * np.array(layout.least)).any(axis=1).sum())
     columns = f"{layout.unit_columns[0]} to {layout.unit_columns[levels - 1]}"
     most = ", ".join(f"{value:,}" for value in sorted(set(layout.most)))
     return [
-        *finding(file, layout.kind, "no-facility", int(none.any(axis=1).sum()),
+        *finding(file, layout.kind, "no-facility", none,
                  f"blocks with persons in a kind of quarters of which {unit_file} has no unit there (rows are blocks)",
                  "one unit at least of every kind of quarters that has persons",
                  "correct the counts of units, or where the persons are"),
-        *finding(file, layout.kind, "too-many-persons", int(over.any(axis=1).sum()),
+        *finding(file, layout.kind, "too-many-persons", over,
                  "blocks with more persons in a kind of quarters than its units can hold (rows are blocks)",
                  f"at most {most} persons a unit", "correct the counts of units or of persons"),
-        *finding(unit_file, columns, "empty-facility", int(under.any(axis=1).sum()),
+        *finding(unit_file, columns, "empty-facility", under,
                  "blocks with more facilities of a kind than persons in them (rows are blocks)",
                  "one person at least in every facility", "take out facilities that are vacant"),
         *zeros,
