@@ -77,7 +77,7 @@ def _atheris() -> Any:
 def _instrumented(atheris: Any) -> AbstractContextManager[Any]:
     """Import the package so that its branches are counted; compiled modules are left as they are.
 
-    So are those of TopDown that hold arrays over all cells: Atheris keeps the result of every comparison of two arrays for ever,
+    So are those of TopDown that hold arrays over all cells: Atheris keeps the result of every comparison of two arrays,
     which is five megabytes for every reading of the DHC.
     """
     if atheris is None:

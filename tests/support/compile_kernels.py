@@ -14,12 +14,11 @@ from censafe.model.compiled import LazyKernel, kernel_files
 
 
 def main() -> None:
-    others = [
-        subprocess.Popen([sys.executable, __file__, part])
-        for part in ("backwards", "runs")
-        if not sys.argv[1:]
-    ]
-    PARTS[sys.argv[1] if sys.argv[1:] else "forwards"]()
+    if sys.argv[1:]:
+        PARTS[sys.argv[1]]()
+        return
+    others = [subprocess.Popen([sys.executable, __file__, part]) for part in PARTS]
+    compile_listed(backwards=False)
     if any(one.wait() for one in others):
         raise SystemExit("kernels could not be compiled")
 
@@ -49,7 +48,6 @@ def run_small() -> None:
 
 
 PARTS: Mapping[str, Callable[[], None]] = {
-    "forwards": lambda: compile_listed(backwards=False),
     "backwards": lambda: compile_listed(backwards=True),
     "runs": run_small,
 }

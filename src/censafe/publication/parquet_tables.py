@@ -21,8 +21,10 @@ def read_whole(path: Path, **options: Any) -> pa.Table:
     Raises:
         OSError: it cannot be read.
         ArrowException: it is no Parquet, or damaged.
-        UnicodeDecodeError: names of columns are no text.
     """
-    found = pq.read_table(path, **options)
+    try:
+        found = pq.read_table(path, **options)
+    except UnicodeDecodeError as error:
+        raise pa.ArrowInvalid("names of columns that are no text") from error
     found.validate(full=True)
     return found

@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 
 from censafe.cli.plan import command as plan
 from censafe.errors import CensafeError, ConfigError, UsageError
-from censafe.planning.prices.meaning import RecordQuestion
 from censafe.privacy.loss.loss_law import composed_epsilon, loss_of
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.readings import record_questions
@@ -194,19 +193,14 @@ def test_options_that_contradict_each_other_are_wrong_usage() -> None:
 
 
 def test_a_question_of_the_dhc_has_the_noise_of_its_redistricting_data_as_well() -> None:
-    own, both = (
-        next(one for one in dhc_questions({"measure": "persons"}) if one.name == name)
-        for name in ("the whole record", "the whole record, with pl94-us")
-    )
+    config = load_config("dhc-us", {"measure": "persons"})
+    questions = {one.name: one for one in record_questions(config)}
+    own, both = questions["the whole record"], questions["the whole record, with pl94-us"]
     earlier = record_questions(load_config("pl94-us"))[0]
     assert loss_of(both.queries) == loss_of(own.queries) + loss_of(earlier.queries)
     delta = Fraction(1, 10**10)
     alone, row = composed_epsilon(own.queries, delta), composed_epsilon(both.queries, delta)
     assert alone.upper < row.lower <= row.upper
-
-
-def dhc_questions(settings: dict[str, str]) -> tuple[RecordQuestion, ...]:
-    return record_questions(load_config("dhc-us", settings))
 
 
 @pytest.mark.long

@@ -168,7 +168,7 @@ def _column_names(path: Path) -> list[str]:
 def _read(path: Path, columns: tuple[str, ...]) -> pa.Table:
     try:
         return read_whole(path, columns=list(columns))
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+    except (OSError, pa.ArrowException) as error:
         raise DataError(
             f"{path}: not Parquet with the columns {', '.join(columns)}; fix: write it again"
         ) from error

@@ -331,11 +331,14 @@ class StoredParts:
         Raises:
             CheckError: the file is missing or damaged.
         """
-        counted = self._read(f"{name}.lower.npz", "levels")
-        if counted is None:
+        for depth in range(int(self._lower(name, "levels")["levels"])):
+            yield _level(self._lower(name, f"_{depth}"), depth)
+
+    def _lower(self, name: str, last: str) -> dict[str, NDArray[Any]]:
+        found = self._read(f"{name}.lower.npz", last)
+        if found is None:
             raise CheckError(f"{self.folder / name}.lower.npz is missing; start again in a new folder")
-        for depth in range(int(counted["levels"])):
-            yield _level(self._read(f"{name}.lower.npz", f"_{depth}") or {}, depth)
+        return found
 
     def store_lower(self, name: str, lower: tuple[LowerLevel, ...], children: Children) -> None:
         """Store linear estimates of a part; what it hands up is written last and says that the rest is there."""
