@@ -47,7 +47,7 @@ def free_active_rows(sides, state, stale, c):  # type: ignore[no-untyped-def]
 
 
 @compiled(void(boolean, SIDES, STATE, boolean[::1]), apart=True)
-def _free_needed(coupled, sides, state, stale):  # type: ignore[no-untyped-def]  # noqa: C901
+def _free_needed(coupled, sides, state, stale):  # type: ignore[no-untyped-def]
     """Free the allowed cells wherever a group, a cell of the parent or an active row has no free cell."""
     free, allowed, group = state.free, sides.allowed, sides.group
     children, cells = free.shape
@@ -71,7 +71,7 @@ def _free_needed(coupled, sides, state, stale):  # type: ignore[no-untyped-def] 
 
 
 @compiled(int64(SIDES, STATE, POINT, TOLERANCES, CHANGES, int64))
-def find_changes(sides, state, point, eps, changes, c):  # type: ignore[no-untyped-def]  # noqa: C901
+def find_changes(sides, state, point, eps, changes, c):  # type: ignore[no-untyped-def]
     """What the signs of x, mu, nu and of lo <= R x <= hi ask a child to change; returns how many changes there are."""
     rows, lo, hi, free, allowed = sides.rows, sides.lo[c], sides.hi[c], state.free[c], sides.allowed[c]
     active, x, nu, mu = state.active[c], point.x[c], point.nu[c], point.mu[c]

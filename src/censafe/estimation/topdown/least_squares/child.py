@@ -184,7 +184,7 @@ def refresh_inverse(h, free, store, index, n):  # type: ignore[no-untyped-def]
 
 
 @compiled(void(FACTORS, int64, SIDES, int64[::1], float64[::1]), apart=True)
-def _project(factors, c, sides, active, side):  # type: ignore[no-untyped-def]  # noqa: C901
+def _project(factors, c, sides, active, side):  # type: ignore[no-untyped-def]
     """M, W and q of one child for the sides s of its active rows; turns v from Q b into P b + M' S^-1 s."""
     n, a, rows = factors.n[c], active.shape[0], sides.rows
     inverse, index = factors.inverse[c, : n * n].reshape(n, n), factors.cell[c, :n]
