@@ -17,11 +17,12 @@ from campaign.kills import Kills
 from campaign.ledgers import Ledgers
 from campaign.mutants import Mutants
 from campaign.outcomes import Baselines
+from campaign.properties import Properties
 from campaign.soak import Soak
 from campaign.trials import Part
 from campaign.worlds import World
 
-ALONE = {"mutants", "fuzz", "audits", "ledgers"}
+ALONE = {"mutants", "fuzz", "audits", "ledgers", "properties"}
 """Parts that compare with no undisturbed command."""
 
 RUNS = {"conditions", "soak"}
@@ -55,7 +56,7 @@ def parts_of(
         Soak(baselines, releases=20 if quick else 200),
         Mutants(quick=quick),
     ]
-    parts.append(Audits(quick=quick))
+    parts += [Audits(quick=quick), Properties()]
     parts.append(Fuzz(world.folder, folder, minutes=minutes, quick=quick))
     unknown = set(names) - {part.name for part in parts}
     if unknown:

@@ -7,8 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+LOAD = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
+"""Health checks that are off: the first depends on the load of the machine, the second is about fixtures that hold no state."""
+
+settings.register_profile("suite", derandomize=True, deadline=None, suppress_health_check=LOAD)
+settings.register_profile(
+    "campaign",
+    derandomize=False,
+    database=None,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=LOAD,
+)
+settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,6 +37,12 @@ def _no_wait_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: (os.fstat(descriptor), None)[1])
         yield
+
+
+def pytest_configure() -> None:
+    """Hypothesis also draws constants of the modules imported so far, so that examples depend on what ran before."""
+    if settings.default.derandomize:
+        providers._get_local_constants = providers.Constants
 
 
 def pytest_sessionstart() -> None:

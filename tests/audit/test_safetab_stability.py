@@ -56,7 +56,7 @@ def every_record(universe, max_race_codes):
     return np.array(rows, dtype=np.int32).reshape(-1, max_race_codes + 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(universe=UNIVERSES, max_race_codes=st.integers(1, 3))
 def test_no_record_exceeds_the_stability_and_one_attains_the_exact_one(universe, max_race_codes):
     records = every_record(universe, max_race_codes)
@@ -66,7 +66,7 @@ def test_no_record_exceeds_the_stability_and_one_attains_the_exact_one(universe,
     assert exact <= stability(universe, 2, "detailed", max_race_codes, "bureau")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(universe=UNIVERSES, max_race_codes=st.integers(1, 3), data=st.data())
 def test_the_map_is_the_rule_read_with_sets(universe, max_race_codes, data):
     records = every_record(universe, max_race_codes)

@@ -78,7 +78,7 @@ def rows(counts: ExactCounts) -> dict[tuple[str, ...], int]:
     return dict(zip(keys, counts.values.tolist(), strict=True))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(records=populations(), tau=TAU, facts=st.booleans())
 def test_release_counts_agree_with_the_reference(
     backend: Any, records: Records, tau: dict[str, int], facts: bool
@@ -95,7 +95,7 @@ def test_release_counts_agree_with_the_reference(
     assert unmatched == counted.unmatched
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(records=populations())
 def test_truth_agrees_with_the_reference(backend: Any, records: Records) -> None:
     expected = reference_truth(records)

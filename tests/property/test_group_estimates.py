@@ -49,7 +49,7 @@ def _by_area(found: tuple[GroupEstimates, ...]) -> dict[tuple[str, str, str], tu
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     area_classes=classes(),
     seed=st.integers(0, 10_000),

@@ -141,7 +141,7 @@ def check_totals(path, model):
                 assert expected == derived.get((account, promise), Fraction(0))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     plans=st.lists(PLANS, min_size=5, max_size=5),
     sets=st.lists(st.frozensets(st.sampled_from(FILES), min_size=1, max_size=3), min_size=5, max_size=5),
@@ -160,7 +160,7 @@ def test_no_file_and_nothing_linked_with_it_is_charged_less_than_a_plain_model_s
             verify(path, head=head)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.frozensets(st.sampled_from(FILES), min_size=1, max_size=4), min_size=1, max_size=6))
 def test_no_sequence_of_file_sets_is_released_twice_unasked(sets):
     """Whatever is read with what: a second release that meets an earlier one, through any chain, is refused."""

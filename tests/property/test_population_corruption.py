@@ -10,16 +10,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.errors import CensafeError
 from support.phsafe_inputs import HEADERS, Row, check, csv_text, valid_tables, write_folder
 
 TABLES = ("persons", "units", "geo")
-QUIET = settings(
-    max_examples=8, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+QUIET = settings(max_examples=8)
 JUNK = st.one_of(
     st.text(
         st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\r\n\x00"), max_size=6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
@@ -18,7 +18,6 @@ RULES = (LevelRule("US", 0), LevelRule("A", 1), LevelRule("B", 2), LevelRule("C"
 CODES = st.lists(st.integers(0, 9999), min_size=1, max_size=40, unique=True)
 
 
-@settings(deadline=None)
 @given(CODES, st.integers(0, 2**32 - 1), st.integers(1, 12))
 def test_every_level_holds_all_counts_of_its_blocks(codes, seed, cells):
     spine = build_spine(np.array([f"{code:04d}" for code in codes]), RULES)

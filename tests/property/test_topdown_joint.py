@@ -33,7 +33,7 @@ def few(tmp_path_factory):
     return write_joint_config(tmp_path_factory.mktemp("joint") / "few.toml")
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     seed=SEEDS,
     crowded=st.sampled_from([1, 4]),
@@ -94,7 +94,7 @@ def random_tree(rng):
     return spine, units
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=SEEDS, largest=st.sampled_from([1, 3, 50]))
 def test_sides_of_occupied_units_are_those_with_which_a_linear_program_finds_persons(few, seed, largest):
     schema = load_config(few).histogram("persons").schema
@@ -134,7 +134,7 @@ def test_sides_of_occupied_units_are_those_with_which_a_linear_program_finds_per
             household_limits(spine, schema, units, persons, occupied, largest)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=SEEDS, largest=st.sampled_from([1, 3, 50]))
 def test_parts_share_the_sides_of_their_group(few, seed, largest):
     schema = load_config(few).histogram("persons").schema

@@ -11,7 +11,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 SPREADS = st.sampled_from([1e-3, 0.5, 3.0, 30.0, 1000.0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS, spread=SPREADS, mean=st.sampled_from([0.02, 0.3, 5.0]))
 def test_schemas_spines_and_passes(seed, spread, mean):
     world = random_world(seed, mean=mean)
@@ -21,7 +21,7 @@ def test_schemas_spines_and_passes(seed, spread, mean):
         assert all(np.array_equal(a, b) for a, b in zip(found.levels, world.exact, strict=True))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=SEEDS,
     spread=SPREADS,

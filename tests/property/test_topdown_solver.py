@@ -9,7 +9,7 @@ from support.parents import objective, small_parent
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=SEEDS, children=st.integers(2, 6), cells=st.integers(2, 9), rows=st.booleans(), masks=st.booleans()
 )
@@ -24,7 +24,7 @@ def test_a_parent_with_a_point_is_solved_certified_and_rounded(seed, children, c
     assert np.abs(counts - result.x).max() < 1 + 1e-6
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS, shift=st.integers(-3, 3))
 def test_infeasible_exactly_where_the_linear_program_says(seed, shift):
     good = small_parent(seed, children=3, cells=4)
@@ -34,7 +34,7 @@ def test_infeasible_exactly_where_the_linear_program_says(seed, shift):
     assert (solve_l2(problem).status is L2Status.INFEASIBLE) == (not has_point(problem))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=SEEDS, step=st.floats(0.01, 1.0))
 def test_no_step_towards_another_point_lowers_the_objective(seed, step):
     problem = small_parent(seed, children=4, cells=5, rows=False, masks=False)

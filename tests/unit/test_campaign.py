@@ -11,6 +11,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,11 +63,23 @@ def test_failures_of_a_disturbed_command_are_seen() -> None:
     in_campaign(script)
 
 
+def test_the_suite_always_draws_the_same_examples_and_the_campaign_new_ones() -> None:
+    suite, explored = (settings.get_profile(name) for name in ("suite", "campaign"))
+    assert (suite.derandomize, suite.database, suite.deadline) == (True, None, None)
+    assert (explored.derandomize, explored.database, explored.deadline) == (False, None, None)
+    assert len(providers._get_local_constants()) == 0, "examples depend on the modules imported so far"
+    in_campaign("""
+        from campaign.properties import property_files
+        files = property_files()
+        assert files[0].startswith("tests/property/") and len(files) >= 20, files
+    """)
+
+
 def in_campaign(script: str) -> None:
     """Run statements in a process that sees the campaign."""
     assert importlib.util.find_spec("censafe") is not None
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", textwrap.dedent(script)],
         cwd=ROOT,
         env={"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}:{ROOT / 'tests'}"},
         capture_output=True,

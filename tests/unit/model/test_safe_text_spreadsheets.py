@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 import xlsxwriter
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import censafe
@@ -44,7 +44,6 @@ def test_numbers_and_plain_text_stay_as_they_are(text: str) -> None:
     assert csv_cell(text) == text == text_of_cell(text)
 
 
-@settings(deadline=None)
 @given(st.lists(st.text() | st.sampled_from(FORMULAS + PLAIN), max_size=5))
 def test_tables_and_rows_are_changed_alike(texts: list[str]) -> None:
     expected = [csv_cell(text) for text in texts]

@@ -42,7 +42,7 @@ def problems(draw):
 
 
 @given(problems(), st.integers(0, 2**32 - 1))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_query_is_its_kronecker_matrix(problem, seed):
     schema, recodes, text, factors = problem
     query = make_query(schema, text, recodes)

@@ -88,7 +88,7 @@ def every_data_set(workload: Workload, people: People, types: Sequence[int]) -> 
     return found
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(
     st.lists(
         st.tuples(st.integers(0, 1), st.sampled_from([1, 3, 30]), st.sampled_from([WHITE, BLACK, WHITE_BLACK]), st.integers(0, 1)),

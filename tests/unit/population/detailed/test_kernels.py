@@ -4,7 +4,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -24,7 +24,6 @@ def packed(codes: NDArray[np.int32], most: int = 8) -> tuple[NDArray[np.uint64],
     return high, low
 
 
-@settings(deadline=None)
 @given(records=RECORDS, most=st.integers(1, 8))
 def test_codes_survive_packing_and_numbering(records: list[list[int]], most: int) -> None:
     codes = np.array(records, np.int32).T.copy()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.errors import DataError, StorageError
@@ -112,7 +112,7 @@ REGION = st.one_of(
 )
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10)
 @given(groups=st.lists(st.tuples(REGION, st.sampled_from(["0001", "4096", "8192", "9999"])), max_size=200))
 def test_groups_are_repeated_only_when_all_of_them_is_equal(tmp_path: Path, groups: list[Any]) -> None:
     def add(tables: dict[str, Rows]) -> None:
@@ -382,7 +382,7 @@ def plain_reading(rows: list[dict[str, str]], blocks: set[str]) -> dict[tuple[st
     return counts
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(data=st.data())
 def test_random_damage_is_found_like_by_a_plain_reading(tmp_path: Path, data: st.DataObject) -> None:
     fields = {name: st.sampled_from(TEXTS.get(name, CODE_TEXTS)) for name in header_of("persons")}

@@ -9,7 +9,7 @@ from censafe.privacy.noise.enclosures import Magnitudes, enclose, exp_neg
 from support.noise import exact_fraction, folded_probabilities, law
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.fractions(min_value=0, max_value=2000, max_denominator=10**9),
     st.integers(min_value=8, max_value=400),

@@ -37,7 +37,7 @@ def test_packed_table_carries_the_weights_exactly(
     assert 1 << (table.bits - 1) < n + 1 <= 1 << table.bits
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.integers(min_value=0, max_value=400), min_size=1, max_size=40))
 def test_any_weights_are_carried_exactly(counts: list[int]) -> None:
     residual = (1 << 14) - sum(counts)
