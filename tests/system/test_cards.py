@@ -100,7 +100,7 @@ def test_a_list_of_areas_and_a_map(run: Path, tmp_path: Path, censafe: CommandLi
     )
     assert not (tmp_path / "none.html").exists()
     shapes.write_text('{"type": "FeatureCollection", "features": []}', encoding="utf-8")
-    with pytest.raises(DataError, match="no feature has a polygon and the code of its area"):
+    with pytest.raises(DataError, match="no feature; fix: give a FeatureCollection of polygons"):
         card(run, tmp_path / "none", "District 1", areas=areas, shapes=shapes)
 
 

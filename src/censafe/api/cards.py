@@ -52,6 +52,7 @@ def card(
     wanted = tuple(dict.fromkeys([codes] if isinstance(codes, str) else codes))
     listed, points = options.pop("areas", None), options.pop("points", None)
     shapes = options.pop("shapes", listed if points is not None else None)
+    area_property = options.pop("area_property", None)
     given, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
     linear, observer = options.pop("estimates", None), options.pop("progress", None) or SilentObserver()
     if options:
@@ -69,13 +70,14 @@ def card(
             )
         places = tuple(source.geography(kind, None) for kind in kinds)
     else:
-        places = listed_areas(source, Path(listed), None if points is None else Path(points), None)
+        named = area_property if points is not None else None
+        places = listed_areas(source, Path(listed), None if points is None else Path(points), None, named)
         for text in places[0].remarks:
             observer.remark(text)
     level = confidence_of(confidence)
     values = card_values(sources, places, wanted, level)
     setting = CardSetting(values.replicates, level, source.stamp)
-    outlines = None if shapes is None else read_shapes(Path(shapes))
+    outlines = None if shapes is None else read_shapes(Path(shapes), area_property)
     targets = wanted or values.codes
     paths = _paths(Path(out), [file_name(code) for code in targets])
     for code, path in zip(targets, paths, strict=True):

@@ -174,7 +174,14 @@ def plan_figure(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
     )
 
 
-def choropleth(values: Mapping[str, float], shapes: Path | str, *, title: str, unit: str = "") -> Figure:
+def choropleth(
+    values: Mapping[str, float],
+    shapes: Path | str,
+    *,
+    title: str,
+    unit: str = "",
+    area_property: str | None = None,
+) -> Figure:
     """A map of one number by area, such as an error or the width of an interval, in five classes of equally many areas.
 
     Args:
@@ -183,6 +190,7 @@ def choropleth(values: Mapping[str, float], shapes: Path | str, *, title: str, u
             reads, such as a TIGER/Line file or GeoParquet.
         title: of the map.
         unit: of the numbers.
+        area_property: that holds the codes of the areas; the first of GEOID, GEOID20, code or name that every feature has without.
 
     Raises:
         UsageError: no value has a shape, or GeoPandas is needed and not installed.
@@ -205,7 +213,7 @@ def choropleth(values: Mapping[str, float], shapes: Path | str, *, title: str, u
 
     from censafe.products.topdown.census_tables.shapes import read_shapes
 
-    outlines = read_shapes(Path(shapes))
+    outlines = read_shapes(Path(shapes), area_property)
     known = {
         code: float(values[code])
         for code in outlines.polygons

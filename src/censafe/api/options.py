@@ -165,9 +165,10 @@ class TableKeywords(TypedDict, total=False):
 
     Args:
         state: two-digit code of the only state wanted.
-        areas: CSV, or parted by ``|``, with a column of blocks (``GEOID``, ``GEOID20``, ``GISJOIN``, ``BLOCKID`` or ``geocode``) and one with the code of the area.
+        areas: text or Parquet with a column of blocks (``GEOID``, ``GEOID20``, ``GISJOIN``, ``BLOCKID`` or ``geocode``) and one with the code of the area.
             Or polygons, with `points`: GeoJSON, or what GeoPandas reads.
         points: for polygons, CSV with GEOID, INTPTLAT and INTPTLON of every block, or TIGER's file of blocks.
+        area_property: of polygons, the property that holds the codes of the areas; without, the first of GEOID, GEOID20, code or name that all have.
         wide: one row an area, with a column for each cell.
         shapes: polygons of the areas, GeoJSON or what GeoPandas reads: wide Parquet files become GeoParquet.
         intervals: ``replicates`` for the interval of every value, by the Bureau's rule; ``linear`` for the linear estimates that the run made
@@ -182,6 +183,7 @@ class TableKeywords(TypedDict, total=False):
     state: str | None
     areas: str | Path | None
     points: str | Path | None
+    area_property: str | None
     wide: bool
     shapes: str | Path | None
     intervals: Literal["linear", "replicates"] | None
@@ -197,10 +199,11 @@ class CardKeywords(TypedDict, total=False):
     Args:
         areas: a list of areas or polygons, as :class:`TableKeywords` has them.
         points: for polygons, as there.
+        area_property: of polygons, also of `shapes`, as there.
         replicates: folder with a folder for each replicate, for intervals of these; without, linear estimates of the run where it has them, else
             RUN-replicates.
         estimates: folder with linear estimates of the same release; the run without.
-        shapes: a polygon for each area with its code as the property GEOID, code or name, for a small map: GeoJSON, or what GeoPandas reads;
+        shapes: a polygon for each area, for a small map: GeoJSON, or what GeoPandas reads;
             `areas` without, where these are polygons.
         confidence: of the intervals; 0.9 without.
         progress: receives remarks on the list of areas.
@@ -208,6 +211,7 @@ class CardKeywords(TypedDict, total=False):
 
     areas: str | Path | None
     points: str | Path | None
+    area_property: str | None
     replicates: str | Path | None
     estimates: str | Path | None
     shapes: str | Path | None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from censafe.api.frames import Frame
 from censafe.api.options import TableKeywords, confidence_of
-from censafe.errors import UsageError
+from censafe.errors import DataError, UsageError
 from censafe.model.observer import SilentObserver, work_done
 
 if TYPE_CHECKING:
@@ -258,6 +258,7 @@ class _TableOptions:
     state: str | None = None
     areas: str | Path | None = None
     points: str | Path | None = None
+    area_property: str | None = None
     wide: bool = False
     shapes: str | Path | None = None
     intervals: str | None = None
@@ -304,7 +305,8 @@ class _TableOptions:
                 raise UsageError("name a `geography`, such as county, or a list of areas (`areas`)")
             return (source.geography(geography, self.state),)
         points = None if self.points is None else Path(self.points)
-        listed = listed_areas(source, Path(self.areas), points, self.state)
+        named = self.area_property if points is not None or self.shapes is None else None
+        listed = listed_areas(source, Path(self.areas), points, self.state, named)
         for text in listed[0].remarks:
             self.observer.remark(text)
         return listed if geography is None else (source.geography(geography, self.state), *listed)
@@ -316,9 +318,20 @@ class _TableOptions:
             return
         from censafe.products.topdown.census_tables.shapes import read_shapes, with_geometry
 
-        shapes = read_shapes(Path(self.shapes))
+        shapes = read_shapes(Path(self.shapes), self.area_property)
+        areas: dict[str, None] = {}
         for piece in pieces:
-            yield with_geometry(piece, piece.column(0).to_pylist(), shapes)
+            codes = piece.column(0).to_pylist()
+            areas |= dict.fromkeys(codes)
+            yield with_geometry(piece, codes, shapes)
+        without = [code for code in areas if code not in shapes.polygons]
+        if without:
+            words = f"{self.shapes}: {len(without):,} of {len(areas):,} areas have no polygon, such as {', '.join(without[:3])}"
+            if len(without) == len(areas):
+                raise DataError(
+                    f"{words}; its codes are such as {', '.join(list(shapes.polygons)[:3])}; fix: polygons with the codes of the areas"
+                )
+            self.observer.remark(f"{words}.")
 
     def source(self, run: Path) -> TableSource:
         """What was published, with its replicates where intervals are asked for."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from censafe.attack.people import OLDEST, RACE_BITS, RACES, People
 from censafe.errors import DataError, StorageError
 from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
-from censafe.publication.parquet_tables import read_whole
+from censafe.geography.parquet_tables import read_whole
 
 __all__ = ["column_texts", "read_attacker", "read_people", "read_table_file", "read_voting_age"]
 

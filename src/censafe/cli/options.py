@@ -12,6 +12,7 @@ import click
 
 __all__ = [
     "EXACT",
+    "area_property_option",
     "compared_product_argument",
     "config_argument",
     "data_argument",
@@ -188,6 +189,16 @@ def points_option(command: _Command) -> _Command:
         metavar="FILE",
         help="If --areas are polygons (GeoJSON; with GeoPandas also shapefiles, GeoPackage, GeoParquet): CSV with GEOID, INTPTLAT and INTPTLON of every "
         "block, or the TIGER/Line file of blocks.",
+    )(command)
+
+
+def area_property_option(command: _Command) -> _Command:
+    """``--area-property``, the property of polygons that holds the codes of their areas."""
+    return click.option(
+        "--area-property",
+        metavar="NAME",
+        help="Property of the polygons (--areas, --shapes) that holds the codes of the areas [default: the first of GEOID, GEOID20, code or name "
+        "that every feature has].",
     )(command)
 
 

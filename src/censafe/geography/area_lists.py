@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import DataError
+from censafe.geography.area_tables import read_table, texts_of
 from censafe.geography.geocodes import DIGITS, GeocodeForm
-from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, block_words, geocode_texts
+from censafe.geography.identifiers import (
+    BLOCK_COLUMNS,
+    block_column,
+    block_words,
+    geocode_texts,
+    plain_areas,
+    plain_codes,
+)
 
 __all__ = [
     "AreaKind",
@@ -28,15 +36,18 @@ __all__ = [
 
 _NAMED: Final = 5
 _WITHIN: Final = {
-    "COUNTYFP": 2, "PLACEFP": 2, "COUSUBFP": 5, "CDFP": 2, "SLDUST": 2, "SLDLST": 2, "SDUNILEA": 2, "SDELMLEA": 2, "SDSECLEA": 2,
+    "COUNTYFP": (2, 3), "PLACEFP": (2, 5), "COUSUBFP": (5, 5), "CDFP": (2, 2), "SLDUST": (2, 3), "SLDLST": (2, 3), "SDUNILEA": (2, 5),
+    "SDELMLEA": (2, 5), "SDSECLEA": (2, 5),
 }  # fmt: skip
-"""Columns of the Bureau's files whose codes are those of areas within a state (2) or county (5): the digits that make them GEOIDs."""
+"""Columns of the Bureau's files whose codes are those of areas within a state (2) or county (5): the digits that make them GEOIDs, and their own."""
+_DISTRICTS: Final = {"CD": 2, "SLDU": 3, "SLDL": 3}
+"""Digits of the codes in the column DISTRICT, by the word for its kind in the name of a block assignment file."""
+_NAMED_KIND: Final = re.compile(rf"_({'|'.join(_DISTRICTS)})[0-9]*(?:[._]|$)", re.IGNORECASE)
 _ASSIGNED: Final = "DISTRICT"
 _ASSIGNMENT: Final = "blockid"
 _BESIDE: Final = {_ASSIGNED: ("COUNTYFP",), "COUSUBFP": ("COUNTYFP",), "AIANNHCE": ("COMPTYPE", "COMPTYP")}
 """Columns that stand beside another one and are no kind of areas."""
 _CENSUS: Final = (15, 16)
-_DELIMITERS: Final = ("|", "\t")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,25 +74,27 @@ class ListedBlocks:
         blocks: codes as the file has them, shape (rows,).
         numbers: the same as geocodes, as numbers.
         areas: codes of areas by kind, empty for none, each of shape (rows,).
+        remarks: what the user should know of them.
     """
 
     path: Path
     blocks: NDArray[np.str_] = field(repr=False)
     numbers: NDArray[np.int64] = field(repr=False)
     areas: dict[str, NDArray[np.str_]] = field(repr=False)
+    remarks: tuple[str, ...] = ()
 
 
 def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
-    """Read text with a column of blocks, and one column with the code of the area for each kind.
+    """Read a table with a column of blocks, and one column with the code of the area for each kind.
 
-    Blocks are given as ``geocode`` as the run has them, or as ``GEOID20``, ``GEOID``, ``GISJOIN`` or ``BLOCKID``; the first of these that is
-    there counts, and none of them is a kind of area. Fields are parted by commas, by ``|`` as in the Bureau's block assignment files, or by tabs.
+    Blocks are given as ``geocode`` as the run has them, or as one of :data:`BLOCK_COLUMNS`; the first of these that is
+    there counts, and none of them is a kind of area. The table has any form that :func:`read_table` reads.
 
-    Codes of the Bureau's block assignment and block equivalency files that are given within a state or county become GEOIDs: DISTRICT
-    (beside BLOCKID; with COUNTYFP that of a voting district), PLACEFP, COUSUBFP, CDFP, SLDUST, SLDLST and those of school districts.
+    Codes of the Bureau's block assignment and block equivalency files that are given within a state or county become GEOIDs, with the zeros that
+    they lack: DISTRICT (beside BLOCKID; with COUNTYFP that of a voting district), PLACEFP, COUSUBFP, CDFP, SLDUST, SLDLST and those of school districts.
 
     Args:
-        path: the table, with a header.
+        path: the table.
         form: of a geocode.
 
     Raises:
@@ -96,13 +109,13 @@ def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
     if block is None or not kinds or len(set(table.schema.names)) < table.num_columns:
         raise DataError(
             f"{path}: a table of areas has a header with geocode (or GEOID20, GEOID, GISJOIN or BLOCKID) and a column for each kind of "
-            "area, each once, and a row a block; separated by commas, | or tabs"
+            "area, each once, and a row a block"
         )
     if not table.num_rows:
         raise DataError(
             f"{path}: the table of areas has a header and no rows; fix: give a row for each block"
         )
-    areas = {name: np.char.strip(_texts(table[name])) for name in kinds}
+    areas = {name: _texts(plain_areas(table[name])) for name in kinds}
     return listed_blocks(path, block, table[block], areas, form)
 
 
@@ -122,7 +135,7 @@ def listed_blocks(
         DataError: a geocode has another form, or a block is there twice.
     """
     numbers = form.pack(_texts(geocode_texts(blocks, form.length)))
-    given = np.char.strip(_texts(blocks))
+    given = _texts(plain_codes(blocks))
     wrong = np.unique(given[numbers < 0])
     if len(wrong):
         some = ", ".join(one or "an empty one" for one in wrong[:_NAMED].tolist())
@@ -131,8 +144,10 @@ def listed_blocks(
             "every block as text, with leading zeros, which spreadsheets drop"
         )
     if form.alphabet == DIGITS and form.length in _CENSUS:
-        areas = _as_geoids(areas, numbers, form, assigned=column.lower() == _ASSIGNMENT)
-    found = ListedBlocks(path, given, numbers, areas)
+        areas, remarks = _as_geoids(path, areas, form.unpack(numbers), assigned=column.lower() == _ASSIGNMENT)
+    else:
+        remarks = ()
+    found = ListedBlocks(path, given, numbers, areas, remarks)
     _refuse_repeated(found)
     return found
 
@@ -162,7 +177,11 @@ def kinds_of_blocks(
         raise DataError(
             f"{listed.path}: none of the {len(known):,} rows is a block of this run; fix: give the blocks of its states, as {block_words(form)}"
         )
-    found, remarks = [], _passed_over(listed, known, "has no records of" if counted else "does not have")
+    found: list[AreaKind] = []
+    remarks = [
+        *listed.remarks,
+        *_passed_over(listed, known, "has no records of" if counted else "does not have"),
+    ]
     for name, own in listed.areas.items():
         inside = known & (own != "")
         if not inside.any():
@@ -173,6 +192,11 @@ def kinds_of_blocks(
         area_of = np.full(len(blocks), -1)
         area_of[place[inside]] = area.ravel()
         found.append(AreaKind(name, codes, area_of))
+        lost = np.setdiff1d(own[own != ""], codes)
+        if len(lost):
+            remarks.append(
+                f"{listed.path.name}: {len(lost):,} areas of {name} have no block of this run and no numbers, such as {', '.join(lost[:_NAMED].tolist())}."
+            )
         outside = int((area_of < 0).sum())
         if outside:
             remarks.append(
@@ -218,22 +242,36 @@ def areas_of_list(path: Path, form: GeocodeForm) -> tuple[NDArray[np.int64], tup
 
 
 def _as_geoids(
-    areas: dict[str, NDArray[np.str_]], numbers: NDArray[np.int64], form: GeocodeForm, *, assigned: bool
-) -> dict[str, NDArray[np.str_]]:
-    """Codes of the Bureau's files that are given within a state or county as GEOIDs, and those of no area empty."""
-    within = dict(_WITHIN)
+    path: Path, areas: dict[str, NDArray[np.str_]], blocks: NDArray[np.str_], *, assigned: bool
+) -> tuple[dict[str, NDArray[np.str_]], tuple[str, ...]]:
+    """Codes of the Bureau's files that are given within a state or county as GEOIDs, and those of no area empty; with remarks on those that are none."""
+    within, remarks = dict(_WITHIN), []
     if assigned and _ASSIGNED in areas:
-        within[_ASSIGNED] = 5 if "COUNTYFP" in areas else 2
+        kind = _NAMED_KIND.search(path.stem)
+        width = _DISTRICTS[kind[1].upper()] if kind else 0
+        within[_ASSIGNED] = (5, 0) if "COUNTYFP" in areas else (2, width)
+        lengths = np.unique(np.char.str_len(areas[_ASSIGNED][areas[_ASSIGNED] != ""])).tolist()
+        if (
+            "COUNTYFP" not in areas
+            and not width
+            and (lengths[0] < 2 or len(lengths) > 1 if lengths else False)
+        ):
+            remarks.append(
+                f"{path.name}: codes of {_ASSIGNED} have {' or '.join(map(str, lengths))} characters and became no GEOIDs, which have 2 of congressional and 3 of "
+                "legislative districts after the state; name the file _CD, _SLDU or _SLDL as the Bureau does to pad them."
+            )
     beside = {one for name in areas if name != _ASSIGNED or assigned for one in _BESIDE.get(name, ())}
     found = {}
     for name, codes in areas.items():
         if name in within:
-            above = form.unpack(numbers).astype(f"U{within[name]}")
+            above, width = within[name]
             none = (codes == "") | (np.char.strip(codes, "Z") == "")
-            found[name] = np.where(none, "", np.char.add(above, codes))
+            found[name] = np.where(
+                none, "", np.char.add(blocks.astype(f"U{above}"), np.char.zfill(codes, width))
+            )
         elif name not in beside:
             found[name] = codes
-    return {name: codes for name, codes in found.items() if name not in beside}
+    return {name: codes for name, codes in found.items() if name not in beside}, tuple(remarks)
 
 
 def _refuse_repeated(listed: ListedBlocks) -> None:
@@ -266,32 +304,24 @@ def _passed_over(listed: ListedBlocks, known: NDArray[np.bool_], words: str) -> 
 
 
 def read_text_columns(path: Path, what: str) -> pa.Table:
-    """Read text with a header, parted by commas, ``|`` or tabs: every column as text, its name without blanks around it.
-
-    Args:
-        path: the file.
-        what: it is, in words.
+    """A table of anybody with every column as text; columns of polygons are left out.
 
     Raises:
-        DataError: no such text.
+        DataError: no such table.
         StorageError: the file cannot be read.
     """
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace") as stream:
-            header = stream.readline()
-        delimiter = "," if "," in header else next((one for one in _DELIMITERS if one in header), ",")
-        parsing = pa_csv.ParseOptions(delimiter=delimiter)
-        with pa_csv.open_csv(path, parse_options=parsing) as opened:
-            names = opened.schema.names
-        options = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-        table = pa_csv.read_csv(path, parse_options=parsing, convert_options=options)
-    except OSError as error:
-        raise StorageError(f"{path}: {what} does not exist or cannot be read; fix: check the path") from error
-    except pa.ArrowInvalid as error:
-        raise DataError(
-            f"{path}: {what} is no CSV (text in UTF-8, not in an archive) with a header and as many fields in every row"
-        ) from error
-    return table.rename_columns([name.strip() for name in names])
+    table = read_table(path, what)
+    texts = [
+        field.name
+        for field in table.schema
+        if not (pa.types.is_nested(field.type) or pa.types.is_binary(field.type))
+    ]
+    columns = [
+        texts_of(column)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if name in texts
+    ]
+    return pa.table(columns, names=[name for name in table.column_names if name in texts])
 
 
 def _texts(column: pa.ChunkedArray) -> NDArray[np.str_]:

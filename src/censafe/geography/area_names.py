@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -12,8 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError
-from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, codes_of_level, geoids, gisjoins
+from censafe.errors import DataError
+from censafe.geography.identifiers import block_column, codes_of_level, geoids, gisjoins, plain_codes
 from censafe.geography.regions import states
 from censafe.model.safe_text import csv_text, text_of_cell
 
@@ -135,9 +134,7 @@ def region_names(kind: str, codes: NDArray[np.str_], given: Mapping[str, str]) -
 NAMES: Final = "names.csv"
 """File of a run folder with the names that were given to its areas."""
 
-_CODES: Final = (*BLOCK_COLUMNS, "geo_id")
 _WORDS: Final = ("namelsad", "namelsad20", "name", "name20")
-_LONG: Final = re.compile("[0-9]{3}[0-9A-Z]{4}US")  # before the GEOID in tables of data.census.gov
 _GISJOIN: Final = re.compile("G([0-9]{2})0(?:([0-9]{3})0([0-9]{6}[0-9]{0,4})?|([0-9]{5}))?")
 _GEOCODE: Final = 16
 _BLOCK_GROUP: Final = 11  # position of the digit that a geocode of a block has beside those of its GEOID
@@ -145,7 +142,7 @@ _NAMED: Final = 5
 
 
 def read_area_names(path: Path, *, census: bool = True) -> dict[str, str]:
-    """Names of areas by their codes, from text with a header whose values are separated by tabs, bars or commas.
+    """Names of areas by their codes, from a table of any form that :func:`read_table` reads.
 
     A column ``geocode``, ``GEOID20``, ``GEOID``, ``GISJOIN`` or ``GEO_ID`` has the codes and one of ``NAMELSAD``, ``NAMELSAD20``, ``NAME`` and
     ``NAME20`` the names; the first of each that is there counts. Areas of several levels may stand in one file.
@@ -161,21 +158,26 @@ def read_area_names(path: Path, *, census: bool = True) -> dict[str, str]:
         DataError: a column is missing, nothing is named, or an area has two names.
         StorageError: the file cannot be read.
     """
-    rows = _rows(path)
-    header = next(rows, [])
-    code, name = block_column(header, _CODES), block_column(header, _WORDS)
+    import pyarrow.compute as pc
+
+    from censafe.geography.area_tables import read_table, texts_of
+
+    table = read_table(path, "the file of names")
+    code, name = block_column(table.column_names), block_column(table.column_names, _WORDS)
     if code is None or name is None:
         raise DataError(
             f"{path}: a file of names has a header with GEOID (or GEOID20, GISJOIN, GEO_ID or geocode) and NAME (or NAMELSAD), "
-            "separated by tabs, bars or commas, and a row an area"
+            "and a row an area"
         )
-    key, word = header.index(code), header.index(name)
+    codes = texts_of(table[code])
+    keys = (plain_codes(codes) if census else pc.utf8_trim_whitespace(codes)).to_pylist()
+    words = pc.utf8_trim_whitespace(texts_of(table[name])).to_pylist()
     found: dict[str, str] = {}
     twice: dict[str, None] = {}
-    for row in rows:
-        if len(row) > max(key, word) and row[key] and row[word]:
-            area = _area(row[key]) if census else row[key]
-            if found.setdefault(area, row[word]) != row[word]:
+    for key, word in zip(map(text_of_cell, keys), map(text_of_cell, words), strict=True):
+        if key and word:
+            area = _area(key) if census else key
+            if found.setdefault(area, word) != word:
                 twice[area] = None
     if twice:
         some = ", ".join(list(twice)[:_NAMED])
@@ -197,23 +199,9 @@ def names_text(names: Mapping[str, str], *, census: bool = True) -> str:
     return csv_text([("GEOID" if census else "geocode", "NAME"), *sorted(names.items())])
 
 
-def _rows(path: Path) -> Iterator[list[str]]:
-    """Rows of a file, blanks around values taken away."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise StorageError(f"{path}: the file of names cannot be read; check that it exists") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: the file of names is not UTF-8 text; fix: save it as UTF-8") from error
-    lines = text.splitlines()
-    mark = next((one for one in "\t|" if lines and one in lines[0]), ",")
-    return ([text_of_cell(cell.strip()) for cell in row] for row in csv.reader(lines, delimiter=mark))
-
-
 def _area(code: str) -> str:
     """The GEOID of an area, from a code of any form."""
     gisjoin = _GISJOIN.fullmatch(code)
     if gisjoin:
         return "".join(part for part in gisjoin.groups() if part)
-    plain = _LONG.sub("", code, count=1)
-    return plain[:_BLOCK_GROUP] + plain[_BLOCK_GROUP + 1 :] if len(plain) == _GEOCODE else plain
+    return code[:_BLOCK_GROUP] + code[_BLOCK_GROUP + 1 :] if len(code) == _GEOCODE else code

@@ -15,8 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import DataError
+from censafe.geography.area_tables import read_table, texts_of
 from censafe.geography.geocodes import GeocodeForm
+from censafe.geography.identifiers import plain_areas, plain_codes
 from censafe.model.arrays import Integers
 
 __all__ = ["CrosswalkLevel", "read_crosswalk", "with_areas"]
@@ -27,7 +29,6 @@ _SHORT: Final = 15
 _DIGITS: Final = 16
 _NAMED: Final = 5
 _CENSUS: Final = GeocodeForm(_DIGITS)
-_OTHER_DELIMITERS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def read_crosswalk(
     form: GeocodeForm = _CENSUS,
     lengths: Mapping[str, int] | None = None,
 ) -> dict[str, Integers]:
-    """Areas of some blocks from a comma-delimited table with a header, which may have more blocks and columns.
+    """Areas of some blocks from a table of any form that :func:`read_table` reads, which may have more blocks and columns.
 
     Args:
         path: the table. The column ``block`` (or ``tabblk``) has geocodes; those of census blocks have 16 digits, or 15 without the
@@ -90,7 +91,7 @@ def read_crosswalk(
         otherwise its place among the areas of the column in the order of their texts. int64, shape (blocks,).
 
     Raises:
-        DataError: another delimiter, a column is missing, geocodes of another form, blocks given twice, blocks without an area.
+        DataError: a column is missing, geocodes of another form, blocks given twice, blocks without an area.
         StorageError: the file cannot be opened.
 
     Source: crosswalk of tabulation blocks to primitive geounits, 2020 production of the DHC (columns tabblk, primgeo).
@@ -99,7 +100,7 @@ def read_crosswalk(
     block = _column(table, path, _BLOCK)
     columns = {name: _column(table, path, (name, _BUREAU.get(name, name))) for name in names}
     known = (
-        _census_blocks(table.column(block), path, block)
+        _census_blocks(plain_codes(texts_of(table.column(block))), path, block)
         if form == _CENSUS
         else _codes(table, path, block, form)
     )
@@ -117,7 +118,7 @@ def read_crosswalk(
     for name, column in columns.items():
         length = None if lengths is None else lengths[name]
         coded = GeocodeForm(length, form.alphabet) if length else None
-        numbers = _areas(table.column(column), coded)[rows]
+        numbers = _areas(plain_areas(texts_of(table.column(column))), coded)[rows]
         allowed = f"an area of {coded.words} for every block" if coded else "an area for every block"
         named(column, codes[numbers < 0], "blocks have no area", allowed, "fill the column")
         found[name] = numbers
@@ -125,35 +126,10 @@ def read_crosswalk(
 
 
 def _read(path: Path) -> Any:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    try:
-        with path.open(encoding="utf-8-sig") as stream:
-            line = stream.readline().strip()
-        _check_delimiter(path, line)
-        header = line.split(",")
-        kinds = {name.strip('"'): pa.string() for name in header}
-        convert = arrow_csv.ConvertOptions(column_types=kinds, strings_can_be_null=False)
-        table = arrow_csv.read_csv(path, convert_options=convert)
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be opened; check that it exists") from None
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        raise DataError(
-            f"{path.name}: no comma-delimited table of UTF-8 text; allowed: a header and one row a block; fix: copy it again"
-        ) from None
+    table = read_table(path, "the crosswalk")
     if not table.num_rows:
         raise DataError(f"{path.name}: the file has no blocks; allowed: one row a block; fix: copy it again")
     return table
-
-
-def _check_delimiter(path: Path, header: str) -> None:
-    """Refuse a header without commas that has another delimiter."""
-    for mark, name in _OTHER_DELIMITERS.items():
-        if mark in header and "," not in header:
-            raise DataError(
-                f"{path.name}: the columns are separated by {name}; allowed: commas; fix: save the file as comma-delimited text"
-            )
 
 
 def _column(table: Any, path: Path, allowed: Sequence[str]) -> str:
@@ -168,7 +144,7 @@ def _column(table: Any, path: Path, allowed: Sequence[str]) -> str:
 
 def _codes(table: Any, path: Path, name: str, form: GeocodeForm) -> Integers:
     """Geocodes of one form as numbers."""
-    texts = np.array(table.column(name).to_pylist(), np.str_)
+    texts = np.array(plain_codes(texts_of(table.column(name))).to_pylist(), np.str_)
     numbers = form.pack(texts)
     wrong = int((numbers < 0).sum())
     if wrong:

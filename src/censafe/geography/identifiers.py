@@ -29,11 +29,13 @@ __all__ = [
     "geocode_texts",
     "geoids",
     "gisjoins",
+    "plain_areas",
+    "plain_codes",
     "region_geoids",
     "region_gisjoins",
 ]
 
-BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid", "gisjoin", "blockid")
+BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid_20", "geoid", "geo_id", "gisjoin", "blockid", "geoid10")
 """Names of columns that say which block a row is about, in lower case, the first that is there taken."""
 
 _BLOCK: Final = 15
@@ -50,6 +52,10 @@ _JOINED: Final = {
 _DIGITS_OF: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12, "Block": _GEOCODE}
 _PLACE: Final = (0, 1, None, 2, 3, 4, 5, 6)
 _GISJOIN: Final = "^G([0-9]{2})0([0-9]{3})0([0-9]{6})([0-9]{4})$"
+_APOSTROPHE: Final = "^'(.*)$"
+_FORMULA: Final = '^="(.*)"$'
+_FRACTION: Final = r"^([0-9]+)\.0$"
+_LONG: Final = "^[0-9]{3}[0-9A-Z]{4}US"  # before the GEOID in tables of data.census.gov
 _GEOID: Final = "^([0-9]{11})([0-9])([0-9]{3})$"
 
 
@@ -182,11 +188,51 @@ def block_words(form: GeocodeForm) -> str:
     return f"GEOIDs of {_BLOCK} digits{longer} or GISJOIN codes"
 
 
+def plain_codes(texts: pa.Array) -> pa.Array:
+    """Codes of areas without what spreadsheets, programs and data.census.gov put around them.
+
+    Blanks, the apostrophe or the formula ="..." that keep a number text, the fraction .0 of a number, and the level and the letters US before a GEOID.
+
+    Args:
+        texts: Arrow array of text.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> plain_codes(pa.array(["'44", '="44001"', " 440010301001000.0", "1000000US440010301001000", "44.5"])).to_pylist()
+        ['44', '44001', '440010301001000', '440010301001000', '44.5']
+    """
+    import pyarrow.compute as pc
+
+    found = pc.utf8_trim_whitespace(texts)
+    if pc.all(pc.ascii_is_decimal(found)).as_py():
+        return found
+    for pattern, code in ((_APOSTROPHE, r"\1"), (_FORMULA, r"\1"), (_FRACTION, r"\1"), (_LONG, "")):
+        found = pc.replace_substring_regex(found, pattern, code)
+    return found
+
+
+def plain_areas(texts: pa.Array) -> pa.Array:
+    """The same for codes of areas of any form, of which only what stands around every one of them is taken away.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> plain_areas(pa.array(["28.0", "", "7.0"])).to_pylist(), plain_areas(pa.array(["'Ewa", "7.0"])).to_pylist()
+        (['28', '', '7'], ["'Ewa", '7.0'])
+    """
+    import pyarrow.compute as pc
+
+    found = pc.utf8_trim_whitespace(texts)
+    for pattern in (_APOSTROPHE, _FORMULA, _FRACTION):
+        if pc.all(pc.or_(pc.equal(found, ""), pc.match_substring_regex(found, pattern))).as_py():
+            found = pc.replace_substring_regex(found, pattern, r"\1")
+    return found
+
+
 def geocode_texts(texts: pa.Array, digits: int) -> pa.Array:
     """Codes of blocks as geocodes: a GISJOIN or a GEOID of 15 digits gets the form that the blocks of a run have.
 
     Args:
-        texts: Arrow array of text; blanks around a code are passed over.
+        texts: Arrow array of text, with what :func:`plain_codes` takes away.
         digits: of a geocode.
 
     Returns:
@@ -199,7 +245,7 @@ def geocode_texts(texts: pa.Array, digits: int) -> pa.Array:
     """
     import pyarrow.compute as pc
 
-    found = pc.utf8_trim_whitespace(texts)
+    found = plain_codes(texts)
     if digits in (_BLOCK, _GEOCODE):
         found = pc.replace_substring_regex(found, _GISJOIN, r"\1\2\3\4")
     if digits == _GEOCODE:

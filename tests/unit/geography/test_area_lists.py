@@ -34,7 +34,9 @@ def test_kinds_in_the_order_of_their_columns(tmp_path):
     assert [kind.area_of.tolist() for kind in kinds] == [[-1, 1, 0, 1], [0, 1, -1, 0]]
     assert remarks == (
         f"{path.name}: 1 of 5 rows are of blocks that this run does not have, such as 9999, and are passed over.",
+        f"{path.name}: 1 areas of place have no block of this run and no numbers, such as 1.",
         f"{path.name}: 1 of 4 blocks are in no area of place.",
+        f"{path.name}: 1 areas of district have no block of this run and no numbers, such as z.",
         f"{path.name}: 1 of 4 blocks are in no area of district.",
     )
 
@@ -125,7 +127,7 @@ def test_codes_within_a_state_of_the_bureaus_files_become_geoids(tmp_path, lines
     assert {one.name: (one.codes.tolist(), one.area_of.tolist()) for one in found} == kinds
 
 
-@pytest.mark.parametrize("code", ["44001030100100", "4.4E+14", "440010301001000.0", ""])
+@pytest.mark.parametrize("code", ["44001030100100", "4.4E+14", "440010301001000.5", ""])
 def test_codes_that_a_spreadsheet_changed_are_named(tmp_path, code):
     path = listed(tmp_path, "GEOID,ward", f'"{code}",a', "440010301001000,b")
     with pytest.raises(DataError, match=r"GEOIDs of 15 digits, geocodes of 16 digits or GISJOIN codes \(1\)"):
@@ -135,5 +137,8 @@ def test_codes_that_a_spreadsheet_changed_are_named(tmp_path, code):
 def test_text_of_another_encoding_is_refused(tmp_path):
     path = tmp_path / "areas.csv"
     path.write_bytes("GEOID,ward\n440010301001000,Cañón\n".encode("latin-1"))
-    with pytest.raises(DataError, match="text in UTF-8"):
+    with pytest.raises(
+        DataError,
+        match="1 lines of the table of areas have bytes that are not text in UTF-8, the first is line 2",
+    ):
         read_block_areas(path, BUREAU, GeocodeForm(16))

@@ -43,7 +43,7 @@ def test_codes_of_ones_own_stay_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "a file of names has a header"),
+        ("", "the file of names is empty"),
         ("GEOID,title\n44,x\n", "a file of names has a header"),
         ("GEOID,NAME\n44,\n", "no area is named"),
         ("GEOID,NAME\n44,x\n44,y\n", "1 areas have two names, such as 44"),

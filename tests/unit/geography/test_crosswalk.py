@@ -57,10 +57,7 @@ def test_several_columns_of_own_areas_are_read(tmp_path: Path) -> None:
         ("block,prim\n0100100020011001,2\n0100100020011001,2\n", "1 blocks are given twice, such as 0100100020011001"),
         ("block,prim\n0100100020011001,2\n4400100010011000,2\n", "1 blocks of the data are not in the crosswalk, such as 4400100010022000"),
         ("block,prim\n0100100020011001,2\n4400100010011000,\n4400100010022000,1\n", "prim: 1 blocks have no area, such as 4400100010011000"),
-        ("block;prim\n0100100020011001;2\n", "separated by semicolons; allowed: commas; fix: save the file as comma-delimited text"),
-        ("block\tprim\n0100100020011001\t2\n", "separated by tabs"),
-        ("block|prim\n0100100020011001|2\n", "separated by vertical bars"),
-        ("block,prim\n0100100020011001,2,3\n", "no comma-delimited table"),
+        ("block,prim\n0100100020011001,2,3\n", "1 rows of the crosswalk have not as many fields as the header"),
     ],
 )  # fmt: skip
 def test_tables_that_break_a_rule_are_refused(tmp_path: Path, lines: str, message: str) -> None:
@@ -69,5 +66,5 @@ def test_tables_that_break_a_rule_are_refused(tmp_path: Path, lines: str, messag
 
 
 def test_a_table_that_is_not_there_is_a_storage_error(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot be opened"):
+    with pytest.raises(StorageError, match="does not exist or cannot be read"):
         read_crosswalk(tmp_path / "absent.csv", ("prim",), CODES)

@@ -11,10 +11,10 @@ import pytest
 
 from censafe.attack.reading import read_table_file
 from censafe.errors import DataError
+from censafe.geography.parquet_tables import read_whole
 from censafe.population.blocks.cef_kernels import block_table
 from censafe.population.blocks.dhc.numbers import batches_of, column_blocks, column_numbers
 from censafe.population.findings import Finding
-from censafe.publication.parquet_tables import read_whole
 from support.damaged_parquet import ROWS, write_places_outside
 
 

@@ -20,8 +20,8 @@ from censafe.attack.tables import TypeSpace, Workload
 from censafe.errors import DataError
 from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.outputs import write_frame
+from censafe.geography.parquet_tables import read_whole
 from censafe.publication.atomic import atomic_write, storage_errors
-from censafe.publication.parquet_tables import read_whole
 
 __all__ = ["read_reconstruction", "read_tables", "write_published", "write_reconstruction"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import estimates_options, points_option
+from censafe.cli.options import area_property_option, estimates_options, points_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -30,6 +30,7 @@ __all__ = ["command"]
     help="User-defined areas, as for 'censafe tables'.",
 )
 @points_option
+@area_property_option
 @click.option(
     "--name",
     "names",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import estimates_options, points_option
+from censafe.cli.options import area_property_option, estimates_options, points_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -36,9 +36,10 @@ __all__ = ["command"]
     "--areas",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="User-defined areas: comma- or pipe-delimited, with a block column (GEOID, GEOID20, GISJOIN, BLOCKID or geocode) and a column with the area code.",
+    help="User-defined areas: text (comma, pipe, tab or semicolon), Parquet or a zip of one, with a block column (GEOID, GEOID20, GISJOIN, BLOCKID or geocode) and a column with the area code.",
 )
 @points_option
+@area_property_option
 @click.option("--state", metavar="CODE", help="Two-digit FIPS code, to restrict the output to one state.")
 @click.option(
     "--wide",

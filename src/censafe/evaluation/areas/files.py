@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError, UsageError
+from censafe.errors import DataError, UsageError
 from censafe.evaluation.areas.areas import ComparedAreas, areas_of_codes
 from censafe.evaluation.files.histograms import whole_geocodes
+from censafe.geography.area_lists import listed_blocks
+from censafe.geography.area_tables import read_table, texts_of
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
-from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, block_words
+from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, block_words, plain_areas
 from censafe.geography.prim_areas import district_codes
 from censafe.geography.spines.tree import Spine
-from censafe.publication.parquet_tables import read_whole
 
 __all__ = [
     "GRFC_BLOCK",
@@ -76,7 +76,7 @@ def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
         DataError: not such a file.
         StorageError: the file cannot be read.
     """
-    return tuple(_held(_read(path), spine))
+    return tuple(_held(read_table(path, "the list of areas"), spine))
 
 
 def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tuple[ComparedAreas, ...]:
@@ -94,13 +94,25 @@ def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tu
         DataError: columns are missing, geocodes are of another form, a block is given twice, or none is in the spine.
         StorageError: the file cannot be read.
     """
-    table = _read(path)
-    kinds = tuple(columns) or tuple(_held(table, spine))
+    table = read_table(path, "the list of areas")
+    held = _held(table, spine)
+    kinds = tuple(columns) or tuple(held)
     if not kinds:
         raise DataError(
             f"{path.name}: no column of area codes beside that of geocodes; allowed: one for each kind of area, as text"
         )
-    found = [_areas(path, table, spine, one) for one in kinds]
+    if set(GRFC_BLOCK) <= set(table.column_names):
+        found = [_areas_of_grfc(path, table, spine, held.get(one, one), one) for one in kinds]
+    else:
+        found = list(
+            _areas_of_list(
+                path,
+                table,
+                spine,
+                {one: held.get(one, one) for one in {**dict.fromkeys(kinds), **held}},
+                kinds,
+            )
+        )
     return tuple(one for one in found if columns or one.number)
 
 
@@ -142,24 +154,42 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
 
 
-def _areas(path: Path, table: pa.Table, spine: Spine, column: str) -> ComparedAreas:
-    grfc = set(GRFC_BLOCK) <= set(table.column_names)
-    held = _held(table, spine).get(column, column)
+def _areas_of_list(
+    path: Path, table: pa.Table, spine: Spine, held: Mapping[str, str], kinds: Sequence[str]
+) -> Iterator[ComparedAreas]:
+    """Areas of some kinds of a list, with the columns of all kinds, some of which say in which county a code counts."""
     block = block_column(table.column_names, _BLOCKS)
-    if not (grfc or block) or held not in table.column_names:
+    missing = [held[one] for one in kinds if held[one] not in table.column_names]
+    if block is None or missing:
         raise DataError(
-            f"{path.name}: no column {held if grfc or block else 'of geocodes'}; allowed: one of geocode, GEOID20, GEOID, GISJOIN, "
-            f"BLOCKID or block, and {held}"
+            f"{path.name}: no column {', '.join(missing) if block else 'of geocodes'}; allowed: one of geocode, GEOID20, GEOID, GISJOIN, "
+            f"BLOCKID or block, and one for each kind of area"
         )
-    texts = _grfc_codes(table) if grfc else table.column(block).cast(pa.string()).combine_chunks()
-    blocks = whole_geocodes(texts, spine.leaf.form)
+    names = {one: name.upper() if name.lower() in _KINDS else name for one, name in held.items()}
+    codes = {
+        names[one]: np.array(plain_areas(texts_of(table.column(name))).to_pylist(), np.str_)
+        for one, name in held.items()
+    }
+    codes |= {
+        name: np.where(np.isin(own, _NONE), "", own) for name, own in codes.items() if name.lower() in _KINDS
+    }
+    listed = listed_blocks(path, block, texts_of(table.column(block)), codes, spine.leaf.form)
+    for one in kinds:
+        if names[one] in listed.areas:
+            yield areas_of_codes(spine, one, listed.numbers, listed.areas[names[one]])
+
+
+def _areas_of_grfc(path: Path, table: pa.Table, spine: Spine, held: str, kind: str) -> ComparedAreas:
+    if held not in table.column_names:
+        raise DataError(f"{path.name}: no column {held}; allowed: {', '.join(_KINDS).upper()}")
+    blocks = whole_geocodes(_grfc_codes(table), spine.leaf.form)
     if (blocks < 0).any():
         raise DataError(
             f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {block_words(spine.leaf.form)}"
         )
-    codes = np.array([one or "" for one in table.column(held).cast(pa.string()).to_pylist()], np.str_)
-    plain = held.lower() not in _KINDS or spine.leaf.digits != _CENSUS_DIGITS
-    return areas_of_codes(spine, column, blocks, codes if plain else _unique(column, blocks, codes))
+    codes = np.array(texts_of(table.column(held)).to_pylist(), np.str_)
+    plain = spine.leaf.digits != _CENSUS_DIGITS
+    return areas_of_codes(spine, kind, blocks, codes if plain else _unique(kind, blocks, codes))
 
 
 def _grfc_codes(table: pa.Table) -> Any:
@@ -182,21 +212,3 @@ def _unique(kind: str, blocks: NDArray[np.int64], codes: NDArray[np.str_]) -> ND
             np.char.zfill((blocks // 10 ** (_CENSUS_DIGITS - digits)).astype(np.str_), digits), codes
         )
     return np.where(empty, "", codes)
-
-
-def _read(path: Path) -> pa.Table:
-    """The whole file; columns of a text file stay text."""
-    try:
-        if path.suffix == ".parquet":
-            return read_whole(path)
-        with path.open(encoding="utf-8-sig") as stream:
-            parse = pa_csv.ParseOptions(delimiter="|" if "|" in stream.readline() else ",")
-        names = pa_csv.read_csv(path, parse_options=parse).column_names
-        types = pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
-        return pa_csv.read_csv(path, parse_options=parse, convert_options=types)
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        raise DataError(
-            f"{path.name}: not a file with a header and one row a block; allowed: CSV, Parquet, or GRF-C"
-        ) from None

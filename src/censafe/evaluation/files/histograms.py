@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import block_words, geocode_texts
+from censafe.geography.parquet_tables import read_whole
 from censafe.model import Schema
-from censafe.publication.parquet_tables import read_whole
 
 __all__ = [
     "BlockCells",

@@ -15,6 +15,7 @@ from censafe.errors import DataError, StorageError
 from censafe.evaluation.files.histograms import BlockCells, table_columns, whole_geocodes
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_words
+from censafe.geography.parquet_tables import read_whole
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.topdown.histograms import HistogramSchema
@@ -22,7 +23,6 @@ from censafe.model.topdown.pl94 import TABLE_ITEMS, item_names
 from censafe.population.blocks import HistogramLayout
 from censafe.population.blocks.imputation import RULE, imputed_cells
 from censafe.population.blocks.legacy import find_legacy, read_legacy
-from censafe.publication.parquet_tables import read_whole
 
 __all__ = [
     "holds_units",

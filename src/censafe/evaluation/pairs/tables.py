@@ -22,10 +22,10 @@ from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.pairs.scope import Scope
 from censafe.geography.area_names import AreaNames
+from censafe.geography.parquet_tables import read_whole
 from censafe.model.safe_text import file_name
 from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.publication.atomic import atomic_write
-from censafe.publication.parquet_tables import read_whole
 
 __all__ = ["MOST_AREAS", "NONE", "MatchedTables", "match_tables", "side_frames", "write_residuals"]
 

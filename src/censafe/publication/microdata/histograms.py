@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.geography.area_names import AreaNames
+from censafe.geography.parquet_tables import read_whole
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write
 from censafe.publication.large_files import HashedStream
-from censafe.publication.parquet_tables import read_whole
 from censafe.publication.stamps import Stamp
 
 __all__ = [

@@ -104,17 +104,19 @@ def test_named_lists_take_the_place_of_known_ones_and_kinds_choose(tmp_path: Pat
 
 def test_lists_that_are_none_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "areas.csv"
-    path.write_text("geocode;place\n4400103010011000;A\n", encoding="utf-8")
+    path.write_text("code;place\n4400103010011000;A\n", encoding="utf-8")
     with pytest.raises(DataError, match="no column of geocodes"):
         read_area_lists(path, SPINE, ["place"])
     path.write_text("geocode\n4400103010011000\n", encoding="utf-8")
     with pytest.raises(DataError, match="no column of area codes"):
         read_area_lists(path, SPINE)
     path.write_text("geocode,place\n44,A\n", encoding="utf-8")
-    with pytest.raises(DataError, match="1 geocodes are not of the right form"):
+    with pytest.raises(
+        DataError, match=r"codes in column geocode that are not GEOIDs of 15 digits, .* \(1\)"
+    ):
         read_area_lists(path, SPINE, ["place"])
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(DataError, match=r"broken\.parquet: not a file with a header"):
+    with pytest.raises(DataError, match=r"broken\.parquet: the list of areas is no text with a header"):
         read_area_lists(tmp_path / "broken.parquet", SPINE)
     with pytest.raises(StorageError, match=r"none\.csv"):
         read_area_lists(tmp_path / "none.csv", SPINE)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError, UsageError
@@ -22,7 +24,7 @@ from censafe.products.topdown.census_tables.source import Geography, TableSource
 
 __all__ = ["AreaShapes", "listed_areas", "read_shapes", "with_geometry"]
 
-_CODES: Final = ("GEOID", "GEOID20", "GEOID_20", "geoid", "code", "name", "NAME")
+_CODES: Final = ("GEOID", "GEOID20", "GEOID_20", "GEOID10", "geoid", "code", "name", "NAME")
 _LATITUDES: Final = ("INTPTLAT", "INTPTLAT20", "LATITUDE", "LAT")
 _LONGITUDES: Final = ("INTPTLON", "INTPTLON20", "LONGITUDE", "LON")
 _GEO: Final = {
@@ -32,6 +34,7 @@ _GEO: Final = {
 }
 """Metadata of GeoParquet 1.0; without a reference system coordinates are longitudes and latitudes (OGC:CRS84)."""
 _SHOWN: Final = 5
+_AREAL: Final = ("Polygon", "MultiPolygon", "GeometryCollection")
 _ROUND: Final = 360.0  # degrees
 _TEXT: Final = (".geojson", ".json")
 _STORED: Final = (".parquet", ".geoparquet")
@@ -49,9 +52,11 @@ class AreaShapes:
 
     Args:
         polygons: by code of the area; a polygon is an outer ring and the rings of its holes.
+        remarks: what the user should know of the file.
     """
 
     polygons: Mapping[str, tuple[tuple[Ring, ...], ...]] = field(repr=False)
+    remarks: tuple[str, ...] = ()
 
     def outlines(self, code: str) -> tuple[Ring, ...]:
         """Outer rings of an area; none where it is not known."""
@@ -77,46 +82,82 @@ class AreaShapes:
         return b"".join(parts)
 
 
-def read_shapes(path: Path) -> AreaShapes:
+def read_shapes(path: Path, area_property: str | None = None) -> AreaShapes:
     """Read polygons of areas from GeoJSON with longitudes and latitudes, or by GeoPandas from a shapefile, GeoPackage or GeoParquet.
 
+    Every feature is an area or a part of one; a file with a feature that is none is refused.
+
     Args:
-        path: polygons; the code of an area is its property GEOID, GEOID20, code or name, the first of these that is there. Other reference
-            systems become longitudes and latitudes where GeoPandas is installed.
+        path: polygons. Other reference systems become longitudes and latitudes where GeoPandas is installed.
+        area_property: that holds the codes of the areas; without, the first of GEOID20, GEOID, code or name and the like that every feature has.
 
     Raises:
-        DataError: not such a file, no feature has a code and a polygon, or coordinates are no longitudes and latitudes.
+        DataError: not such a file, features without a code or a polygon, or coordinates that are no longitudes and latitudes.
         StorageError: it cannot be read.
         UsageError: it takes GeoPandas, which is not installed.
     """
-    document = _document(path)
+    document = _document(path, area_property)
     features = document.get("features") if isinstance(document, dict) else None
+    if not isinstance(features, list) or not features:
+        raise DataError(f"{path}: no feature; fix: give a FeatureCollection of polygons")
     found: dict[str, tuple[tuple[Ring, ...], ...]] = {}
-    for one in features if isinstance(features, list) else ():
-        if not isinstance(one, dict):
+    faults, joined, other = [], 0, 0
+    codes = _feature_codes(path, features, area_property)
+    for number, (one, code) in enumerate(zip(features, codes, strict=True), 1):
+        try:
+            polygons, others = _polygons(one.get("geometry") if isinstance(one, dict) else None)
+        except ValueError as error:
+            faults.append(f"feature {number} ({code}) {error}")
             continue
-        code = _code(one.get("properties"))
-        polygons = tuple(_polygons(one.get("geometry")))
-        if code and polygons:
-            found[code] = (*found.get(code, ()), *polygons)
-    if not found:
+        joined, other = joined + (code in found), other + others
+        found[code] = (*found.get(code, ()), *polygons)
+    if faults:
         raise DataError(
-            f"{path}: no feature has a polygon and the code of its area; allowed: polygons with a property {', '.join(_CODES)}"
+            f"{path}: {len(faults)} of {len(features)} features are no polygons: {'; '.join(faults[:_SHOWN])}; fix: correct these features or leave them out"
         )
     far = max(np.abs(ring).max() for polygons in found.values() for rings in polygons for ring in rings)
     if far > _ROUND:
         raise DataError(
             f"{path}: coordinates up to {far:,.0f} are no longitudes and latitudes in degrees; fix: give the polygons in EPSG:4326"
         )
-    return AreaShapes(found)
+    remarks = []
+    if joined:
+        remarks.append(
+            f"{path.name}: {joined:,} features have the code of an earlier one; they are one area, {len(found):,} in all."
+        )
+    if other:
+        remarks.append(f"{path.name}: {other:,} points and lines in collections of polygons are passed over.")
+    return AreaShapes(found, tuple(remarks))
 
 
-def _document(path: Path) -> Any:
+def _feature_codes(path: Path, features: list[Any], area_property: str | None) -> list[str]:
+    """The code of the area of every feature."""
+    properties = [one.get("properties") if isinstance(one, dict) else None for one in features]
+    names = (area_property,) if area_property else _CODES
+    codes = {name: [_code(one, name) for one in properties] for name in names}
+    first = next((name for name, own in codes.items() if any(own)), names[0])
+    chosen = next((name for name, own in codes.items() if all(own)), first)
+    without = [number for number, code in enumerate(codes[chosen], 1) if not code]
+    if not any(codes[chosen]):
+        known = list(dict.fromkeys(str(name) for one in properties if isinstance(one, dict) for name in one))
+        allowed = f"; the properties are {', '.join(known)}" if known else ""
+        raise DataError(
+            f"{path}: no feature has the code of its area in {chosen if area_property else ', '.join(_CODES)}{allowed}; fix: name the property with `area_property`"
+        )
+    if without:
+        raise DataError(
+            f"{path}: {len(without)} of {len(features)} features have no code in {chosen}, such as feature {', '.join(map(str, without[:_SHOWN]))}; fix: give every area a "
+            "code, or name another property with `area_property`"
+        )
+    return codes[chosen]
+
+
+def _document(path: Path, area_property: str | None) -> Any:
     """The features of a file as GeoJSON with longitudes and latitudes."""
     if path.suffix.lower() not in _TEXT:
-        return _converted(path)
+        return _converted(path, area_property)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_bytes())
     except OSError:
         raise StorageError(f"{path}: the file of shapes cannot be read; fix: check the path") from None
     except ValueError:
@@ -124,17 +165,18 @@ def _document(path: Path) -> Any:
     system = document.get("crs") if isinstance(document, dict) else None
     named = system.get("properties") if isinstance(system, dict) else None
     name = str(named.get("name", "")) if isinstance(named, dict) else ""
-    return document if not name or name.endswith(_DEGREES) else _converted(path)
+    return document if not name or name.endswith(_DEGREES) else _converted(path, area_property)
 
 
-def _converted(path: Path) -> Any:
+def _converted(path: Path, area_property: str | None) -> Any:
     """Polygons of a file of any kind with the properties that may be their codes, by GeoPandas."""
     frame = _frame(path, geometry=True)
     if "geometry" not in frame.columns:
         raise DataError(f"{path}: the file has no polygons; fix: give the polygons of the areas")
     if frame.crs is not None:
         frame = frame.to_crs(4326)
-    codes = [name for name in _CODES if name in frame.columns]
+    codes = [name for name in (area_property, *_CODES) if name in frame.columns]
+    codes = list(dict.fromkeys(codes))
     return json.loads(frame[[*codes, frame.geometry.name]].to_json())
 
 
@@ -158,31 +200,56 @@ def _frame(path: Path, *, geometry: bool) -> Any:
         ) from None
 
 
-def _code(properties: Any) -> str:
-    if not isinstance(properties, dict):
-        return ""
-    return next((str(properties[name]) for name in _CODES if properties.get(name)), "")
+def _code(properties: Any, name: str) -> str:
+    """Text of a property that is a text or a number, empty without."""
+    value = properties.get(name) if isinstance(properties, dict) else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip() if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
 
-def _polygons(geometry: Any) -> Iterator[tuple[Ring, ...]]:
-    if not isinstance(geometry, dict):
-        return
-    kind, parts = geometry.get("type"), geometry.get("coordinates")
-    polygons = [parts] if kind == "Polygon" else parts if kind == "MultiPolygon" else []
-    for polygon in polygons if isinstance(polygons, list) else ():
-        rings = tuple(_rings(polygon))
-        if rings:
-            yield rings
+def _polygons(geometry: Any) -> tuple[list[tuple[Ring, ...]], int]:
+    """Polygons of a feature, and how many points and lines a collection has beside them.
+
+    Raises:
+        ValueError: says why it has none.
+    """
+    kind = geometry.get("type") if isinstance(geometry, dict) else None
+    if kind == "GeometryCollection":
+        found: list[tuple[Ring, ...]] = []
+        others = 0
+        for part in _list(geometry.get("geometries")):
+            if isinstance(part, dict) and part.get("type") in _AREAL:
+                own, more = _polygons(part)
+                found, others = found + own, others + more
+            else:
+                others += 1
+        if not found:
+            raise ValueError("is a collection without a polygon")
+        return found, others
+    if kind not in ("Polygon", "MultiPolygon"):
+        raise ValueError(f"is a {kind}" if isinstance(kind, str) else "has no geometry")
+    parts = _list(geometry.get("coordinates"))
+    polygons = [tuple(map(_ring, _list(one))) for one in ([parts] if kind == "Polygon" else parts)]
+    if not polygons or not all(polygons):
+        raise ValueError(f"is a {kind} without coordinates")
+    return polygons, 0
 
 
-def _rings(polygon: Any) -> Iterator[Ring]:
-    for points in polygon if isinstance(polygon, list) else ():
-        try:
-            ring = np.array([point[:2] for point in points], np.float64)
-        except (TypeError, ValueError, IndexError, KeyError):
-            continue
-        if ring.ndim == 2 and ring.shape[1] == 2 and len(ring) > 3 and np.isfinite(ring).all():
-            yield ring
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _ring(points: Any) -> Ring:
+    try:
+        ring = np.array([point[:2] for point in points], np.float64)
+    except (TypeError, ValueError, IndexError, KeyError):
+        raise ValueError("has a ring with a coordinate that is no number") from None
+    if ring.ndim != 2 or ring.shape[1] != 2 or not np.isfinite(ring).all():
+        raise ValueError("has a ring with a coordinate that is no number")
+    if len(ring) < 4:
+        raise ValueError(f"has a ring of {len(ring)} points, where 4 are the least")
+    return ring
 
 
 def with_geometry(table: pa.Table, codes: list[str], shapes: AreaShapes) -> pa.Table:
@@ -201,7 +268,7 @@ def with_geometry(table: pa.Table, codes: list[str], shapes: AreaShapes) -> pa.T
 
 
 def listed_areas(
-    source: TableSource, areas: Path, points: Path | None, state: str | None
+    source: TableSource, areas: Path, points: Path | None, state: str | None, area_property: str | None = None
 ) -> tuple[Geography, ...]:
     """Areas of a list of blocks, or of polygons.
 
@@ -210,20 +277,44 @@ def listed_areas(
         areas: a list of blocks with the codes of their areas, or polygons: GeoJSON (``.geojson``, ``.json``), or another file that GeoPandas reads.
         points: for polygons, CSV with the point of every block, or a file of shapes with it as INTPTLAT and INTPTLON.
         state: two-digit code of the only state wanted; None for all.
+        area_property: of polygons, that holds the codes of the areas.
 
     Raises:
         UsageError: polygons without points, or points without polygons; GeoPandas is needed and not installed.
         DataError: a file breaks a rule.
         StorageError: a file cannot be read.
     """
-    polygons = areas.suffix.lower() in _FILES
+    polygons = _holds_polygons(areas)
     if polygons == (points is None):
         raise UsageError(
             f"{areas}: areas as polygons need `points`, a CSV with GEOID, INTPTLAT and INTPTLON of every block; a list of blocks is text and needs none"
         )
     if points is None:
+        if area_property is not None:
+            raise UsageError(
+                f"{areas}: `area_property` names a property of polygons; the columns of a list are its kinds of areas"
+            )
         return source.listed(partial(read_listed_blocks, areas), state)
-    return source.listed(partial(_blocks_inside, areas, read_shapes(areas), points), state)
+    return source.listed(partial(_blocks_inside, areas, read_shapes(areas, area_property), points), state)
+
+
+def _holds_polygons(path: Path) -> bool:
+    """Whether a file is one of shapes; archives and Parquet may also hold lists of blocks."""
+    kind = path.suffix.lower()
+    try:
+        if kind in _STORED and path.is_file():
+            names = pq.read_schema(path)
+            return b"geo" in (names.metadata or {}) or block_column(names.names) is None
+        if kind == ".zip" and path.is_file():
+            with zipfile.ZipFile(path) as archive:
+                return any(
+                    Path(name).suffix.lower() in _FILES
+                    for name in archive.namelist()
+                    if not name.endswith((*_STORED, ".zip"))
+                )
+    except (OSError, pa.ArrowException, UnicodeDecodeError, zipfile.BadZipFile):
+        return kind in _STORED
+    return kind in _FILES
 
 
 def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeForm) -> ListedBlocks:
@@ -267,9 +358,15 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
             "longitude and latitude in degrees"
         )
     listed = np.array(area.tolist(), np.str_)
-    return listed_blocks(
+    found = listed_blocks(
         points, column, pa.chunked_array([pa.array(blocks.tolist())]), {"area": listed}, form
     )
+    empty = sorted(set(shapes.polygons) - set(listed.tolist()))
+    if empty:
+        some = ", ".join(empty[:_SHOWN])
+        words = f"{path.name}: {len(empty):,} of {len(shapes.polygons):,} areas hold the point of no block and have no numbers, such as {some}."
+        return replace(found, remarks=(*shapes.remarks, words))
+    return replace(found, remarks=shapes.remarks)
 
 
 def _near(places: NDArray[np.float64], ring: Ring) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -51,6 +51,7 @@ OFF_SPINE: Final = {"place": 2, "cousub": 5, "aiannh": 0}
 first digits of a block's geocode that their codes begin with."""
 _RANK: Final = tuple(LEVELS)
 _STATE: Final = 2
+_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +192,17 @@ class TableSource(ABC):
         kinds, remarks = kinds_of_blocks(read(form), blocks, form, counted=every is None)
         found = []
         for kind in kinds:
-            areas = _of_state(_counted(kind, np.searchsorted(blocks, own)), geounits, state)
-            found.append(Geography(kind.name, level, geounits, areas, listed=True, remarks=remarks))
-        return tuple(found)
+            counted = _counted(kind, np.searchsorted(blocks, own))
+            empty = np.setdiff1d(kind.codes, counted.names).tolist()
+            if empty:
+                some = ", ".join(empty[:_SHOWN])
+                remarks += (
+                    f"{len(empty):,} of {len(kind.codes):,} areas of {kind.name} have no records and no row, such as {some}.",
+                )
+            found.append(
+                Geography(kind.name, level, geounits, _of_state(counted, geounits, state), listed=True)
+            )
+        return tuple(replace(one, remarks=remarks) for one in found)
 
 
 def _counted(kind: AreaKind, place: NDArray[np.int64]) -> AreaBlocks:

@@ -17,6 +17,7 @@ from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
+from support.shared import shared_data
 
 
 def square(west: float, size: float = 1.0) -> list[list[float]]:
@@ -58,16 +59,93 @@ def test_polygons_with_holes_and_areas_of_several_parts_are_read_and_written(tmp
         ({"GEOID": "44001"}, polygon(square(0, 4), square(1, 1))),
         ({"GEOID": "44003"}, {"type": "MultiPolygon", "coordinates": [[square(5)], [square(7)]]}),
         ({"GEOID": "44001"}, polygon(square(9))),
-        ({"GEOID": ""}, polygon(square(11))),
-        ({"GEOID": "44005"}, {"type": "Point", "coordinates": [0, 0]}),
     )
     shapes = read_shapes(path)
+    assert shapes.remarks == (
+        "a.geojson: 1 features have the code of an earlier one; they are one area, 2 in all.",
+    )
     assert list(shapes.polygons) == ["44001", "44003"]
     first, second = rings_of(shapes.wkb("44001") or b"")
     assert [ring.tolist() for ring in first] == [square(0, 4), square(1, 1)]
     assert [ring.tolist() for ring in second] == [square(9)]
     assert [ring.tolist() for ring in shapes.outlines("44003")] == [square(5), square(7)]
     assert shapes.wkb("44005") is None
+
+
+COLLECTION = {
+    "type": "GeometryCollection",
+    "geometries": [polygon(square(3)), {"type": "Point", "coordinates": [3, 0]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("properties", "geometry", "code"),
+    [
+        ({"GEOID": "44003"}, COLLECTION, "44003"),
+        ({"GEOID": "44003"}, {"type": "GeometryCollection", "geometries": [COLLECTION]}, "44003"),
+        ({"GEOID": 0}, polygon(square(3)), "0"),
+        ({"GEOID": 28.0}, polygon(square(3)), "28"),
+    ],
+)
+def test_every_feature_is_an_area(
+    tmp_path: Path, properties: dict[str, object], geometry: dict[str, object], code: str
+) -> None:
+    path = write(tmp_path / "a.geojson", ({"GEOID": "44001"}, polygon(square(0))), (properties, geometry))
+    shapes = read_shapes(path)
+    assert [ring.tolist() for ring in shapes.outlines(code)] == [square(3)]
+    assert len(shapes.remarks) == (geometry["type"] == "GeometryCollection")
+
+
+@pytest.mark.parametrize(
+    ("properties", "geometry", "words"),
+    [
+        ({"GEOID": ""}, polygon(square(3)), "1 of 2 features have no code in GEOID, such as feature 2; fix"),
+        ({"GEOID": None}, polygon(square(3)), "have no code in GEOID, such as feature 2"),
+        ({"GEOID": " "}, polygon(square(3)), "have no code in GEOID, such as feature 2"),
+        ({"GEOID": False}, polygon(square(3)), "have no code in GEOID, such as feature 2"),
+        ({}, polygon(square(3)), "have no code in GEOID, such as feature 2"),
+        ({"GEOID": "7"}, None, r"1 of 2 features are no polygons: feature 2 \(7\) has no geometry"),
+        ({"GEOID": "7"}, {"type": "Point", "coordinates": [0, 0]}, r"feature 2 \(7\) is a Point"),
+        (
+            {"GEOID": "7"},
+            {"type": "GeometryCollection", "geometries": []},
+            r"feature 2 \(7\) is a collection without a polygon",
+        ),
+        ({"GEOID": "7"}, polygon(), r"feature 2 \(7\) is a Polygon without coordinates"),
+        (
+            {"GEOID": "7"},
+            {"type": "MultiPolygon", "coordinates": [[square(3)], []]},
+            "is a MultiPolygon without coordinates",
+        ),
+        (
+            {"GEOID": "7"},
+            polygon([*square(3), [None, None]]),
+            r"feature 2 \(7\) has a ring with a coordinate that is no number",
+        ),
+        ({"GEOID": "7"}, polygon(square(3), square(3)[:3]), r"feature 2 \(7\) has a ring of 3 points"),
+    ],
+)
+def test_a_feature_that_is_no_area_is_named(
+    tmp_path: Path, properties: dict[str, object], geometry: dict[str, object], words: str
+) -> None:
+    path = write(tmp_path / "a.geojson", ({"GEOID": "44001"}, polygon(square(0))), (properties, geometry))
+    with pytest.raises(DataError, match=words):
+        read_shapes(path)
+
+
+def test_the_property_with_the_codes_is_named_or_the_first_that_every_feature_has(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.geojson",
+        ({"GEOID": None, "NAME": "east", "WARD": 1}, polygon(square(0))),
+        ({"GEOID": "7", "NAME": "west", "WARD": 2}, polygon(square(3))),
+    )
+    assert list(read_shapes(path).polygons) == ["east", "west"]
+    assert list(read_shapes(path, "WARD").polygons) == ["1", "2"]
+    with pytest.raises(
+        DataError,
+        match="no feature has the code of its area in DISTRICT; the properties are GEOID, NAME, WARD; fix",
+    ):
+        read_shapes(path, "DISTRICT")
 
 
 @pytest.mark.parametrize(
@@ -179,6 +257,52 @@ def test_points_that_break_a_rule(tmp_path: Path, points: Path, before: str, aft
     points.write_text(points.read_text().replace(before, after), encoding="utf-8")
     with pytest.raises(DataError, match=words):
         listed_areas(Places("pl94", tmp_path), areas(tmp_path), points, None)
+
+
+def census_blocks(points: Path) -> NDArray[np.str_]:
+    codes = [line.split(",")[0] for line in points.read_text(encoding="utf-8").splitlines()[1:]]
+    return np.array(sorted(f"{code[:12]}{code[11:]}" for code in codes))
+
+
+@pytest.mark.parametrize(
+    ("file", "codes"),
+    [
+        ("04_geojson_area_dropped/plain.geojson", ["1", "2"]),
+        ("04_geojson_area_dropped/gc.geojson", ["1", "2"]),
+        ("04_geojson_area_dropped/zero.geojson", ["0", "1"]),
+        ("04_geojson_area_dropped/badring.geojson", "feature 2 \\(2\\) has a ring"),
+        ("04_geojson_area_dropped/nogeoid.geojson", "no code in GEOID, such as feature 1"),
+        ("13_geojson_bom/bom.geojson", ["1", "2"]),
+        *((f"12_areas_forms_refused/{name}.csv", ["28"]) for name in ("apos", "comment", "excelformula", "float", "geoid10", "longid", "longid2", "semi")),
+        ("12_areas_forms_refused/utf16.csv", ["2"]),
+        ("15_list_messages/BlockAssign_ST44_RI_CD.zip", ["4402"]),
+        ("15_list_messages/rownames.csv", ["28"]),
+        ("15_list_messages/trailing.csv", ["28"]),
+    ],
+)  # fmt: skip
+def test_files_of_public_reports(monkeypatch: pytest.MonkeyPatch, file: str, codes: list[str] | str) -> None:
+    path = shared_data(f"public_cases/{file}")
+    points = path.parent / "points.csv" if path.suffix == ".geojson" else None
+    monkeypatch.setattr(
+        f"{__name__}.BLOCKS", census_blocks(shared_data("public_cases/04_geojson_area_dropped/points.csv"))
+    )
+    if isinstance(codes, str):
+        with pytest.raises(DataError, match=codes):
+            listed_areas(Places("pl94", path), path, points, None)
+        return
+    (found,) = listed_areas(Places("pl94", path), path, points, None)
+    assert found.areas.names.tolist() == codes
+    assert points is None or np.bincount(found.areas.area).tolist() == [285, 284]
+
+
+def test_an_area_without_the_point_of_a_block_is_named(tmp_path: Path, points: Path) -> None:
+    path = write(
+        tmp_path / "d.geojson", ({"GEOID": "1"}, polygon(square(0, 6))), ({"GEOID": "2"}, polygon(square(9)))
+    )
+    (found,) = listed_areas(Places("pl94", tmp_path), path, points, None)
+    assert found.remarks == (
+        "d.geojson: 1 of 2 areas hold the point of no block and have no numbers, such as 2.",
+    )
 
 
 def test_polygons_need_points_and_lists_do_not(tmp_path: Path) -> None:

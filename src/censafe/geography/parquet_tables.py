@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 __all__ = ["read_whole"]
 
 
-def read_whole(path: Path, **options: Any) -> pa.Table:
+def read_whole(path: Path | pa.BufferReader, **options: Any) -> pa.Table:
     """All rows of a file; every text and every place in a dictionary is looked at, which Arrow itself leaves to whoever uses them.
 
     Args:

@@ -1,0 +1,260 @@
+"""Tables of anybody: text with a header or Parquet, also in a zip archive, opened in one way for lists, names, points, crosswalks and pairs.
+
+What programs leave around such text is accepted everywhere: a byte order mark, UTF-16, comment lines before the header, commas, bars, tabs or
+semicolons between fields, a last comma, numbers of rows in a first column without a name, endings in capitals.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any, Final, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from censafe.errors import DataError, StorageError
+from censafe.geography.parquet_tables import read_whole
+
+STORED: Final = (".parquet", ".geoparquet", ".pq")
+"""Endings of Parquet files, in small letters."""
+TEXT: Final = (".csv", ".txt", ".tsv", ".dat", ".psv", "")
+_MARKS: Final = (",", "|", "\t", ";")
+_WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
+_BOM: Final = b"\xef\xbb\xbf"
+_MOST: Final = 1 << 33  # bytes of a member of an archive
+_SHOWN: Final = 5
+_UNNAMED: Final = re.compile(r"\s*(Unnamed: [0-9]+)?\s*")
+
+
+def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None = None) -> pa.Table:
+    """All rows of a file; columns of text files are text, names have no blanks around them.
+
+    Columns without a name go where they are empty or number the rows, and are refused elsewhere.
+
+    Args:
+        path: text with a header or Parquet, or a zip archive of one of them.
+        what: it is, in words.
+        types: of the columns of text files by name; text without.
+
+    Raises:
+        DataError: no such file, with the lines and the number of rows that are not as they must be.
+        StorageError: the file cannot be read.
+    """
+    try:
+        member = archived(path, what)
+        if Path(member or path.name).suffix.lower() in STORED:
+            found = read_whole(path if member is None else pa.BufferReader(_unpacked(path, member)))
+        else:
+            found = _text(path, member, what, types)
+    except OSError as error:
+        raise StorageError(f"{path}: {what} does not exist or cannot be read; fix: check the path") from error
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path}: {what} is no text with a header and as many fields in every row, and no Parquet"
+        ) from error
+    if not found.num_columns:
+        raise DataError(f"{path}: {what} is empty; fix: give a header and a row each")
+    return _named(found, path, what)
+
+
+def archived(path: Path, what: str, endings: Sequence[str] = (*TEXT, *STORED)) -> str | None:
+    """Name of the one table of a zip archive; None where the file is no archive.
+
+    Raises:
+        DataError: the archive is damaged or too large, or holds no table or several.
+    """
+    if path.suffix.lower() != ".zip":
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [
+                one
+                for one in archive.infolist()
+                if not one.is_dir()
+                and Path(one.filename).suffix.lower() in endings
+                and not one.filename.startswith("__MACOSX/")
+                and not Path(one.filename).name.lower().startswith(("readme", "."))
+            ]
+    except (zipfile.BadZipFile, NotImplementedError):
+        raise DataError(f"{path}: {what} is a damaged zip archive; fix: copy it again") from None
+    if len(members) != 1:
+        names = ", ".join(Path(one.filename).name for one in members[:_SHOWN])
+        raise DataError(
+            f"{path}: the archive holds {len(members) or 'no'} tables{f' ({names})' if names else ''}, where {what} is one; fix: unpack it and give "
+            "the file"
+        )
+    if members[0].file_size > _MOST:
+        raise DataError(f"{path}: {what} has {members[0].file_size:,} bytes in the archive; fix: unpack it")
+    return members[0].filename
+
+
+def open_bytes(path: Path, what: str) -> IO[bytes]:
+    """A text file as bytes, or the one in a zip archive; without its byte order mark."""
+    member = archived(path, what, TEXT)
+    stream: IO[bytes] = path.open("rb") if member is None else io.BytesIO(_unpacked(path, member))
+    if stream.read(len(_BOM)) != _BOM:
+        stream.seek(0)
+    return stream
+
+
+def _unpacked(path: Path, member: str) -> bytes:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(member)
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:  # the last of one with a password
+        raise DataError(
+            f"{path}: {Path(member).name} cannot be unpacked; fix: unpack it and give the file"
+        ) from error
+
+
+def _text(path: Path, member: str | None, what: str, types: Callable[[str], pa.DataType] | None) -> pa.Table:
+    """A table of text."""
+    with path.open("rb") as stream:
+        wide = member is None and stream.read(2) in _WIDE
+    data = path.read_bytes() if wide else None if member is None else _unpacked(path, member)
+    if data is not None and data[:2] in _WIDE:
+        data = data.decode("utf-16").encode()
+    comments, header, row = _head(path, data, what)
+    mark = delimiter(header, row)
+    names = next(csv.reader([header], delimiter=mark), [])
+    keys = [str(place) for place in range(len(names))]
+    kinds = {
+        key: pa.string() if types is None else types(name.strip())
+        for key, name in zip(keys, names, strict=True)
+    }
+    odd: list[int] = []
+
+    def rows(**threads: Any) -> pa.Table:
+        return pa_csv.read_csv(
+            path if data is None else pa.BufferReader(data),
+            pa_csv.ReadOptions(column_names=keys, skip_rows=comments + 1, **threads),
+            pa_csv.ParseOptions(delimiter=mark, **({"invalid_row_handler": counted} if threads else {})),
+            pa_csv.ConvertOptions(column_types=kinds),
+        )
+
+    def counted(one: Any) -> str:
+        odd.append(one.number)
+        return "skip"
+
+    try:
+        return rows().rename_columns([name.strip() for name in names])
+    except pa.ArrowInvalid:
+        _refuse_bytes(path, data, what)
+        if not row:
+            return pa.table(
+                {name.strip(): pa.array([], kinds[key]) for key, name in zip(keys, names, strict=True)}
+            )
+        rows(use_threads=False)
+        if not odd:
+            raise
+        lines = ", ".join(map(str, odd[:_SHOWN]))
+        raise DataError(
+            f"{path}: {len(odd):,} rows of {what} have not as many fields as the header ({len(names)}), such as in line {lines}; allowed: as many fields in "
+            "every row"
+        ) from None
+
+
+def _head(path: Path, data: bytes | None, what: str) -> tuple[int, str, str]:
+    """How many lines stand before the header, the header, and the first row."""
+    with io.BytesIO(data) if data is not None else path.open("rb") as stream:
+        before, lines = 0, [b"", b""]
+        for line in stream:
+            text = line.removeprefix(_BOM).strip(b"\r\n")
+            if not lines[0] and (not text.strip() or text.startswith(b"#")):
+                before += 1
+            elif not lines[0]:
+                lines[0] = text
+            else:
+                lines[1] = text
+                break
+    try:
+        return before, lines[0].decode(), lines[1].decode(errors="replace")
+    except UnicodeDecodeError:
+        raise _other_bytes(path, what, before + 1, 1) from None
+
+
+def delimiter(header: str, row: str = "") -> str:
+    """What separates the fields of a table: the mark that makes the most of its header, and as many of its first row.
+
+    Example:
+        >>> delimiter("GEOID20;District, name", "440010301001000;7"), delimiter("GEOID")
+        (';', ',')
+    """
+
+    def fields(text: str, mark: str) -> int:
+        return len(next(csv.reader([text], delimiter=mark), []))
+
+    def rank(mark: str) -> tuple[bool, int]:
+        number = fields(header, mark)
+        return number > 1 and bool(row) and number == fields(row, mark), number
+
+    return max(_MARKS, key=rank)
+
+
+def _refuse_bytes(path: Path, data: bytes | None, what: str) -> None:
+    """Refuse text that is not UTF-8, with its lines."""
+    first, number = 0, 0
+    with io.BytesIO(data) if data is not None else path.open("rb") as stream:
+        for line, text in enumerate(stream, 1):
+            try:
+                text.decode()
+            except UnicodeDecodeError:
+                first, number = first or line, number + 1
+    if number:
+        raise _other_bytes(path, what, first, number)
+
+
+def _other_bytes(path: Path, what: str, first: int, number: int) -> DataError:
+    return DataError(
+        f"{path}: {number:,} lines of {what} have bytes that are not text in UTF-8, the first is line {first:,}; fix: save it as UTF-8"
+    )
+
+
+def _named(table: pa.Table, path: Path, what: str) -> pa.Table:
+    """Without columns that have no name and say nothing."""
+    names = [str(name).strip() for name in table.column_names]
+    places = []
+    for place, name in enumerate(names):
+        if not _UNNAMED.fullmatch(name) or _says_nothing(table.column(place)):
+            if not _UNNAMED.fullmatch(name):
+                places.append(place)
+            continue
+        raise DataError(
+            f"{path}: column {place + 1} of {what} has no name; fix: name it in the header, or leave it out"
+        )
+    return table.select(places).rename_columns([names[place] for place in places])
+
+
+def _says_nothing(column: pa.ChunkedArray) -> bool:
+    """Whether a column is empty, or numbers the rows."""
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+        return False
+    texts = column.cast(pa.string()).fill_null("")
+    if not pc.any(pc.not_equal(pc.utf8_trim_whitespace(texts), "")).as_py():
+        return True
+    if not pc.all(pc.and_(pc.ascii_is_decimal(texts), pc.less(pc.utf8_length(texts), 18))).as_py():
+        return False
+    numbers = texts.cast(pa.int64()).to_numpy()
+    return bool((numbers[1:] > numbers[:-1]).all())
+
+
+def texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as text, empty where there is none; of numbers that a program made fractions of, such as 28.0, the whole ones.
+
+    Raises:
+        ArrowException: lists or bytes.
+    """
+    kind = column.type
+    if pa.types.is_floating(kind) and pc.all(pc.equal(pc.round(column), column)).as_py() is not False:
+        column = column.cast(pa.float64()).cast(pa.int64(), safe=False)
+    return cast("pa.ChunkedArray", column.cast(pa.string()).fill_null(""))
