@@ -47,6 +47,7 @@ Other commands write:
 | `44/ri000012020.dhc`, `44/rigeo2020.dhc` | `tables --segments` | the Bureau's segments: FILEID, STUSAB, CHARITER, CIFSN, LOGRECNO, then cells |
 | `card-GEOID.html` | `card` | one page for an area |
 | a folder for each replicate | `replicate` | the files of a run, stamped |
+| `synthetic.json` | `synth` | SHA-256 of the files, by which a run recognizes records behind which no person stands |
 | `censafe-ledger.jsonl`, `censafe-ledger.key` | `run`, beside the data | the ledger and its key, both private ([Privacy](../../PRIVACY.md)) |
 
 The columns of the tidy files follow; the `codebook.csv` of a run says the same of its own files.
@@ -78,7 +79,7 @@ in Python each is an exception of `censafe.errors`, below `CensafeError`.
 | 0 | done |
 | 1 | bad data or configuration; or the disk, a folder or a file refused |
 | 2 | wrong usage: an unknown option, or a request that makes no sense as a whole |
-| 3 | budget refused: the cap, earlier spending without `--spend-more`, a broken or locked ledger |
+| 3 | budget refused: the cap, earlier spending without `--spend-more`, no ledger without `--new-ledger`, a cited result that another ledger paid for, a broken or locked ledger |
 | 4 | an infeasible problem, output that failed its own check, or a release of what is not private |
 | 70 | a fault of the program; the message names a report without any value of a record |
 | 130 | interrupted (Ctrl-C); 143 by SIGTERM. The same command continues |

@@ -21,6 +21,7 @@ PARTS = {
         "release",
         "release_histograms",
         "open_release",
+        "new_ledger",
         "read_ledger",
         "Findings",
         "Release",

@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     from censafe.api.frames import Frame, Frames
     from censafe.api.noise import NoisyCounts, delta_of, epsilon_of, measure, noise, rho_of
     from censafe.api.plans import Configuration, Plan, configuration, configurations, plan
-    from censafe.api.releases import Findings, Release, open_release, read_ledger, release, validate
+    from censafe.api.releases import (
+        Findings,
+        Release,
+        new_ledger,
+        open_release,
+        read_ledger,
+        release,
+        validate,
+    )
     from censafe.api.segments import write_segments
     from censafe.api.tables import replicate, table_names, tables, write_tables
     from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
@@ -70,7 +78,15 @@ _NAMES = {
     "api.frames": ("Frame", "Frames"),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
     "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
-    "api.releases": ("Findings", "Release", "open_release", "read_ledger", "release", "validate"),
+    "api.releases": (
+        "Findings",
+        "Release",
+        "new_ledger",
+        "open_release",
+        "read_ledger",
+        "release",
+        "validate",
+    ),
     "api.segments": ("write_segments",),
     "api.tables": ("replicate", "table_names", "tables", "write_tables"),
     f"{_SOLVING}.own_solver": ("ParentSolver",),
@@ -109,6 +125,7 @@ __all__ = [
     "evaluate",
     "explorer_page",
     "measure",
+    "new_ledger",
     "noise",
     "open_release",
     "plan",

@@ -32,8 +32,10 @@ class CommandLine:
         self._monkeypatch = monkeypatch
         self._capsys = capsys
 
-    def __call__(self, *arguments: object) -> Outcome:
-        """Run one command; the exit code is that of the process."""
+    def __call__(self, *arguments: object, new_ledger: bool = True) -> Outcome:
+        """Run one command; the exit code is that of the process. A release begins the default ledger, unless ``new_ledger`` is off."""
+        if new_ledger and arguments[:1] == ("run",) and not {"--ledger", "--test-key"} & set(arguments):
+            arguments = (*arguments, "--new-ledger")
         self._monkeypatch.setattr(sys, "argv", ["censafe", *map(str, arguments)])
         self._capsys.readouterr()
         with pytest.raises(SystemExit) as stop:

@@ -1,10 +1,12 @@
 """Releases of records that were released before, in whole or in part, by another product or into another folder."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from censafe import synthesize
 from censafe.privacy.ledger.book import verify
 from censafe.products.run.account import ledger_place
 from support.commands import CommandLine
@@ -33,8 +35,9 @@ def test_a_state_out_of_several_and_a_block_file_with_one_more_line_are_no_new_r
     )
     first = censafe(*words, tmp_path / "both", *both)
     assert first.code == 0, first.err
-    assert f"Ledger {tmp_path / NAME}: no earlier spending on these records" in first.out
-    assert "total spent: rho = 46 (add/remove one person)" in first.out
+    new = "a new ledger, which holds nothing about earlier spending on these records"
+    assert f"Ledger {tmp_path / NAME}: {new}" in first.out
+    assert "total spent in this ledger: rho = 46 (add/remove one person)" in first.out
     assert "rho = 46" in refused(censafe(*words, tmp_path / "one", *one))
     for blocks in ini.parent.glob("grfc*"):
         blocks.write_text(blocks.read_text() + "\n")
@@ -42,6 +45,7 @@ def test_a_state_out_of_several_and_a_block_file_with_one_more_line_are_no_new_r
     second = censafe(*words, tmp_path / "one", *one, "--spend-more", "--json")
     assert json.loads(second.out)["ledger"] == {
         "file": str(tmp_path / NAME),
+        "new": False,
         "spent_before": {"zcdp add_remove person": "46"},
         "spent_in_all": {"zcdp add_remove person": "92"},
     }
@@ -105,6 +109,39 @@ def test_a_place_that_cannot_be_written_says_what_to_set(
     assert done.code == 3
     assert "set CENSAFE_LEDGER or --ledger" in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_copied_folder_cannot_spend_a_second_time_unnoticed(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    copied = tmp_path / "elsewhere" / "data"
+    shutil.copytree(data, copied)
+    assert censafe("ledger", "new", tmp_path / NAME).code == 0
+    again = censafe("ledger", "new", tmp_path / NAME)
+    assert (again.code, "will not be replaced" in again.err) == (3, True)
+    assert censafe("run", "phsafe", config, data, tmp_path / "out", new_ledger=False).code == 0
+    done = censafe("run", "phsafe", config, copied, tmp_path / "second", new_ledger=False)
+    assert done.code == 3
+    assert f"{copied.parent / NAME}: there is no ledger" in done.err
+    assert "--new-ledger" in done.err
+    assert [path.name for path in copied.parent.iterdir()] == ["data"]
+    assert not (tmp_path / "second").exists()
+
+
+def test_records_of_synth_need_no_ledger_begun_until_they_are_changed(
+    censafe: CommandLine, tmp_path: Path
+) -> None:
+    synthesize(tmp_path / "data", persons=300, states=("44",), file_format="csv")
+    words = ("run", "phsafe", "sdhc-us", tmp_path / "data")
+    more = ("--set", "reader=csv", "--set", "state_filter=44", "--quiet")
+    done = censafe(*words, tmp_path / "out", *more, new_ledger=False)
+    assert done.code == 0, done.err
+    (tmp_path / NAME).rename(tmp_path / "kept.jsonl")
+    (tmp_path / NAME).with_suffix(".key").rename(tmp_path / "kept.key")
+    for path in (tmp_path / "data").glob("*.csv"):
+        path.write_text(path.read_text() + "\n")
+    done = censafe(*words, tmp_path / "changed", *more, new_ledger=False)
+    assert (done.code, "there is no ledger" in done.err) == (3, True)
 
 
 def test_raising_a_cap_needs_a_cap(censafe: CommandLine, data: Path, config: Path, tmp_path: Path) -> None:

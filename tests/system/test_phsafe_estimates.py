@@ -39,7 +39,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release, its records gone."""
     folder = tmp_path_factory.mktemp("release")
     data = write_folder(folder / "data")
-    run(str(config_in(folder)), data, folder / "out", {}, ReadOptions(), RunOptions())
+    run(str(config_in(folder)), data, folder / "out", {}, ReadOptions(), RunOptions(new_ledger=True))
     shutil.rmtree(data)
     return folder / "out"
 

@@ -66,7 +66,7 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         + textwrap.dedent(patch)
         + "\nmain()\n"
     )
-    command = [sys.executable, "-c", script, *map(str, arguments)]
+    command = [sys.executable, "-c", script, *map(str, arguments), "--new-ledger"]
     child = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr
 

@@ -65,7 +65,8 @@ def run_and_die(stage: str, *arguments: object) -> None:
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"
     )
-    command = [sys.executable, "-c", script, *map(str, arguments)]
+    begun = () if "--test-key" in arguments else ("--new-ledger",)
+    command = [sys.executable, "-c", script, *map(str, arguments), *begun]
     child = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert child.returncode == -signal.SIGKILL, child.stderr
 

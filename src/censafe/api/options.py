@@ -66,6 +66,9 @@ class RunKeywords(ReadKeywords, total=False):
 
     Args:
         ledger: the ledger file; ``$CENSAFE_LEDGER`` without, else ``censafe-ledger.jsonl`` in the folder that holds the data.
+        new_ledger: make the ledger where `ledger` is not given and there is none yet; needed once for records that are not synthetic.
+        ledger_of: topdown: the ledger that paid for a cited result, by the name of the result, such as {"redistricting": "other.jsonl"}; None
+            in its place to believe the manifest. Its cost is carried into the ledger of this run.
         dataset: name of an account that all files ever charged under it share.
         cap: most that the record files, and all that were read with them, may ever spend.
         raise_cap: ``cap`` takes the place of caps named before.
@@ -84,6 +87,8 @@ class RunKeywords(ReadKeywords, total=False):
     """
 
     ledger: Path | None
+    new_ledger: bool
+    ledger_of: Mapping[str, Path | str | None]
     dataset: str | None
     cap: Fraction | None
     raise_cap: bool
@@ -281,6 +286,12 @@ def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
         given["tables"] = tuple(given["tables"])
     if "areas" in given:
         given["areas"] = Path(given["areas"])
+    if given.get("ledger_of") and product != "topdown":
+        raise UsageError(f"`ledger_of`: {product} cites no published results; leave it out.")
+    if "ledger_of" in given:
+        given["ledger_of"] = {
+            name: None if path is None else Path(path) for name, path in given["ledger_of"].items()
+        }
     for name in ("cap", "confidence"):
         if name in given:
             given[name] = exact_number(name, given[name])

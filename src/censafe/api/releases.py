@@ -18,6 +18,7 @@ from censafe.api.options import (
     split,
 )
 from censafe.privacy.ledger.report import DatasetTotal, LedgerReport, verify
+from censafe.privacy.ledger.report import new_ledger as begin
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -33,6 +34,7 @@ __all__ = [
     "Findings",
     "LedgerReport",
     "Release",
+    "new_ledger",
     "open_release",
     "read_ledger",
     "release",
@@ -317,6 +319,28 @@ def _read(paths: Sequence[Path]) -> pa.Table:
     import pyarrow.parquet as pq
 
     return pa.concat_tables([pq.ParquetFile(path).read() for path in paths], promote_options="permissive")
+
+
+def new_ledger(path: Path | str) -> None:
+    """Begin an empty ledger for records from which nothing was ever released.
+
+    Args:
+        path: of the ledger; its key follows with the first run.
+
+    Raises:
+        LedgerError: the ledger exists, the key of one that is missing does, or the file cannot be written.
+
+    Source: ``privacy/ledger/ledger.proof.md``.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "ledger.jsonl"
+        >>> new_ledger(path)
+        >>> new_ledger(path)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        censafe.errors.LedgerError: ...ledger.jsonl already exists and will not be replaced; runs can use it as it is
+    """
+    begin(Path(path))
 
 
 def read_ledger(path: Path | str, *, head: str | None = None) -> LedgerReport:

@@ -1,4 +1,4 @@
-"""``censafe ledger``: show or verify the record of all budget ever spent."""
+"""``censafe ledger``: begin, show or verify the record of all budget ever spent."""
 
 from __future__ import annotations
 
@@ -21,13 +21,24 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obj
 
 @click.group(cls=WordedGroup, name="ledger")
 def command() -> None:
-    """Show or verify the ledger, the record of all privacy-loss budget ever spent.
+    """Begin, show or verify the ledger, the record of all privacy-loss budget ever spent.
 
     \b
     Examples:
+      censafe ledger new censafe-ledger.jsonl
       censafe ledger show censafe-ledger.jsonl
       censafe ledger verify censafe-ledger.jsonl --head 3f1c...
     """
+
+
+@command.command(name="new")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="LEDGER")
+def new(file: Path) -> None:
+    """Begin an empty ledger for records from which nothing was ever released; a ledger that exists is left as it is."""
+    import censafe
+
+    censafe.new_ledger(file)
+    click.echo(f"{file}: a new ledger, which holds nothing about earlier spending")
 
 
 @command.command(name="show")

@@ -44,6 +44,19 @@ __all__ = ["command"]
     help="Ledger file [default: $CENSAFE_LEDGER, else censafe-ledger.jsonl in the folder that holds DATA].",
 )
 @click.option(
+    "--new-ledger",
+    is_flag=True,
+    help="Begin the default ledger if there is none yet; needed once, if nothing was ever released from these records. Records of 'censafe synth' "
+    "need no such flag.",
+)
+@click.option(
+    "--ledger-of",
+    multiple=True,
+    metavar="RESULT[=LEDGER]",
+    help="topdown: the published result RESULT (of --result, --pl94) was paid for from another ledger: carry its cost into this one, as LEDGER, or "
+    "else its manifest, states it.",
+)
+@click.option(
     "--dataset",
     metavar="NAME",
     help="Ledger account NAME, shared by all files ever charged to it, such as edited copies.",
@@ -125,19 +138,22 @@ def command(
 
     \b
     Examples:
-      censafe run phsafe config.json data/ release/
+      censafe run phsafe config.json data/ release/ --new-ledger
       censafe run phsafe sdhc-us data/ release/ --set reader=csv --set state_filter=44,50
       censafe run phsafe sdhc-us data/ rehearsal/ --set reader=csv --test-key 1
       censafe run safetab-p ddhca data/ detailed-a/ --set reader=csv --set run_pr=false
       censafe run safetab-h ddhcb data/ detailed-b/ --set reader=csv --set run_pr=false --t1 detailed-a/
       censafe run topdown pl94-us state/ microdata/ --set root=State
       censafe run topdown dhc-us state/ dhc/ --set root=State --pl94 redistricting/
+      censafe run topdown dhc-us state/ dhc/ --set root=State --pl94 redistricting/ --ledger-of redistricting=earlier.jsonl
       censafe run topdown dhc-us state/ dhc/ --set root=State --tables P12,PCT12 --areas districts.csv
-      censafe run topdown pl94-us published/ demonstration/ --set root=State --set reader=pl94 --published-data
+      censafe run topdown pl94-us published/ demonstration/ --set root=State --set reader=pl94 --published-data --new-ledger
     """
     import censafe
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
+    ledgers = (text.partition("=") for text in options["ledger_of"])
+    options["ledger_of"] = {name: ledger or None for name, _, ledger in ledgers}
     options["tables"] = parse_tables(options["tables"])
     options["results"] = parse_results(options["results"], options.pop("pl94")) or None
     checks: Checks = "strict" if strict else "full"

@@ -144,6 +144,15 @@ class Ledger(Closing):
         """SHA-256 of the last line, hexadecimal; zeros for an empty ledger."""
         return self._head
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the ledger has no line yet, so that it says nothing about earlier spending."""
+        return not self._seq
+
+    def accounts_of(self, run: str) -> frozenset[str]:
+        """Accounts of a run that was charged here; none where this ledger has no such run."""
+        return self._state.runs[run].accounts if run in self._state.runs else frozenset()
+
     def accounts(self, hashes: Iterable[str], name: str | None = None) -> frozenset[str]:
         """Who pays for a run: a keyed commitment to every record file, and one to a name.
 
@@ -182,6 +191,11 @@ class Ledger(Closing):
     def paid(self, run: str) -> Fraction:
         """Sum of the committed costs of a run, to be compared with its plan."""
         return compose(charge.loss.cost for charge in self._state.charges_of(run, ChargeState.COMMITTED))
+
+    def has_paid(self, plan: ReleasePlan, run: str) -> bool:
+        """Whether this ledger paid the whole cost of a plan as a run."""
+        known = self._state.runs.get(run)
+        return known is not None and known.plan == plan.digest() and self.paid(run) == plan.total
 
     def open_run(
         self,
@@ -222,13 +236,14 @@ class Ledger(Closing):
         charged = self._state.total(accounts, opened.cap.promise)
         return RunRecord(opened.run, opened.cap, charged, closed=opened.closed)
 
-    @proven("ledger.proof.md", digest="6d929a5798419e93")
-    def reserve(self, plan: ReleasePlan, part: PartPlan) -> Reservation:
+    @proven("ledger.proof.md", digest="391af8c0730eafe0")
+    def reserve(self, plan: ReleasePlan, part: PartPlan, *, source: str = "system") -> Reservation:
         """Write down the cost of a part; on return it is on stable storage and noise may be drawn.
 
         Args:
             plan: the plan of the open run.
             part: one of its parts.
+            source: ``system`` for noise that is drawn after this entry, ``carried`` for what another ledger paid for.
 
         Raises:
             OverspendError: a cap does not allow it; nothing is written.
@@ -252,11 +267,42 @@ class Ledger(Closing):
             "queries": query_fields(part),
             **partition_fields(part),
             **record_fields(part),
-            "source": "system",
+            "source": source,
         }
         after = self._state.stated(run.accounts)
         after[loss.promise] = after.get(loss.promise, Fraction(0)) + loss.cost
         return reservation_of(self._state.charges[self._append("reserve", run, body, after)])
+
+    def carry(
+        self,
+        plan: ReleasePlan,
+        run: str,
+        files: Mapping[str, tuple[str, str]],
+        *,
+        accounts: frozenset[str],
+        notes: RunNotes = _NO_NOTES,
+    ) -> None:
+        """Charge accounts with a finished run that another ledger paid for; nothing is measured.
+
+        Args:
+            plan: of that run.
+            run: its identifier; one that was carried in part is completed.
+            files: measurement file and its SHA-256 by part.
+            accounts: who pays: those of the run that cites it.
+            notes: for people.
+
+        Raises:
+            OverspendError: a cap does not allow it, or losses have no common statement.
+            LedgerError: this ledger knows the run with another plan or other accounts.
+        """
+        if self.open_run(plan, accounts=accounts, spend_more=True, run=run, notes=notes).closed:
+            return
+        reserved, paid = self.held(run), self.committed(run)
+        for part in plan.parts:
+            if part.name not in paid:
+                reservation = reserved.get(part.name) or self.reserve(plan, part, source="carried")
+                self.commit(reservation, *files[part.name])
+        self.close_run(plan)
 
     def commit(self, reservation: Reservation, file: str, sha256: str) -> None:
         """Record the measurement file of a reservation, after the file is on stable storage.

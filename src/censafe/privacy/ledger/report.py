@@ -9,14 +9,22 @@ from fractions import Fraction
 from pathlib import Path
 
 from censafe.errors import LedgerError
-from censafe.model import Definition, ProtectedUnit
-from censafe.privacy.keys.commitments import key_path_of, require_no_key
+from censafe.model import Definition, ProtectedUnit, ReleasePlan
+from censafe.privacy.keys.commitments import fsync_folder, key_path_of, require_no_key
 from censafe.privacy.ledger.entries import NO_HEAD, Contents, read_contents
-from censafe.privacy.ledger.state import Cap, Charge, LedgerState, replay
-from censafe.privacy.loss.accountant import derive_totals
+from censafe.privacy.ledger.state import Cap, Charge, ChargeState, LedgerState, replay
+from censafe.privacy.loss.accountant import compose, derive_totals
 from censafe.privacy.loss.promises import PROMISES, Promise
 
-__all__ = ["DatasetTotal", "LedgerReport", "LedgerRow", "audited_state", "verify"]
+__all__ = [
+    "DatasetTotal",
+    "LedgerReport",
+    "LedgerRow",
+    "audited_state",
+    "new_ledger",
+    "runs_charged_with",
+    "verify",
+]
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,47 @@ def verify(path: Path, *, head: str | None = None) -> LedgerReport:
         rows=tuple(_row(charge) for charge in state.charges.values()),
         totals=tuple(_total(state, runs, accounts) for runs, accounts in state.links.datasets()),
     )
+
+
+def new_ledger(path: Path) -> None:
+    """Make a ledger without lines; its key follows with the first run.
+
+    Raises:
+        LedgerError: the file is there already, the key of a ledger is, or the file cannot be written.
+    """
+    require_no_key(key_path_of(path))
+    try:
+        path.open("xb").close()
+        fsync_folder(path.parent)
+    except FileExistsError:
+        raise LedgerError(
+            f"{path} already exists and will not be replaced; runs can use it as it is"
+        ) from None
+    except OSError as error:
+        raise LedgerError(f"{path}: the ledger cannot be made: {error.strerror}") from error
+
+
+def runs_charged_with(path: Path, plan: ReleasePlan, run: str, head: str) -> int:
+    """Verify that a ledger paid for a finished run, and count the other runs that it charged to the same records.
+
+    Args:
+        path: the ledger; only its lines are read, not its key.
+        plan: of the run.
+        run: its identifier.
+        head: the hash that the manifest of the run names; it must be in the chain.
+
+    Raises:
+        LedgerError: the ledger is broken, does not have that hash or run, or did not charge the whole cost of the plan.
+    """
+    verify(path, head=head)
+    state = audited_state(read_contents(path), path)
+    known = state.runs.get(run)
+    paid = compose(charge.loss.cost for charge in state.charges_of(run, ChargeState.COMMITTED))
+    if known is None or known.plan != plan.digest() or paid != plan.total:
+        raise LedgerError(
+            f"{path} did not pay for run {run} of {plan.product}; name the ledger that its certificate was printed with"
+        )
+    return len({one.run for one in state.runs_of(known.accounts)} - {run})
 
 
 def audited_state(contents: Contents, path: Path) -> LedgerState:

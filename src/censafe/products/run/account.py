@@ -12,16 +12,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-from censafe.errors import CheckError, StorageError, UsageError
+from censafe.errors import CheckError, LedgerError, StorageError, UsageError
 from censafe.model import PartPlan, ReleasePlan
+from censafe.privacy.keys.commitments import key_path_of, require_no_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey, keyed_commitment
 from censafe.privacy.ledger.book import Ledger, Reservation, RunNotes
-from censafe.privacy.loss.promises import Promise
+from censafe.privacy.ledger.entries import NO_HEAD
+from censafe.privacy.ledger.report import runs_charged_with
+from censafe.privacy.loss.promises import Promise, promise_of
 from censafe.privacy.proofs import proven
 from censafe.products.run.folder import FolderState, RunFolder
 from censafe.products.run.options import RunOptions
 from censafe.publication.atomic import remove_partials, sha256_path
-from censafe.publication.manifest import LedgerRecord
+from censafe.publication.manifest import LedgerRecord, Manifest
 
 __all__ = ["LEDGER_NAME", "Account", "Spending", "Statement", "ledger_place", "one_file", "open_account"]
 
@@ -35,25 +38,32 @@ class Statement:
 
     Args:
         path: the ledger.
+        new: whether it had no line before this run.
         before: what the records, and all that are linked with them, were charged before this run, by promise.
         after: the same after it.
     """
 
     path: Path
+    new: bool
     before: Mapping[Promise, Fraction]
     after: Mapping[Promise, Fraction]
 
     def lines(self) -> tuple[str, ...]:
         """For the operator."""
-        before = (
-            f"spent before: {_spent(self.before)}" if self.before else "no earlier spending on these records"
-        )
-        return f"Ledger {self.path}: {before}", f"  total spent: {_spent(self.after)}"
+        if self.new:
+            carried = f"with {_spent(self.before)} carried over, and " if self.before else "which holds "
+            before = f"a new ledger, {carried}nothing about earlier spending on these records"
+        elif self.before:
+            before = f"spent before: {_spent(self.before)}"
+        else:
+            before = "it holds no earlier spending on these record files"
+        return f"Ledger {self.path}: {before}", f"  total spent in this ledger: {_spent(self.after)}"
 
     def document(self) -> dict[str, object]:
         """For machines: fractions as text by definition, relation and unit."""
         return {
             "file": str(self.path),
+            "new": self.new,
             "spent_before": {promise.text: str(total) for promise, total in self.before.items()},
             "spent_in_all": {promise.text: str(total) for promise, total in self.after.items()},
         }
@@ -131,6 +141,7 @@ class Spending:
         hashes: SHA-256 of every record file, by name; each of these files is charged.
         public: further public facts that a restart must share.
         ledger: the ledger file.
+        synthetic: whether all record files are as ``censafe synth`` wrote them.
         label: what people call the records.
         config_digest: SHA-256 of the configuration.
         verify: raises unless a file or folder holds complete measurements of the plan.
@@ -145,6 +156,7 @@ class Spending:
     config_digest: str
     verify: Callable[[Path], None]
     place: Callable[[str], str] = one_file
+    synthetic: bool = False
 
     def identity(self, commitment: str, key: str) -> dict[str, str]:
         """What a second run into the same folder must have in common with the first."""
@@ -173,6 +185,13 @@ def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> 
         return
     if options.raise_cap and options.cap is None:
         raise UsageError("`raise_cap` needs `cap`: the cap that replaces the earlier ones.")
+    if not (options.ledger or options.new_ledger or spending.synthetic or spending.ledger.exists()):
+        require_no_key(key_path_of(spending.ledger))
+        raise LedgerError(
+            f"{spending.ledger}: there is no ledger, and a run that began one here would not know what was spent on copies of these records "
+            "elsewhere. Name the ledger of these records with `ledger`; only if nothing was ever released from them, begin one with "
+            "`new_ledger`"
+        )
     with Ledger.open(spending.ledger, label=spending.label, strict=options.strict_ledger) as ledger:
         release = _LedgerAccount(spending, folder, options, ledger)
         try:
@@ -224,7 +243,11 @@ class _LedgerAccount:
         self._ledger = ledger
         self._held: dict[str, Reservation] = {}
         hashes = spending.hashes.values()
-        self._accounts = ledger.accounts(hashes, options.dataset)
+        cited = (ledger.accounts_of(manifest.run) for manifest in options.cited.values())
+        self._accounts = ledger.accounts(hashes, options.dataset).union(
+            *cited
+        )  # a cited result is of the same records
+        self._new = ledger.is_new
         self._before = ledger.spent(self._accounts)
         self.file_commitments = tuple(sorted(ledger.accounts(hashes)))
         self.input_commitment = _whole(self.file_commitments)
@@ -239,6 +262,9 @@ class _LedgerAccount:
         """Open the run in the ledger unless it is finished."""
         if self.state == "finished":
             return
+        for name, manifest in self._options.cited.items():
+            self._pay_for_cited(name, manifest)
+        self._before = self._ledger.spent(self._accounts)
         self._ledger.open_run(
             self._plan,
             accounts=self._accounts,
@@ -261,7 +287,36 @@ class _LedgerAccount:
 
     @property
     def statement(self) -> Statement | None:
-        return Statement(self._ledger.path, self._before, self._ledger.spent(self._accounts))
+        return Statement(self._ledger.path, self._new, self._before, self._ledger.spent(self._accounts))
+
+    def _pay_for_cited(self, name: str, manifest: Manifest) -> None:
+        """Make sure that this ledger holds the cost of a cited result, by carrying it over where that is asked for."""
+        plan, ledger = manifest.plan, self._ledger
+        run = manifest.run or plan.digest()[:16]
+        if ledger.has_paid(plan, run):
+            return
+        total = promise_of(plan).amount(plan.total)
+        if name not in self._options.ledger_of:
+            raise LedgerError(
+                f"{ledger.path} did not pay for the cited result {name} ({plan.product}, {total}), so that it would not hold what was spent on "
+                f"these records in all. Name the ledger that paid for it with `ledger`; or carry its cost into this ledger with `ledger_of` {name}"
+            )
+        paid_by = self._options.ledger_of[name]
+        if paid_by is not None:
+            head = manifest.ledger.head if manifest.ledger else NO_HEAD
+            others = runs_charged_with(paid_by, plan, run, head)
+            if others and self._options.spend_more is not True:
+                raise LedgerError(
+                    f"{paid_by} charged {others} more runs to the records of {name}, which this ledger would not hold. Use that ledger for this "
+                    "run, or give `spend_more`"
+                )
+        outputs = _whole(f"{path} {value}" for path, value in sorted(manifest.outputs.items()))
+        files = {part.name: ("manifest.json", outputs) for part in plan.parts}  # of measurements of others
+        files |= {part.name: (part.file, part.sha256) for part in manifest.parts}
+        notes = RunNotes(
+            operator=f"carried: {name}, paid for by {paid_by or 'another ledger, by its manifest'}"
+        )
+        ledger.carry(plan, run, files, accounts=self._accounts, notes=notes)
 
     def settle(self) -> None:
         remove_partials(self._folder.measurements)

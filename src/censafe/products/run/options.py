@@ -110,6 +110,10 @@ class RunOptions:
 
     Args:
         ledger: the ledger file; None for ``$CENSAFE_LEDGER``, else ``censafe-ledger.jsonl`` in the folder that holds the data.
+        new_ledger: make the ledger where none was named and there is none yet.
+        ledger_of: the ledger that paid for a cited result, by the name of the result; None where its manifest alone is believed. Its cost is
+            carried into this run's ledger.
+        cited: finished runs that this one cites, by the name of the result; their cost must be in the ledger of this run.
         dataset: name of an account that all files ever charged under it share; None for none.
         cap: most that the files, and all that are linked with them, may ever spend; None for this plan plus what was spent
             before. It binds later runs, too.
@@ -127,6 +131,9 @@ class RunOptions:
     """
 
     ledger: Path | None = None
+    new_ledger: bool = False
+    ledger_of: Mapping[str, Path | None] = field(default_factory=dict)
+    cited: Mapping[str, Manifest] = field(default_factory=dict)
     dataset: str | None = None
     cap: Fraction | None = None
     raise_cap: bool = False

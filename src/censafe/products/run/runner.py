@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from censafe.model import ReleasePlan
 from censafe.model.observer import Observer
+from censafe.population.synthetic.mark import is_synthetic
 from censafe.products.run.account import Account, Spending, Statement, ledger_place, open_account
 from censafe.products.run.door import Door
 from censafe.products.run.folder import RunFolder
@@ -281,6 +282,7 @@ def _account(
         hashes=inputs.confidential,
         public={"public_input": public} if inputs.public else {},
         ledger=ledger_place(options.ledger, inputs.data),
+        synthetic=is_synthetic(inputs.data, inputs.confidential.values()),
         label=options.dataset or inputs.data.resolve().name,
         config_digest=_digest(job.config_digest, published_data=options.published_data),
         verify=job.verify,

@@ -94,15 +94,22 @@ def run(
     names = named_areas(chosen, options.names).by_code
     tables = table_choice(chosen, options.tables, options.areas)
     given = _opened(chosen, reading.results, options)
+    folders = [one.name for one in given if isinstance(one, PublishedResult)]
+    if unknown := sorted(set(options.ledger_of) - set(folders)):
+        raise UsageError(
+            f"`ledger_of` {', '.join(unknown)}: no run folder is given for a result of that name; allowed: {', '.join(folders) or 'none'}"
+        )
     made = _results_first(chosen, data, out, reading, options)
     order = list(chosen.published)
     results = tuple(sorted((*given, *_opened(chosen, made, options)), key=lambda one: order.index(one.name)))
     for one in results:
         if isinstance(one, MicrodataResult) and not one.test_key:
             reading.observer.remark(f"Warning: {one.warning}")
-    known = frozenset(one.run for one in results if one.run is not None)
-    if known and options.spend_more is False:
+    cited = {one.name: one.manifest for one in results if isinstance(one, PublishedResult)}
+    options = replace(options, cited=cited)
+    if cited and options.spend_more is False:
         # who names a result knows what its run spent on the same records
+        known = frozenset(one.run or one.plan.digest()[:16] for one in cited.values())
         options = replace(options, spend_more=known)
     return run_job(TopdownJob(chosen, options.workers, names, results, tables), data, out, reading, options)
 
@@ -152,7 +159,7 @@ def _results_first(
         folders[name] = out.with_name(f"{out.name}-{name}")
         reading.observer.remark(f"{name}: releasing {source} in {folders[name]} first")
         theirs = data.with_name(f"{data.name}-{name}") if is_run_folder(data) else data
-        own = replace(options, tables=None, areas=None)
+        own = replace(options, tables=None, areas=None, ledger_of={})
         run(source, theirs, folders[name], settings, replace(reading, results={}), own)
     return folders
 

@@ -88,8 +88,7 @@ def _conditional(config: TopdownConfig) -> Iterator[str]:
         yield "The losses of the histograms add: the total is their sum, for a change of one record of each kind."
     if config.published:
         yield (
-            f"The losses of {', '.join(config.published)}, released from the same records before, are not in this total and add to it; the ledger "
-            "holds the sum."
+            f"The losses of {', '.join(config.published)}, released from the same records before, are not in this total and add to it."
         )
 
 

@@ -1,0 +1,135 @@
+"""Which ledger a run may begin, and what a cited result that another ledger paid for needs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from censafe.errors import LedgerError, OverspendError
+from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.entries import read_entries
+from censafe.products.run.account import Spending, open_account
+from censafe.products.run.folder import RunFolder
+from censafe.products.run.options import RunOptions
+from censafe.publication.manifest import ConfigRecord, LedgerRecord, Manifest, PartRecord
+from support.ledgers import FILES, SHA, make_part, make_plan, open_ledger, spend, stated
+
+CITED = make_plan(make_part("first", "1/2"), make_part("second", "1/4"), product="topdown")
+
+
+def opened(folder: Path, ledger: Path, **options: object) -> tuple[str, ...]:
+    """Open the account of a run of a small plan, and close it; what is said of the ledger."""
+    chosen = RunOptions(ledger=options.pop("named", ledger), **options)
+    synthetic = bool(chosen.dataset == "synthetic")
+    spending = Spending(
+        make_plan(), FILES, {}, ledger, "records", "0" * 64, lambda path: None, synthetic=synthetic
+    )
+    with RunFolder(folder) as run, open_account(spending, run, chosen) as account:
+        account.settle()
+        return account.statement.lines()
+
+
+def manifest(ledger: Path, run: str, head: str | None = None) -> Manifest:
+    """Of the finished run that is cited."""
+    return Manifest(
+        plan=CITED, config=ConfigRecord("pl94-us", {}, {}), dataset="records", input_commitment="00",
+        ledger=LedgerRecord(ledger.name, head or verify(ledger).head), test_key=False, created="", run=run,
+        parts=tuple(PartRecord(part.name, f"{part.name}.parquet", SHA) for part in CITED.parts),
+    )  # fmt: skip
+
+
+def test_a_default_ledger_is_begun_on_purpose_only(tmp_path: Path) -> None:
+    ledger = tmp_path / "censafe-ledger.jsonl"
+    with pytest.raises(LedgerError, match=r"there is no ledger.*copies of these records"):
+        opened(tmp_path / "out", ledger, named=None)
+    assert not ledger.exists()
+    first, _ = opened(tmp_path / "out", ledger, named=None, new_ledger=True)
+    assert (
+        first == f"Ledger {ledger}: a new ledger, which holds nothing about earlier spending on these records"
+    )
+    opened(tmp_path / "again", ledger, named=None, spend_more=True)
+
+
+def test_synthetic_records_and_a_named_ledger_need_no_word(tmp_path: Path) -> None:
+    opened(tmp_path / "one", tmp_path / "one.jsonl", named=None, dataset="synthetic")
+    opened(tmp_path / "two", tmp_path / "two.jsonl")
+
+
+def test_a_ledger_that_vanished_is_not_begun_anew(tmp_path: Path) -> None:
+    ledger = tmp_path / "censafe-ledger.jsonl"
+    spend(ledger, make_plan())
+    ledger.unlink()
+    with pytest.raises(LedgerError, match="is the key of a ledger"):
+        opened(tmp_path / "out", ledger, named=None)
+
+
+def test_new_records_in_a_known_ledger_are_said_to_be_new_to_it(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    spend(ledger, make_plan(), files={"other.csv": "d" * 64})
+    assert opened(tmp_path / "out", ledger)[0].endswith("holds no earlier spending on these record files")
+
+
+def test_a_cited_result_that_another_ledger_paid_for_is_refused(tmp_path: Path) -> None:
+    other, ledger = tmp_path / "other.jsonl", tmp_path / "ledger.jsonl"
+    cited = {"redistricting": manifest(other, spend(other, CITED).run)}
+    with pytest.raises(
+        LedgerError, match=r"did not pay for the cited result redistricting \(topdown, rho = 3/4"
+    ):
+        opened(tmp_path / "out", ledger, cited=cited)
+    assert not verify(ledger).rows
+
+
+@pytest.mark.parametrize("by", ["ledger", "manifest"])
+def test_its_cost_is_carried_where_its_ledger_is_named(tmp_path: Path, by: str) -> None:
+    other, ledger, out = tmp_path / "other.jsonl", tmp_path / "ledger.jsonl", tmp_path / "out"
+    cited = {"redistricting": manifest(other, spend(other, CITED).run)}
+    named = {"redistricting": other if by == "ledger" else None}
+    options = {"cited": cited, "ledger_of": named, "spend_more": frozenset({cited["redistricting"].run})}
+    before, _ = opened(out, ledger, **options)
+    carried = "rho = 3/4 (about 0.75; add/remove one person)"
+    assert before.endswith(
+        f"a new ledger, with {carried} carried over, and nothing about earlier spending on these records"
+    )
+    assert stated(ledger) == [Fraction(3, 4)]
+    sources = [one.text("source") for one in read_entries(ledger) if one.event == "reserve"]
+    assert sources == ["carried", "carried"]
+    assert "carried: redistricting" in read_entries(ledger)[0].text("operator")
+    opened(out, ledger, **options)  # once more: carried already
+    assert stated(ledger) == [Fraction(3, 4)]
+    with pytest.raises(OverspendError, match="the cap of"):
+        opened(tmp_path / "capped", ledger, **options, cap=Fraction(4, 5))
+
+
+def test_a_ledger_that_did_not_pay_for_it_or_paid_for_more_is_refused(tmp_path: Path) -> None:
+    other, ledger = tmp_path / "other.jsonl", tmp_path / "ledger.jsonl"
+    run = spend(other, CITED).run
+    for head, message in ((None, "did not pay for run"), ("e" * 64, "no line has the hash")):
+        strange = {"redistricting": manifest(other, run if head else "f" * 16, head)}
+        with pytest.raises(LedgerError, match=message):
+            opened(tmp_path / "out", ledger, cited=strange, ledger_of={"redistricting": other})
+    spend(other, make_plan(), spend_more=True)
+    cited = {"redistricting": manifest(other, run)}
+    with pytest.raises(LedgerError, match="charged 1 more runs to the records of redistricting"):
+        opened(tmp_path / "out", ledger, cited=cited, ledger_of={"redistricting": other})
+
+
+def test_a_result_of_other_files_in_the_same_ledger_is_charged_together_from_then_on(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    run = spend(ledger, CITED, files={"blocks.parquet": "d" * 64}).run
+    cited = {"redistricting": manifest(ledger, run)}
+    before, _ = opened(tmp_path / "out", ledger, cited=cited, spend_more=frozenset({run}))
+    assert before.endswith("spent before: rho = 3/4 (about 0.75; add/remove one person)")
+
+
+def test_a_carry_that_was_stopped_is_completed(tmp_path: Path) -> None:
+    other, ledger = tmp_path / "other.jsonl", tmp_path / "ledger.jsonl"
+    run = spend(other, CITED).run
+    with open_ledger(ledger) as book:
+        book.open_run(CITED, accounts=book.accounts(FILES.values()), run=run)
+        book.reserve(CITED, CITED.parts[0], source="carried")
+    cited = {"redistricting": manifest(other, run)}
+    known = frozenset({run})
+    opened(tmp_path / "out", ledger, cited=cited, ledger_of={"redistricting": other}, spend_more=known)
+    assert stated(ledger) == [Fraction(3, 4)]
