@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks"
-	@echo "make test   the test suite, under ten minutes on two cores"
+	@echo "make test   the test suite, eight minutes at most on two cores"
 	@echo "make test-long  what the test suite samples, whole"
 	@echo "make test-spark  tests of engines on Apache Spark, where there is Java"
 	@echo "make campaign  kills, faults, bad input, fuzz, mutants, audits and property tests by seed, for hours; SEED=N HOURS=H PARTS=a,b FUZZ=MINUTES"
@@ -74,7 +74,7 @@ test: $(STAMP) browser kernels
 test-long: $(STAMP) browser kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
-# Apart from the suite, which has to stay under ten minutes: a query on Apache Spark takes longer than the test that asks it.
+# Apart from the suite, which has to stay under eight minutes: a query on Apache Spark takes longer than the test that asks it.
 test-spark: $(STAMP) kernels java
 	@if command -v java >/dev/null; then $(MAKE) --no-print-directory $(SPARK) && SPARK_HOME=$(abspath $(SPARK)) $(BIN)/python -m pytest tests/engines -m "long or not long" -k "spark or lost_workers"; \
 	elif [ -n "$$CI" ]; then echo "no Java, and CI always has it" >&2; exit 1; fi

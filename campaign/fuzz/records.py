@@ -18,9 +18,9 @@ from censafe.products.detailed.codes.parameters import load_universe
 from support.fixed_width import GRFC_HEADER, home_1940, person_1940, person_2020, unit_2020, write_lines
 from support.histograms import E2E, PL94
 from support.phsafe_inputs import write_cef, write_parquet_folder
-from support.shared import DATA
+from support.shared import shared_data
 
-LEGACY = DATA / "population" / "pl94_ri2018"
+LEGACY = shared_data("population/pl94_ri2018")
 
 
 def readers_of_records(world: Path) -> Iterable[Reader]:
@@ -86,10 +86,9 @@ def _fixed_width(world: Path) -> Iterable[Reader]:
     for file in ("x.dat", "x.dat.gz"):
         change = of_bytes if file.endswith("gz") else lines
         yield Reader(f"fixed 1940 {file}", partial(_extract, file), file, _read_1940, change)
-    if LEGACY.exists():  # the state's published files lie beside the project
-        for number, name in enumerate(("rigeo", "ri00001", "ri00002", "ri00003")):
-            file = f"{name}2018_2020Style.pl"
-            yield Reader(f"legacy PL 94-171, file {number}", _legacy, file, _read_legacy, of_text("|"))
+    for number, name in enumerate(("rigeo", "ri00001", "ri00002", "ri00003")):
+        file = f"{name}2018_2020Style.pl"
+        yield Reader(f"legacy PL 94-171, file {number}", _legacy, file, _read_legacy, of_text("|"))
 
 
 def _cef_households(folder: Path) -> None:
