@@ -13,7 +13,6 @@ from scipy import stats
 
 DOCS = Path(__file__).resolve().parent
 CSV = DOCS / "area_unions.csv"
-WITHDRAWN = DOCS / "area_unions_withdrawn.csv"
 DRAWS = 20
 LEVEL = 0.05
 TITLES = {
@@ -92,7 +91,7 @@ def section() -> list[str]:
     if not CSV.exists():
         return []
     rows = changes(errors_in(CSV), "level", "lower")
-    return [TEXT, *withdrawn(), "### `lower` against `level`\n", *joint(rows), *budgets(rows), *tables(rows)]
+    return [TEXT, *joint(rows), *budgets(rows)]
 
 
 def joint(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
@@ -144,65 +143,6 @@ def _place(design: str) -> tuple[bool, str]:
     return design != "production", design
 
 
-def tables(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
-    """Every row, one table a case; rows that are worse or better by the joint test are flagged."""
-    keys = list(rows)
-    worse = {keys[one] for one in holm([rows[key].worse for key in keys])}
-    better = {keys[one] for one in holm([rows[key].better for key in keys])}
-    lines = []
-    for case, title in TITLES.items():
-        own = [key for key in keys if key[0] == case]
-        if not own:
-            continue
-        counts = list(dict.fromkeys(key[4] for key in sorted(own, key=lambda one: _order(one[4]))))
-        lines += [
-            f"#### {title}\n",
-            "Change of the mean error in percent; * better, **bold** worse by the joint test.\n",
-        ]
-        lines += [
-            f"| budget | where | size | {' | '.join(counts)} |",
-            "|---|---|---:|" + "---:|" * len(counts),
-        ]
-        for design, place, size in sorted(
-            dict.fromkeys(key[1:4] for key in own), key=lambda one: _place(one[0])
-        ):
-            cells = [_cell((case, design, place, size, count), rows, worse, better) for count in counts]
-            lines.append(f"| {design} | {place} | {size} | {' | '.join(cells)} |")
-        lines.append("")
-    return lines
-
-
-def _order(count: str) -> int:
-    return COUNTS.index(count)
-
-
-def _cell(
-    key: tuple[str, str, str, int, str],
-    rows: Mapping[tuple[str, str, str, int, str], Change],
-    worse: set[tuple[str, str, str, int, str]],
-    better: set[tuple[str, str, str, int, str]],
-) -> str:
-    if key not in rows:
-        return ""
-    text = f"{rows[key].percent:+.0f}"
-    if key in worse:
-        return f"**{text}**"
-    return f"{text}*" if key in better else text
-
-
-def withdrawn() -> list[str]:
-    """What the makeup of siblings did to such areas, measured before it was withdrawn."""
-    if not WITHDRAWN.exists():
-        return []
-    rows = changes(errors_in(WITHDRAWN), "lower", "all")
-    return [
-        "### What was withdrawn: blocks drawn toward their block group\n",
-        ALL,
-        *joint(rows),
-        *tables(rows),
-    ]
-
-
 COUNTS = (
     "total", "votingage", "race", "detailed", "hispanic", "white", "black", "aian", "asian", "nhpi", "other", "two or more",
 )  # fmt: skip
@@ -217,15 +157,4 @@ blocks. Counts are the total, voting age, Hispanic origin by race, all cells, an
 more), so that a small group cannot hide behind a large one. A budget is `production`, or rho for all levels together (1/2 or 10) with shares that are equal,
 halve (`top`) or double (`bottom`) from each level to the next. Small parts of the states were taken, so that twenty draws of all
 of them could be made. The errors of every draw are in `docs/area_unions.csv`.
-"""
-
-ALL = """An earlier choice, `information = all`, drew the counts of a block within a kind of quarters toward the makeup of its block group, with
-variances and a strength (0, 0.1, 0.3 or 1, by a trial on answers with noise added and taken off) fitted to the noisy answers. Sums over all
-blocks of a block group stayed as they were. The strength differed between draws of the same data (0.3 in one draw of Rhode Island, 1 in the
-other 19; 0 to 1 over the budgets of a synthetic state). Blocks and random unions gained, because most blocks are more
-like their block group than their noisy answers say. Where a group is concentrated the pull is wrong: it moves the group out of the blocks it
-lives in, and the errors of neighboring blocks have the same sign and add up. These are areas for which block data are used, such as
-districts drawn around a group. The trial does not see that, as it goes by the mean over all blocks, in which the gain elsewhere is
-larger. So it was withdrawn, and a configuration that
-asks for it is refused. As it fails with the budgets of production, it was not measured with others. Below, the change from `lower` to `all` with the budgets of production, measured before (`docs/area_unions_withdrawn.csv`).
 """

@@ -109,21 +109,11 @@ def test_answers_that_are_not_kept_cannot_be_used_from_below():
         load_config("pl94-us", {"information": "lower", "noisy_measurements": "lazy"})
 
 
-@pytest.mark.parametrize("source", ["pl94-us", "dhc-us"])
-def test_information_of_the_whole_tree_is_refused_with_the_reason_of_each_product(source: str):
-    with pytest.raises(
-        ConfigError, match=r"information: all is no longer offered: .*information=lower"
-    ) as raised:
-        load_config(source, {"information": "all", "noisy_measurements": "lazy"})
-    message = str(raised.value)
-    assert "no answers that lower does not, in the redistricting data as in the DHC" in message
-    assert "for the redistricting data alone" in message
-    assert "needs the answers" not in message
-
-
-def test_a_finished_run_is_not_estimated_again_with_the_makeup_of_siblings(censafe: CommandLine, tmp_path):
+def test_choices_of_information_are_two(censafe: CommandLine, tmp_path):
     data = write_1940(tmp_path / "data")
     censafe("run", "topdown", "e2e-1940", data, tmp_path / "out", "--test-key", "5")
     refused = censafe("estimate", tmp_path / "out", "--set", "information=all")
-    assert refused.code != 0
-    assert "no longer offered" in refused.err
+    assert refused.code == 1
+    assert "information" in refused.err
+    assert "level" in refused.err
+    assert "lower" in refused.err

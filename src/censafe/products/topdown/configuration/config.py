@@ -53,14 +53,6 @@ __all__ = [
 
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef", "records"]
 _ORDINARY_FITS: Final = 2
-_WITHDRAWN: Final = {
-    ("information", "all"): (
-        "all is no longer offered: once the counts of a parent are final, answers outside of it say nothing more about its children, so that all could use no "
-        "answers that lower does not, in the redistricting data as in the DHC; what it did beside that, drawing blocks towards the makeup of their block group, "
-        "was made for the redistricting data alone, moved groups out of the blocks they live in, and made areas put together from such blocks worse than with lower "
-        "(docs/full_information.md); fix: --set information=lower (which needs noisy_measurements=stored), or level"
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -267,21 +259,9 @@ def _level_text(level: GeoLevel) -> str:
     return ":".join((level.name, prefix, level.code, *((level.crosswalk,) if level.crosswalk else ())))
 
 
-def _withdrawn(document: Document, name: str, problems: Problems) -> str | None:
-    """Report a value that was once offered, with the reason why it is not; None for any other value."""
-    value = document.values.get(name)
-    reason = _WITHDRAWN.get((name, value)) if isinstance(value, str) else None
-    if reason is None:
-        return None
-    problems.add(document.key(name), reason)
-    return str(value)
-
-
 def _check_choices(document: Document, problems: Problems) -> Choices:
     """Named choices with their defaults; budgets of only children move up on the spines that are optimised."""
-    chosen: dict[str, Any] = {
-        noun: _withdrawn(document, noun, problems) or document.read(noun, problems) or "" for noun in CHOICES
-    }
+    chosen: dict[str, Any] = {noun: document.read(noun, problems) or "" for noun in CHOICES}
     numbers = ("fanout_cutoff", "bypass_cutoff", "joint", "joint_max_household_size")
     chosen |= {noun: document.read(noun, problems) for noun in numbers}
     if production := chosen["spine"] == PRODUCTION_SPINE:
