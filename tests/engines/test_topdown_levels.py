@@ -17,7 +17,7 @@ from censafe.model import SparseLevel
 from censafe.model.engine import Engine, EngineChoice
 from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks
-from support.engines import SAIL, SailServer
+from support.engines import SAIL, Losing, Repeating, SailServer
 from support.random_levels import (
     CELLS,
     ONE,
@@ -75,40 +75,17 @@ def test_skewed_and_empty_parents(workers: EngineTasks) -> None:
     both((spine, nothing, task), ONE, workers)
 
 
-class _Repeating:
-    """An engine whose tasks all run twice and come back in the order of the last first."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def compute(self, name: str, tasks: Any, schema: Any) -> Any:
-        return self._engine.compute(name, [*reversed(tasks), *tasks], schema)
-
-    def batches(self, table: Any, rows: int) -> Any:
-        return self._engine.batches(table, rows)
-
-    def drop(self, *names: str) -> None:
-        self._engine.drop(*names)
-
-
-class _Losing(_Repeating):
-    """An engine that forgets a task."""
-
-    def compute(self, name: str, tasks: Any, schema: Any) -> Any:
-        return self._engine.compute(name, tasks[1:], schema)
-
-
 def through(wrapped: Callable[[Engine], Any], tasks: EngineTasks) -> EngineTasks:
     return EngineTasks(wrapped(tasks._engine), tasks._scratch, 1)
 
 
 def test_a_task_that_runs_twice_counts_once(workers: EngineTasks) -> None:
-    both(random_level(5, bounded=True, known=False, parents=40), ONE, through(_Repeating, workers))
+    both(random_level(5, bounded=True, known=False, parents=40), ONE, through(Repeating, workers))
 
 
 def test_a_result_that_is_missing_stops_the_run(workers: EngineTasks) -> None:
     with pytest.raises(StorageError, match=r"1 of \d+ results of workers are missing"):
-        both(random_level(5, bounded=True, known=False, parents=40), ONE, through(_Losing, workers))
+        both(random_level(5, bounded=True, known=False, parents=40), ONE, through(Losing, workers))
 
 
 @pytest.mark.long

@@ -13,8 +13,10 @@ from click.testing import CliRunner, Result
 
 from censafe.cli.plan import command as plan
 from censafe.errors import CensafeError, ConfigError, UsageError
+from censafe.planning.prices import meaning
 from censafe.privacy.loss.loss_law import composed_epsilon, loss_of
 from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.readings import record_questions
 
 
@@ -201,6 +203,23 @@ def test_a_question_of_the_dhc_has_the_noise_of_its_redistricting_data_as_well()
     delta = Fraction(1, 10**10)
     alone, row = composed_epsilon(own.queries, delta), composed_epsilon(both.queries, delta)
     assert alone.upper < row.lower <= row.upper
+
+
+def test_the_meaning_of_the_dhc_is_stated_with_its_redistricting_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every question with its own loss, none left out on the way to the page; nothing is composed, which takes a minute."""
+    monkeypatch.setattr(meaning, "meaning_of", lambda question, deltas: meaning.Meaning(question, (), (), ()))
+    found = {one["question"]: one for one in document("topdown", "dhc-us", "--meaning")["meaning"]}
+    questions = record_questions(load_config("dhc-us"))
+    stated = [(name, Fraction(one["rho"])) for name, one in found.items()]
+    assert stated == [(one.name, one.loss) for one in questions]
+    assert all(loss_of(one.queries) == one.loss for one in questions)  # what is composed is what is stated
+    own, earlier = (plan_release(load_config(name)) for name in ("dhc-us", "pl94-us"))
+    together = found["the whole record, with pl94-us"]
+    assert Fraction(found["the whole record"]["rho"]) == own.total
+    assert Fraction(together["rho"]) == own.total + earlier.total
+    assert together["cells"] == 2 * sum(len(part.queries) for part in (*own.parts, *earlier.parts))
 
 
 @pytest.mark.long

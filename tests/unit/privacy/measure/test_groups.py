@@ -15,7 +15,7 @@ from censafe.model import GroupBlock, GroupLevel, GroupMeasurements, NoiseLaw, T
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
-from censafe.privacy.measure.rows import checked_sum
+from censafe.privacy.measure.rows import AddressedNoise, Chosen, checked_sum, noisy_cells
 from censafe.privacy.noise.sampler import draw
 from support.group_sources import Source, laws, part_key, queries, small_variants, some_counts
 
@@ -52,6 +52,27 @@ def test_every_listed_group_is_answered_with_the_noise_of_its_address(kind: str)
         exact = [int(cells[variant.slots == slot].sum()) for slot in range(len(variant.cells))]
         expected = exact + noise[region, 5 * iteration : 5 * iteration + len(exact)]
         assert expected.tolist() == found.values[found.indptr[row] : found.indptr[row + 1]].tolist()
+
+
+def test_groups_beyond_65_536_answers_of_a_region_have_noise_of_their_own() -> None:
+    """A region has as many answers as iterations times the cells of a table, which are more than 100,000 in the nation."""
+    (law,), variant = laws("gaussian", "3"), VARIANTS[2]
+    iterations = np.array([0, 1, 13_107, 13_108, 26_214, 26_215, 52_428, 52_429])
+    regions = np.array([0, 1, 65_536, 65_537, 1 << 20])
+    rows = np.zeros((int(regions[-1]) + 1, 1), np.int32)
+    block = GroupBlock(
+        0, np.broadcast_to(rows, (len(rows), int(iterations[-1]) + 1)), np.zeros((1, 6), np.int32)
+    )
+    chosen = Chosen(np.repeat(regions, len(iterations)), np.tile(iterations, len(regions)))
+    noise = AddressedNoise((law,), part_key())
+    noise.key.claim_geounits([0], 0, [b"answers"])
+    found = noisy_cells(block, chosen, variant, noise, 0, 5)
+    for row, (region, iteration) in enumerate(zip(chosen.region, chosen.iteration, strict=True)):
+        geounit = np.array([region], np.uint64)
+        expected = draw(
+            law, part_key(), query=0, geounits=geounit, answers=5 * int(iteration) + len(variant.cells)
+        )
+        assert found[row].tolist() == expected[0, 5 * iteration :].tolist()
 
 
 @pytest.mark.parametrize("groups_at_once", [1, 30])

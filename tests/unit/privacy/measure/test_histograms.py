@@ -122,6 +122,28 @@ def test_the_same_histograms_give_the_same_answers_and_others_none():
         measure_histograms(more, PART, QUERIES, SHAPES, key)
 
 
+@pytest.mark.parametrize("changed", ["law", "kinds", "query", "count", "place"])
+def test_noise_of_a_key_serves_one_set_of_laws_queries_and_counts(changed):
+    key, strong, costs = part_key(), NoiseLaw.gaussian(Fraction(100)), (Fraction(1, 9),) * 3
+    kinds, laws = np.array([0, 1, 0], np.int32), [(LAW,) * 3, (strong,) * 3]
+    queries, shapes, dense = list(QUERIES), list(SHAPES), TRUTH.copy()
+    measure_histograms(exact(), PART, QUERIES, SHAPES, key, LevelBudgets(kinds, tuple(laws), (costs, costs)))
+    if changed == "law":
+        laws[1] = (strong, strong, NoiseLaw.gaussian(Fraction(50)))
+    elif changed == "kinds":
+        kinds = np.array([1, 0, 0], np.int32)
+    elif changed == "query":
+        queries[1], shapes[1] = QUERIES[2], SHAPES[2]
+    elif changed == "count":
+        dense[0, 0] += 1
+    else:
+        dense[[0, 1]] = dense[[1, 0]]
+    with pytest.raises(ReleaseError, match="belongs to other answers"):
+        measure_histograms(
+            exact(dense), PART, queries, shapes, key, LevelBudgets(kinds, tuple(laws), (costs, costs))
+        )
+
+
 @pytest.mark.parametrize("wrong", ["kind", "parameter", "cost"])
 def test_a_law_that_is_not_the_plans_is_refused(wrong):
     law, cost = LAW, PART.queries[0].cost

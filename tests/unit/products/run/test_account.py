@@ -1,7 +1,8 @@
-"""Which ledger a run may begin, and what a cited result that another ledger paid for needs."""
+"""Which ledger a run may begin, what a cited result that another ledger paid for needs, and reservations of a stopped run."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 from censafe.errors import LedgerError, OverspendError
 from censafe.privacy.ledger.book import verify
 from censafe.privacy.ledger.entries import read_entries
-from censafe.products.run.account import Spending, open_account
+from censafe.products.run.account import Account, Spending, open_account
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import RunOptions
+from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import ConfigRecord, LedgerRecord, Manifest, PartRecord
 from support.ledgers import FILES, SHA, make_part, make_plan, open_ledger, spend, stated
 
@@ -133,3 +135,65 @@ def test_a_carry_that_was_stopped_is_completed(tmp_path: Path) -> None:
     known = frozenset({run})
     opened(tmp_path / "out", ledger, cited=cited, ledger_of={"redistricting": other}, spend_more=known)
     assert stated(ledger) == [Fraction(3, 4)]
+
+
+PARTS = tuple(make_part(name, "1/3") for name in ("persons_US", "persons_State", "persons_County"))
+KEPT, VOID, LOST = "reserved", "void", "lost"
+
+
+def stop(account: Account, folder: RunFolder, measured: str) -> None:
+    """Reserve all parts, and measure the first as far as said."""
+    for part in PARTS:
+        account.reserve(part)
+    if measured != "nothing":
+        folder.measurements.mkdir()
+        file = folder.measurements / f"{PARTS[0].name}.parquet"
+        file.write_bytes(b"noisy")
+        if measured == "committed":
+            account.commit(PARTS[0], file.name, sha256_path(file))
+
+
+@pytest.mark.parametrize(
+    ("joint", "measured", "strict", "same_key", "expected"),
+    [
+        (True, "committed", False, False, KEPT),
+        (True, "written", False, False, KEPT),
+        (True, "nothing", False, False, VOID),
+        (False, "committed", False, False, VOID),
+        (False, "written", False, False, VOID),
+        (True, "committed", True, False, LOST),
+        (True, "written", True, False, LOST),
+        (False, "nothing", True, False, LOST),
+        (True, "committed", True, True, KEPT),
+        (False, "nothing", False, True, KEPT),
+    ],
+)
+def test_reservations_of_a_stopped_run_stay_charged_where_a_measured_part_may_spend_them(
+    tmp_path: Path, joint: bool, measured: str, strict: bool, same_key: bool, expected: str
+) -> None:
+    plan = replace(make_plan(*PARTS), joint=joint)
+    ledger = tmp_path / "ledger.jsonl"
+    spending = Spending(plan, FILES, {}, ledger, "toy", "d" * 64, verify=lambda path: None)
+    options = RunOptions(ledger=ledger, strict_ledger=strict, key_dir=tmp_path / "keys" if same_key else None)
+    for start in ("first", "second"):
+        with RunFolder(tmp_path / "out") as folder, open_account(spending, folder, options) as account:
+            if start == "first":
+                stop(account, folder, measured)
+            elif expected == LOST:  # what is lost counts, so that the cap of the first start is in the way
+                account.settle()
+            else:
+                account.settle()
+                again = [account.reserve(part) for part in PARTS[1:]]
+                assert [one.part for one in again if one is not None] == [part.name for part in PARTS[1:]]
+    done = measured != "nothing"
+    states = [row.state for row in verify(ledger).rows]
+    first = ["committed"] if done else [expected]
+    assert [*first, expected, expected] == states[:3]
+    assert states[3:] == ([KEPT] * 2 if expected == VOID else [])
+    more = (2 if expected == VOID else 0) * Fraction(1, 3)
+    counted = sum(1 for state in states[:3] if state != VOID) * Fraction(1, 3)
+    assert (
+        sum((total for one in verify(ledger).totals for total in one.stated.values()), Fraction(0))
+        == counted + more
+    )
+    assert [entry.event for entry in read_entries(ledger)].count("reserve") == len(states)

@@ -5,8 +5,11 @@ import pytest
 
 from censafe.model import Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.model.plan import Definition
-from censafe.privacy.keys.run_keys import TestKey
+from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
+from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
+from censafe.products.registry import planner_of
 from censafe.products.run.door import Door, MeasurementFiles
+from censafe.products.topdown.rehearsal import TestDoor
 
 LAW = NoiseLaw.gaussian(Fraction(4))
 PARTS = tuple(PartPlan(name, (QueryPlan(name, "US", LAW, Fraction(1, 4)),)) for name in ("first", "second"))
@@ -72,3 +75,34 @@ def test_the_run_key_goes_with_the_last_part(plan: ReleasePlan, tmp_path: Path) 
     with pytest.raises(ValueError, match="closed"):
         account.key._secret.reveal()
     assert door.once(PARTS[1], lambda key: "never", FILES) == "noisy"
+
+
+@pytest.mark.parametrize("rehearsed", [False, True], ids=["release", "rehearsal"])
+@pytest.mark.parametrize(
+    ("product", "config"),
+    [("topdown", "dhc-us"), ("topdown", "pl94-us"), ("phsafe", "sdhc-us"), ("safetab-p", "ddhca"), ("safetab-h", "ddhcb")],
+)  # fmt: skip
+def test_every_part_of_a_release_draws_with_the_key_of_its_name_and_plan(
+    product: str, config: str, rehearsed: bool, tmp_path: Path
+) -> None:
+    planner = planner_of(product)
+    release = planner.report(
+        planner.load(config, {}, {}, Fraction(9, 10)), confidence=Fraction(9, 10), delta=Fraction(1, 10**10)
+    ).plan
+    account = Account()
+    door = TestDoor(release, 1) if rehearsed else Door(release, tmp_path, account)
+    run = TestKey(1)
+    commitment = b"rehearsal" if rehearsed else keyed_commitment(run, account.input_commitment.encode())
+    drawn: dict[str, bytes] = {}
+
+    def draw(key: TestPartKey) -> str:
+        drawn[key.part] = bytes(key._secret.reveal())
+        return "noisy"
+
+    for part in release.parts:
+        door.once(part, draw, FILES)
+    assert list(drawn) == [part.name for part in release.parts]
+    assert len(set(drawn.values())) == len(release.parts) > 2
+    for name, key in drawn.items():
+        expected = derive_part_key(run, release.digest(), commitment, name)
+        assert key == bytes(expected._secret.reveal()), name

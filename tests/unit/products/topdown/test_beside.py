@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
+from censafe.errors import UsageError
 from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
 from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.structure import SumProblem, SumTerm
 from censafe.estimation.topdown.cell_sums.tree import SumLevel, sum_tree
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
+from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine
 from censafe.geography.spines.tree import PL94_US, build_spine
@@ -17,7 +22,12 @@ from censafe.model import CellQuery, Recode
 from censafe.model.schema import Attribute, Factor, Schema, make_query
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.products.topdown.table_estimates.beside import moved_query, parted_query, same_geounits
+from censafe.products.topdown.table_estimates.beside import (
+    _require_same_records,
+    moved_query,
+    parted_query,
+    same_geounits,
+)
 from censafe.products.topdown.table_estimates.sums import BesideLevel
 
 OURS = Schema("ours", (Attribute("relgq", 5), Attribute("sex", 2), Attribute("age", 4), Attribute("race", 3)))
@@ -219,3 +229,26 @@ def held(run: RunSpine, codes: np.ndarray, depth: int) -> list[set[int]]:
     order = codes if run.order is None else codes[run.order]
     of = run.spine.ancestors(depth)
     return [set(order[of == node].tolist()) for node in range(run.spine.levels[depth].nodes)]
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["totals", "groups"])
+@pytest.mark.parametrize("case", ["the same", "other records", "other blocks", "no totals"])
+def test_a_result_of_other_records_is_refused_by_its_exact_total(case: str, grouped: bool) -> None:
+    def facts(total: int | None, blocks: int) -> Any:
+        none, codes = np.zeros((1, 0), np.int64), np.arange(blocks)
+        groups = GroupTotals(np.zeros(1, np.int32), np.array([total])) if grouped and total else None
+        limits = LevelLimits(
+            None if grouped or total is None else np.array([total]), none, none, groups=groups
+        )
+        run = SimpleNamespace(standard=SimpleNamespace(leaf=SimpleNamespace(codes=codes)))
+        return SimpleNamespace(run=run, exact_limits=lambda _: (limits,))
+
+    theirs = {"the same": (7, 3), "other records": (8, 3), "other blocks": (8, 4), "no totals": (None, 3)}[
+        case
+    ]
+    result = SimpleNamespace(name="redistricting", public=facts(*theirs), run=facts(*theirs).run)
+    if case == "other records":
+        with pytest.raises(UsageError, match="counts 8 persons in all, and 7 are known exactly here"):
+            _require_same_records(facts(7, 3), "persons", result, "persons")
+    else:
+        _require_same_records(facts(7, 3), "persons", result, "persons")

@@ -8,9 +8,11 @@ import pytest
 from censafe.errors import CheckError
 from censafe.estimation.topdown.operator.descent import estimate_operator_level, operator_rules
 from censafe.estimation.topdown.operator.task import OperatorTask
+from censafe.tabulation.engine import connect
+from censafe.tabulation.engine.tasks import EngineTasks
 from support.facilities import CELLS, KIND, RACE, Housed, housed, sparse_level
 from support.histograms import dense
-from support.operator_worlds import CHOICES, broken, estimate, housed_world, random_world
+from support.operator_worlds import CHOICES, World, broken, estimate, housed_world, random_world
 
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
@@ -39,6 +41,34 @@ def test_the_result_does_not_depend_on_workers(seed):
     for a, b in zip(one.found, three.found, strict=True):
         assert np.array_equal(a, b)
     assert [r.document() for r in one.reports] == [r.document() for r in three.reports]
+
+
+class Uneven(World):
+    """Every second geounit has four times the weight of the others."""
+
+    def objective(self, depth, *more, **options):
+        one = super().objective(depth, *more, **options)
+        kinds = (np.arange(len(one.kinds)) % 2).astype(np.int32)
+        return replace(one, weights=np.vstack([one.weights, 4 * one.weights]), kinds=kinds)
+
+
+@pytest.mark.parametrize("housed_seed", [None, 5], ids=["exact sums", "facilities"])
+def test_the_result_does_not_depend_on_who_solves_the_parents(housed_seed, tmp_path):
+    """Tasks of an engine get the budgets, the exact sums and the open records of their own parents."""
+    engine = connect(tmp_path / "engine", threads=1)
+    tasks = EngineTasks(engine, tmp_path / "tasks", 1)
+    if housed_seed is None:
+        world = random_world(2, shape=(3, 4), mean=2.0)
+    else:
+        world = housed_world(housed(housed_seed, (2, 2, 2), most=4, rare=0.8))
+    uneven = Uneven(**vars(world))
+    one, theirs = (estimate(uneven, 3.0, 2, workers=workers) for workers in (1, tasks))
+    engine.disconnect()
+    for a, b in zip(one.found, theirs.found, strict=True):
+        assert np.array_equal(a, b)
+    assert [r.document() for r in one.reports] == [r.document() for r in theirs.reports]
+    even = estimate(world, 3.0, 2)
+    assert not all(np.array_equal(a, b) for a, b in zip(one.found, even.found, strict=True))
 
 
 @pytest.mark.parametrize("passes", [1, 2])
