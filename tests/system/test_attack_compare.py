@@ -87,7 +87,7 @@ def test_what_is_published_can_be_attacked_and_compared_by_itself(
     folders = {row["defense"]: out / row["folder"] for row in found}
     truth = out / "published" / "exact-tables" / "tables.parquet"
     for name in names:
-        matched = match_tables(truth, folders[name] / "tables.parquet", by=("level",))
+        matched = match_tables(truth, folders[name] / "tables.parquet", by=("level",), unmatched_as_zero=True)
         assert set(matched.cells) == {"block", "tract", "county"}
         hidden = rows[name]["withheld_block_percent"] > 0
         assert (matched.facts.get("withheld", 0) > 0) == hidden

@@ -406,7 +406,9 @@ def test_tables_of_any_product_are_compared(censafe: CommandLine, tmp_path: Path
     true, public = tmp_path / "true.csv", tmp_path / "public.csv"
     true.write_text("REGION_ID|REGION_TYPE|CELL|COUNT\n44|STATE|1|10\n1|USA|1|20\n50|STATE|2|5\n")
     public.write_text("REGION_ID|REGION_TYPE|CELL|COUNT\n44|STATE|1|13\n1|USA|1|19\n50|STATE|1|-2\n")
-    done = censafe("evaluate", "pair", true, public, tmp_path / "out", "--by", "REGION_TYPE")
+    done = censafe(
+        "evaluate", "pair", true, public, tmp_path / "out", "--by", "REGION_TYPE", "--unmatched-as-zero"
+    )
     assert done.code == 0, done.err
     values = {
         (row["level"], row["metric"]): row["value"] for row in rows_of(tmp_path / "out" / "metrics_long.csv")
@@ -420,7 +422,7 @@ def test_tables_of_any_product_are_compared(censafe: CommandLine, tmp_path: Path
     ("content", "options", "fragment"),
     [
         ("REGION_ID,NUMBER\n44,1\n", (), "no column COUNT"),
-        ("PLACE,COUNT\n44,1\n", (), "no column REGION_ID"),
+        ("PLACE,COUNT\n44,1\n", (), "no column is a key on both sides"),
         ("REGION_ID,COUNT\n44,1\n44,2\n", (), "1 rows repeat the key"),
         ("REGION_ID,COUNT\n44,1.5\n", (), "not whole numbers"),
         ("REGION_ID,COUNT\n44,1\n", ("--by", "LEVEL"), "no such column"),

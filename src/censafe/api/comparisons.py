@@ -25,6 +25,7 @@ class CompareKeywords(TypedDict, total=False):
         mode: ``corrected`` formulas, or those ``as_published`` by Petti & Flaxman.
         count: tables: column of the counts.
         by: tables: columns whose values make the levels; ``file`` for the names of the files of folders.
+        unmatched_as_zero: tables: rows on one side only count as 0 on the other, however many they are; without, more than 5% of them are an error.
         histogram: name of the histogram of the configuration; the first without.
         also: further published runs and names of their vintages; the name is empty for a run of the same setting.
         domain: file with a column geocode of every block.
@@ -50,6 +51,7 @@ class CompareKeywords(TypedDict, total=False):
     mode: Literal["corrected", "as_published"]
     count: str | None
     by: Sequence[str]
+    unmatched_as_zero: bool
     histogram: str | None
     also: Sequence[tuple[str, Path]]
     domain: Path | None

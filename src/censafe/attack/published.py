@@ -19,6 +19,7 @@ from censafe.attack.reconstruction.solve import BlockTables
 from censafe.attack.tables import LineTable, Workload, tabulate_lines
 from censafe.attack.tract_lines import TRACT_DIGITS, TractLines
 from censafe.errors import DataError, StorageError, UsageError
+from censafe.geography.area_tables import ANNOTATIONS, number_faults
 from censafe.model.entries import nearest
 
 __all__ = ["PublishedTables", "holds_tables", "read_published_tables"]
@@ -238,9 +239,11 @@ class _Rows:
 
 def _whole(texts: NDArray[np.str_], path: Path, name: str) -> _Ints:
     number = np.char.lstrip(texts, "-")
-    wrong = int((~np.char.isdigit(number) | (np.char.str_len(texts) - np.char.str_len(number) > 1)).sum())
+    other = ~np.char.isdigit(number) | (np.char.str_len(texts) - np.char.str_len(number) > 1)
+    wrong = int((other | np.isin(texts, [str(code) for code in ANNOTATIONS])).sum())
     if wrong:
+        faults = "".join(f"; {fault}" for fault in number_faults(pa.chunked_array([texts.tolist()])))
         raise DataError(
-            f"{path}: column {name}: {wrong:,} values are no whole numbers; allowed: whole numbers, also below 0 as noisy tables have; fix: correct these rows"
+            f"{path}: column {name}: {wrong:,} values are no whole numbers{faults}; allowed: whole numbers, also below 0 as noisy tables have; fix: correct these rows"
         )
     return texts.astype(np.int64)

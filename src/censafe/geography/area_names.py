@@ -20,6 +20,7 @@ __all__ = [
     "AREA_COLUMNS",
     "NAMES",
     "AreaNames",
+    "geoid_of",
     "names_text",
     "read_area_names",
     "region_names",
@@ -176,7 +177,7 @@ def read_area_names(path: Path, *, census: bool = True) -> dict[str, str]:
     twice: dict[str, None] = {}
     for key, word in zip(map(text_of_cell, keys), map(text_of_cell, words), strict=True):
         if key and word:
-            area = _area(key) if census else key
+            area = geoid_of(key) if census else key
             if found.setdefault(area, word) != word:
                 twice[area] = None
     if twice:
@@ -199,7 +200,7 @@ def names_text(names: Mapping[str, str], *, census: bool = True) -> str:
     return csv_text([("GEOID" if census else "geocode", "NAME"), *sorted(names.items())])
 
 
-def _area(code: str) -> str:
+def geoid_of(code: str) -> str:
     """The GEOID of an area, from a code of any form."""
     gisjoin = _GISJOIN.fullmatch(code)
     if gisjoin:

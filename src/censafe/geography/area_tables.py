@@ -258,3 +258,47 @@ def texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_floating(kind) and pc.all(pc.equal(pc.round(column), column)).as_py() is not False:
         column = column.cast(pa.float64()).cast(pa.int64(), safe=False)
     return cast("pa.ChunkedArray", column.cast(pa.string()).fill_null(""))
+
+
+ANNOTATIONS: Final = {
+    -999999999: "too few sample cases",
+    -888888888: "not applicable",
+    -666666666: "not computed",
+    -555555555: "controlled estimate",
+    -333333333: "median in an open interval",
+    -222222222: "no standard error",
+}
+"""Numbers that stand for words in tables of the Bureau, and the words.
+
+Source: Census Bureau, "Notes on ACS Estimate and Annotation Values".
+"""
+_NUMBER: Final = r"^[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$"
+_THOUSANDS: Final = r"^[+-]?[0-9]{1,3}([, ][0-9]{3})+$"
+
+
+def number_faults(texts: pa.ChunkedArray) -> list[str]:
+    """What keeps texts from being counts, each kind with its number: annotation codes of the Bureau, thousands separators, other text.
+
+    Args:
+        texts: null where there is none.
+
+    Example:
+        >>> number_faults(pa.chunked_array([["7", "-555555555", "1,234", None, "(X)"]]))
+        ['1 annotation codes -555555555 (controlled estimate)', '1 numbers with thousands separators', '1 texts that are no numbers']
+    """
+
+    def counted(mask: pa.ChunkedArray) -> int:
+        return int(pc.sum(mask).as_py() or 0)
+
+    faults = []
+    for code, words in ANNOTATIONS.items():
+        number = counted(pc.match_substring_regex(texts, rf"^{code}(\.0*)?$"))
+        if number:
+            faults.append(f"{number:,} annotation codes {code} ({words})")
+    thousands = pc.match_substring_regex(texts, _THOUSANDS)
+    if counted(thousands):
+        faults.append(f"{counted(thousands):,} numbers with thousands separators")
+    other = pc.invert(pc.or_(thousands, pc.match_substring_regex(texts, _NUMBER)))
+    if counted(other):
+        faults.append(f"{counted(other):,} texts that are no numbers")
+    return faults

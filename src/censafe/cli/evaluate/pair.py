@@ -59,6 +59,11 @@ _SHARED = (
         help="Tables: columns whose values define the levels; 'file' for the names of the files in folders.",
     ),
     click.option("--count", metavar="COLUMN", help="Tables: column of the counts [default: COUNT]."),
+    click.option(
+        "--unmatched-as-zero",
+        is_flag=True,
+        help="Tables: rows on one side only count as 0 on the other, also where they are more than 5%.",
+    ),
     click.option("--domain", type=_PATH, help="Histograms: file with a column geocode of every block."),
     click.option(
         "--also",
@@ -134,7 +139,7 @@ def command(**options: Any) -> None:
 
     With --config, both are block histograms: a file of geocode, cell and count, microdata of the redistricting data or of
     1940 (persons.txt), or the folder of a run; TRUTH may also be an input folder for the configuration.
-    Without --config, both are tables with the same columns, of any product. All output is CONFIDENTIAL, except with
+    Without --config, both are tables of any product, whose rows are matched by the codes and attributes that both have. All output is CONFIDENTIAL, except with
     --published-data.
 
     \b

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.area_tables import number_faults
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import block_words, geocode_texts
 from censafe.geography.parquet_tables import read_whole
@@ -200,11 +201,19 @@ def _whole(column: Any, file: str, name: str) -> NDArray[np.int64]:
     numbers = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     read = column.to_numpy() if numbers and not column.null_count else None
     if read is None or not np.array_equal(read, np.floor(read)):
-        raise DataError(f"{file}, {name}: not whole numbers in every row; allowed: whole numbers from 0")
+        raise DataError(
+            f"{file}, {name}: not whole numbers in every row{_faults(column)}; allowed: whole numbers from 0"
+        )
     values: NDArray[np.int64] = read.astype(np.int64)
     if bool((values < 0).any()):
-        raise DataError(f"{file}, {name}: {int((values < 0).sum())} values are below 0; allowed: 0 or more")
+        raise DataError(
+            f"{file}, {name}: {int((values < 0).sum())} values are below 0{_faults(column)}; allowed: 0 or more"
+        )
     return values
+
+
+def _faults(column: Any) -> str:
+    return "".join(f"; {fault}" for fault in number_faults(column.cast(pa.string())))
 
 
 def _codes(column: Any, form: GeocodeForm, file: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -253,7 +262,7 @@ def read_unit_table(path: Path, form: GeocodeForm) -> BlockCells:
     """
     table = _table_of_unit_files(path)
     codes = _codes_of_unit_files(path, table, form)
-    homes, occupied = (_whole_of_unit_files(path, table, name) for name in (_HOMES, _OCCUPIED))
+    homes, occupied = (_whole(table.column(name), path.name, name) for name in (_HOMES, _OCCUPIED))
     wrong = int((occupied > homes).sum())
     if wrong:
         raise DataError(
@@ -282,7 +291,7 @@ def facilities_of(path: Path, form: GeocodeForm, blocks: NDArray[np.int64]) -> N
     inside[inside] = blocks[place[inside]] == codes[inside]
     found = np.zeros((len(blocks), 8), np.int64)
     for kind, name in enumerate(_FACILITIES, 1):
-        found[place[inside], kind] = _whole_of_unit_files(path, table, name)[inside]
+        found[place[inside], kind] = _whole(table.column(name), path.name, name)[inside]
     return found
 
 
@@ -317,15 +326,3 @@ def _codes_of_unit_files(path: Path, table: Any, form: GeocodeForm) -> NDArray[n
             f"{block_words(form)}, each block once"
         )
     return codes
-
-
-def _whole_of_unit_files(path: Path, table: Any, name: str) -> NDArray[np.int64]:
-    column = table.column(name)
-    if not pa.types.is_integer(column.type) or column.null_count:
-        raise DataError(f"{path.name}, {name}: not whole numbers in every row; allowed: whole numbers from 0")
-    values: NDArray[np.int64] = column.to_numpy().astype(np.int64)
-    if bool((values < 0).any()):
-        raise DataError(
-            f"{path.name}, {name}: {int((values < 0).sum())} values are below 0; allowed: 0 or more"
-        )
-    return values

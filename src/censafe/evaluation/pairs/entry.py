@@ -25,7 +25,19 @@ from censafe.products.topdown.files import named_areas
 
 __all__ = ["PairRequest", "compare_files"]
 
-_OF_TABLES = ("truth", "published", "out", "suites", "mode", "count", "by", "alpha", "beta", "published_data")
+_OF_TABLES = (
+    "truth",
+    "published",
+    "out",
+    "suites",
+    "mode",
+    "count",
+    "by",
+    "alpha",
+    "beta",
+    "published_data",
+    "unmatched_as_zero",
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,7 @@ class PairRequest:
     beta: float = 0.05
     published_data: bool = False
     names: Path | None = None
+    unmatched_as_zero: bool = False
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -98,16 +111,22 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
     given = [one.name for one in fields(request) if one.name not in _OF_TABLES and getattr(request, one.name)]
     if given:
         raise UsageError(
-            "Tables take `by`, `count` and `mode` only; the other options are for histograms and need `configuration`."
+            "Tables take `by`, `count`, `unmatched_as_zero` and `mode` only; the other options are for histograms and need `configuration`."
         )
-    matched = match_tables(request.truth, request.published, count=request.count, by=request.by)
+    matched = match_tables(
+        request.truth,
+        request.published,
+        count=request.count,
+        by=request.by,
+        unmatched_as_zero=request.unmatched_as_zero,
+    )
     choices = PairChoices(request.suites, request.mode, standing=request.standing)
     return evaluate_tables(matched, request.out, reading, sources=request.sources, choices=choices)
 
 
 def _histograms(request: PairRequest, config: TopdownConfig, reading: ReadOptions) -> Evaluated:
-    if request.count or request.by:
-        raise UsageError("`count` and `by` are for tables; leave out `configuration`.")
+    if request.count or request.by or request.unmatched_as_zero:
+        raise UsageError("`count`, `by` and `unmatched_as_zero` are for tables; leave out `configuration`.")
     defined = read_definitions(request.characteristics) if request.characteristics else Definitions()
     opened = _opened(request, config, defined, reading)
     choices = PairChoices(

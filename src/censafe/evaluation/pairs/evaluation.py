@@ -253,6 +253,7 @@ def evaluate_tables(
         "words": {"count": "count"},
         "runs": 1,
         "facts": dict(tables.facts),
+        "notes": list(tables.notes),
     }
     document |= {"mode": mode, "sources": dict(sources), "standing": asked.standing.value}
     return _written(out, frames, document, reading)
@@ -301,6 +302,11 @@ def _written(
             files += write_report(out)
     lines = [f"{standing.summary} Published counts against true ones."]
     lines += [f"{count:,} {name.replace('_', ' ')}" for name, count in document["facts"].items() if count]
+    lines += (
+        [f"{note[0].upper()}{note[1:]}." for note in document["notes"]]
+        if document["levels"] and "lists" not in document
+        else []
+    )
     if "left_out" in frames:
         lines += [f"Left out: {row['measure']}: {row['reason']}." for row in frames["left_out"].to_pylist()]
     return Evaluated(tuple(lines), tuple(out / name for name in files))

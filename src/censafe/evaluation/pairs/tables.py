@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from censafe.errors import DataError, StorageError, UsageError
@@ -21,10 +22,11 @@ from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import side_by_side
 from censafe.evaluation.pairs.scope import Scope
-from censafe.geography.area_names import AreaNames
-from censafe.geography.parquet_tables import read_whole
+from censafe.geography.area_names import AreaNames, geoid_of
+from censafe.geography.area_tables import number_faults, read_table, texts_of
+from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, plain_codes
 from censafe.model.safe_text import file_name
-from censafe.population.files.delimited import DELIMITER_NAMES
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.atomic import atomic_write
 
 __all__ = ["MOST_AREAS", "NONE", "MatchedTables", "match_tables", "side_frames", "write_residuals"]
@@ -120,6 +122,26 @@ _COUNTS: Final = ("COUNT", "count", "value")
 _BESIDE: Final = ("NOISE_DISTRIBUTION", "VARIANCE", "classification")
 _FILE: Final = "file"
 _MOST: Final = 2**53  # up to which doubles are exact
+_PERCENT: Final = 5  # of rows that may be on one side only
+_LEAST: Final = 0.5  # share of values that both sides have of a column of numbers that is a key
+_CODES: Final = (*BLOCK_COLUMNS, "gisjoin20", "gisjoin10", "fips", "geoid_tract", "region_id")
+_ITEMS: Final = (
+    "table",
+    "item",
+    "variable",
+    "cell",
+    "line",
+    "level",
+    "year",
+    "region_type",
+    "region_level",
+    "iteration_code",
+    _FILE,
+)
+_NAMES: Final = ("name", "namelsad", "name20", "namelsad20", "basename", "label")
+_PLAIN: Final = "^[+-]?(0|[1-9][0-9]{0,9})(\\.[0-9]*)?$"
+_FRACTION: Final = "\\.[0-9]*[1-9]"
+_VINTAGE: Final = re.compile("(20|10)$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,36 +151,51 @@ class MatchedTables:
     Args:
         cells: by name of the level, counts of both sides.
         facts: rows on one side only, which count as 0 on the other; and published rows without a count, which are withheld and left out on both.
+        notes: how the rows were matched, in sentences.
     """
 
     cells: Mapping[str, MatchedCells] = field(repr=False)
     facts: Mapping[str, int]
+    notes: tuple[str, ...] = ()
 
 
 def match_tables(
-    truth: Path, published: Path, *, count: str | None = None, by: Sequence[str] = ()
+    truth: Path,
+    published: Path,
+    *,
+    count: str | None = None,
+    by: Sequence[str] = (),
+    unmatched_as_zero: bool = False,
 ) -> MatchedTables:
-    """Two tables of one shape, such as a truth run and a release of any product, row by row.
+    """Two tables, such as a truth run and a release of any product, row by row.
+
+    Rows are matched by the columns of codes, attributes and texts that both sides have, and by as many columns of whole numbers as make each row one of its
+    own; other counts are no keys.
 
     Args:
-        truth: CSV (comma or pipe) or Parquet file, or a folder of such files of the same columns.
+        truth: text (CSV) or Parquet file, or a folder of such files of the same columns.
         published: the same; a row without a count is one that was withheld.
         count: name of the column of counts; None for COUNT, count or value.
         by: columns whose values make the levels, or ``file`` for the names of the files of folders; none for one level, ``all``.
+        unmatched_as_zero: whether any number of rows may be on one side only, which count as 0 on the other.
 
     Raises:
-        DataError: columns differ or are missing, keys repeat, or counts are not whole numbers.
+        DataError: columns are missing, keys repeat, counts are not whole numbers, or more than 5% of the rows are on one side only.
         StorageError: a file cannot be read.
     """
-    files = _FILE in by
-    sides = [_table(path, count, files=files) for path in (truth, published)]
-    for path, side in zip((truth, published), sides, strict=True):
+    paths = (truth, published)
+    sides = [_table(path, files=_FILE in by) for path in paths]
+    for path, side in zip(paths, sides, strict=True):
         _require_names_once(path, side.column_names)
     name = _count_column(sides[0].column_names, truth, count)
-    sides = [_keyed(side, name) for side in sides]
-    keys = [column for column in sides[0].column_names if column != name and column not in _BESIDE]
-    for place, (path, side) in enumerate(zip((truth, published), sides, strict=True)):
-        _check(path, side, name, keys, by, withheld=place == 1)
+    sides, notes = _named_alike(sides, name)
+    if name not in sides[1].column_names:
+        raise DataError(f"{published.name}: no column {name}; both tables must have the column of counts")
+    sides = [
+        _checked(path, side, name, withheld=place == 1)
+        for place, (path, side) in enumerate(zip(paths, sides, strict=True))
+    ]
+    keys = _keys(paths, sides, name, by)
     hidden = sides[1].filter(pc.is_null(sides[1].column(name))).select(keys)
     if hidden.num_rows:
         sides = [side.join(hidden, keys=keys, join_type="left anti") for side in sides]
@@ -170,6 +207,14 @@ def match_tables(
         "only_true": joined.column("_public").null_count,
         "only_published": joined.column("_true").null_count,
     } | ({"withheld": hidden.num_rows} if hidden.num_rows else {})
+    others = [
+        one for one in sides[0].column_names if one in sides[1].column_names and one not in (*keys, name)
+    ]
+    others = [one for one in others if one.lower() not in _NAMES]
+    notes.append(
+        f"rows are matched by {', '.join(keys)}" + (f"; {', '.join(others)} are no keys" if others else "")
+    )
+    notes += _unmatched(paths, joined, keys, facts, unmatched_as_zero=unmatched_as_zero)
     true, public = (
         pc.fill_null(joined.column(column), 0).to_numpy().astype(np.int64) for column in ("_true", "_public")
     )
@@ -179,7 +224,7 @@ def match_tables(
         level: cells_of_counts(true[rows], public[rows], areas=areas[rows], level=level, query="count")
         for level, rows in levels.items()
     }
-    return MatchedTables(cells, facts)
+    return MatchedTables(cells, facts, tuple(notes))
 
 
 def _levels(table: pa.Table, by: Sequence[str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
@@ -190,24 +235,20 @@ def _levels(table: pa.Table, by: Sequence[str]) -> dict[str, np.ndarray[tuple[in
     return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())}
 
 
-def _table(path: Path, count: str | None, *, files: bool) -> pa.Table:
+def _table(path: Path, *, files: bool) -> pa.Table:
     """All rows of a file or folder; a column ``file`` names where they come from, where that is wanted."""
     places = _files(path)
     if not places:
         raise StorageError(
             f"{path}: the folder holds no CSV or Parquet file; name a file or a folder of tables"
         )
+    tables = [read_table(one, "the table") for one in places]
+    if files:
+        tables = [_named(table, one.stem) for one, table in zip(places, tables, strict=True)]
     try:
-        tables = [read_whole(one) if one.suffix == ".parquet" else _csv(one, count) for one in places]
-        if files:
-            tables = [_named(table, one.stem) for one, table in zip(places, tables, strict=True)]
         return pa.concat_tables(_decoded(table) for table in tables)
-    except OSError:
-        raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
-    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeDecodeError):
-        raise DataError(
-            f"{path}: not a table, or tables of different columns; allowed: CSV with a header, or Parquet"
-        ) from None
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise DataError(f"{path}: tables of different columns; allowed: tables of the same columns") from None
 
 
 def _named(table: pa.Table, name: str) -> pa.Table:
@@ -220,42 +261,98 @@ def _files(path: Path) -> list[Path]:
     """The file, or those of a folder; Parquet where a folder holds both, which it does for copies of one table."""
     if not path.is_dir():
         return [path]
-    found = (sorted(path.rglob(f"*{ending}")) for ending in (".parquet", ".csv"))
+    every = sorted(one for one in path.rglob("*") if one.is_file())
+    found = ([one for one in every if one.suffix.lower() == ending] for ending in (".parquet", ".csv"))
     return next((one for one in found if one), [])
 
 
 def _decoded(table: pa.Table) -> pa.Table:
-    """Columns of codes as their values, which alone can be sorted and joined; nothing of the metadata."""
+    """Columns of codes as their values, which alone can be sorted and joined; nothing of the metadata, no lists or bytes."""
+    table = table.select(
+        [
+            place
+            for place, kind in enumerate(table.schema.types)
+            if not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
+        ]
+    )
     types = [
         field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in table.schema
     ]
     return table.cast(pa.schema(list(zip(table.column_names, types, strict=True))))
 
 
-def _keyed(table: pa.Table, count: str) -> pa.Table:
-    """Keys as text, so that a CSV file and a Parquet file can be compared; missing ones as empty text."""
-    columns = {
-        name: table.column(name) if name == count else pc.fill_null(table.column(name).cast(pa.string()), "")
-        for name in table.column_names
-        if name not in _BESIDE
-    }
+def _named_alike(sides: Sequence[pa.Table], count: str) -> tuple[list[pa.Table], list[str]]:
+    """Both sides with the names that columns have in the truth, where case, or the name for codes of areas, differs."""
+    truth, other = sides
+    known = {name.casefold(): name for name in truth.column_names}
+    names = [
+        name if name in truth.column_names else known.get(name.casefold(), name)
+        for name in other.column_names
+    ]
+    names = names if len(set(names)) == len(names) else other.column_names
+    codes = [block_column(own, _CODES) for own in (truth.column_names, names)]
+    notes = []
+    own, theirs = codes
+    if (
+        own
+        and theirs
+        and own != theirs
+        and own not in names
+        and theirs not in truth.column_names
+        and count not in codes
+    ):
+        place = names.index(theirs)
+        names = [own if name == theirs else name for name in names]
+        notes = [f"{own} of the truth is {theirs} as published"]
+        vintages = [_VINTAGE.search(one) for one in (own, theirs)]
+        if all(vintages) and vintages[0] and vintages[1] and vintages[0][1] != vintages[1][1]:
+            notes = [f"{notes[0]}, codes of 20{vintages[0][1]} and of 20{vintages[1][1]}"]
+        truth = _with_codes(truth, truth.column_names.index(own))
+        other = _with_codes(other, place)
+    return [truth, other.rename_columns(names)], notes
+
+
+def _with_codes(table: pa.Table, place: int) -> pa.Table:
+    """A table with a column of codes of areas in the form of GEOIDs."""
+    column = plain_codes(texts_of(table.column(place))).combine_chunks().dictionary_encode()
+    known = pa.array([geoid_of(code) for code in column.dictionary.to_pylist()], pa.string())
+    return table.set_column(place, table.column_names[place], known.take(column.indices))
+
+
+def _checked(path: Path, table: pa.Table, count: str, *, withheld: bool) -> pa.Table:
+    """Keys as text, so that a CSV file and a Parquet file can be compared, missing ones as empty text; counts as whole numbers."""
+    if not table.num_rows:
+        raise DataError(f"{path.name}: the table has no rows")
+    columns = {}
+    for name in table.column_names:
+        if name == count:
+            columns[name] = _whole_numbers(path, table.column(name), count, withheld=withheld)
+        elif name not in _BESIDE:
+            texts = texts_of(table.column(name))
+            columns[name] = plain_codes(texts) if name.lower() in _CODES else pc.utf8_trim_whitespace(texts)
     return pa.table(columns)
 
 
-def _csv(path: Path, count: str | None) -> pa.Table:
-    with path.open(encoding="utf-8-sig") as stream:
-        mark = "|" if "|" in (head := stream.readline()) else ","
-    other = [words for one, words in DELIMITER_NAMES.items() if one in head and mark not in head]
-    if other:
-        raise DataError(f"{path.name}: the file is {other[0]}-delimited; allowed: comma or pipe")
-    parse = pa_csv.ParseOptions(delimiter=mark)
-    names = pa_csv.read_csv(io.BytesIO(head.encode()), parse_options=parse).column_names
-    types: dict[str, Any] = {
-        name: pa.string() for name in names if name not in ((count,) if count else _COUNTS)
-    }
-    return pa_csv.read_csv(
-        path, parse_options=parse, convert_options=pa_csv.ConvertOptions(column_types=types)
-    )
+def _whole_numbers(path: Path, column: pa.ChunkedArray, count: str, *, withheld: bool) -> pa.ChunkedArray:
+    """Counts; None where they were withheld."""
+    texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    texts = pc.if_else(pc.equal(texts, ""), None, texts)
+    faults = number_faults(texts)
+    if faults:
+        raise DataError(
+            f"{path.name}: column {count} holds values that are not whole numbers: {'; '.join(faults)}; fix: plain whole numbers, or an empty field "
+            "as published where a count was withheld"
+        )
+    numbers = texts.cast(pa.float64())
+    if numbers.null_count == len(numbers):
+        raise DataError(f"{path.name}: every row of column {count} is withheld; nothing can be compared")
+    if pc.max(pc.abs_checked(numbers)).as_py() > _MOST:
+        raise DataError(f"{path.name}: column {count} holds values above {_MOST:,}")
+    fractions = pc.sum(pc.not_equal(pc.round(numbers), numbers)).as_py()
+    if fractions or (numbers.null_count and not withheld):
+        words = f"{fractions:,} fractions" if fractions else f"{numbers.null_count:,} empty fields"
+        raise DataError(f"{path.name}: column {count} holds values that are not whole numbers: {words}")
+    return numbers.cast(pa.int64())
 
 
 def _count_column(names: Sequence[str], path: Path, wanted: str | None) -> str:
@@ -274,30 +371,131 @@ def _require_names_once(path: Path, names: Sequence[str]) -> None:
         raise DataError(f"{path.name}: columns repeated: {', '.join(repeated)}; allowed: each name once")
 
 
-def _check(
-    path: Path, table: pa.Table, count: str, keys: Sequence[str], by: Sequence[str], *, withheld: bool
-) -> None:
-    missing = [name for name in (*keys, count) if name not in table.column_names]
-    if missing:
-        raise DataError(
-            f"{path.name}: no column {', '.join(missing)}; both tables must have the same columns"
-        )
-    unknown = [name for name in by if name not in keys]
+def _keys(paths: Sequence[Path], sides: Sequence[pa.Table], count: str, by: Sequence[str]) -> list[str]:
+    """The columns by which rows are matched: codes, attributes and texts of both sides, and then the fewest others that make every row one of its own."""
+    shared = [
+        name
+        for name in sides[0].column_names
+        if name in sides[1].column_names and name not in (count, *_BESIDE)
+    ]
+    unknown = [name for name in by if name not in shared]
     if unknown:
-        raise DataError(f"`by` {', '.join(unknown)}: no such column; allowed: {', '.join(keys)}")
-    if not table.num_rows:
-        raise DataError(f"{path.name}: the table has no rows")
-    kind = table.schema.field(count).type
-    whole = pa.types.is_integer(kind) or (
-        pa.types.is_floating(kind)
-        and pc.all(pc.equal(pc.round(table.column(count)), table.column(count))).as_py()
+        raise DataError(
+            f"`by` {', '.join(unknown)}: no such column of both tables; allowed: {', '.join(shared)}"
+        )
+    kinds = {name: _kind(name, [side.column(name) for side in sides]) for name in shared}
+    coded = any(name.lower() in _CODES for name in shared)
+    keys = [
+        name
+        for name in shared
+        if name in by or (kinds[name] == "key" and not (coded and name.lower() in _NAMES))
+    ]
+    others = [name for name in shared if kinds[name] == "number" and name not in keys]
+    while others and any(_repeated(side, keys) for side in sides):
+        shares = {one: _share_of_both(sides, [*keys, one]) for one in others}
+        best = max(others, key=shares.__getitem__)
+        if keys and shares[best][0] < _LEAST:
+            break
+        others.remove(best)
+        keys.append(best)
+    if not coded:  # a column of areas may have any name
+        keys += [name for name in others if _share_of_both(sides, [*keys, name])[0] == 1]
+    if not keys:
+        raise DataError(
+            f"{paths[0].name}, {paths[1].name}: no column is a key on both sides; the columns are {', '.join(sides[0].column_names)} and "
+            f"{', '.join(sides[1].column_names)}; fix: a column of codes of one name, such as GEOID"
+        )
+    for path, side in zip(paths, sides, strict=True):
+        repeated = _repeated(side, keys)
+        if repeated:
+            raise DataError(
+                f"{path.name}: {repeated:,} rows repeat the key of another row ({', '.join(keys)}); allowed: each key once"
+            )
+    return [name for name in shared if name in keys]
+
+
+def _kind(name: str, columns: Sequence[pa.ChunkedArray]) -> str:
+    """Whether a column is a key, a number that may be one, or a measure."""
+    if name.lower() in (*_CODES, *_ITEMS, *_attributes()):
+        return "key"
+    texts = [column.filter(pc.not_equal(column, "")) for column in columns]
+    if not all(pc.all(pc.match_substring_regex(column, _PLAIN)).as_py() is not False for column in texts):
+        return "key"
+    fractions = any(pc.any(pc.match_substring_regex(column, _FRACTION)).as_py() for column in texts)
+    return "measure" if fractions else "number"
+
+
+@cache
+def _attributes() -> frozenset[str]:
+    """Names of attributes of all schemas that ship."""
+    return frozenset(name.lower() for schema in shipped_schemas().values() for name in schema.schema.names)
+
+
+def _repeated(table: pa.Table, keys: Sequence[str]) -> int:
+    return int(table.num_rows - (table.group_by(list(keys)).aggregate([]).num_rows if keys else 0))
+
+
+def _share_of_both(sides: Sequence[pa.Table], keys: Sequence[str]) -> tuple[float, int]:
+    """Share of the keys that both sides have, and how many there are."""
+    once = [side.group_by(list(keys)).aggregate([]) for side in sides]
+    both = once[0].join(once[1], keys=list(keys), join_type="inner").num_rows
+    most = max(one.num_rows for one in once)
+    return both / most, most
+
+
+def _unmatched(
+    paths: Sequence[Path],
+    joined: pa.Table,
+    keys: Sequence[str],
+    facts: Mapping[str, int],
+    *,
+    unmatched_as_zero: bool,
+) -> list[str]:
+    """What is to be said of rows on one side only.
+
+    Raises:
+        DataError: they are more than 5%, and are not meant to be.
+    """
+    number = facts["only_true"] + facts["only_published"]
+    if not number:
+        return []
+    alone = [
+        joined.filter(pc.is_null(joined.column(name))).select(list(keys)) for name in ("_public", "_true")
+    ]
+    forms = [
+        f"{same:,} of them would match {words}"
+        for words, form in _FORMS.items()
+        if (same := _alike(alone, form))
+    ]
+    words = f"{number:,} of {joined.num_rows:,} rows are on one side only ({facts['only_true']:,} in {paths[0].name}, {facts['only_published']:,} in {paths[1].name})"
+    words = "; ".join([words, *forms])
+    if 100 * number > _PERCENT * joined.num_rows and not unmatched_as_zero:
+        raise DataError(
+            f"{words}; matched by {', '.join(keys)}; allowed: {_PERCENT}% of the rows; fix: tables of the same rows with the same codes, or count such rows as 0 with "
+            "`unmatched_as_zero`"
+        )
+    return [f"{words} and count as 0 on the other"]
+
+
+def _without_zeros(text: str) -> str:
+    return text.lstrip("0") if text.isascii() and text.isdigit() else text
+
+
+def _without_accents(text: str) -> str:
+    letters = unicodedata.normalize("NFKD", text)
+    return "".join(one for one in letters.casefold() if one.isalnum())
+
+
+_FORMS: Final[Mapping[str, Callable[[str], str]]] = {
+    "if leading zeros did not count": _without_zeros,
+    "if accents, capitals, blanks and points did not count": _without_accents,
+}
+
+
+def _alike(alone: Sequence[pa.Table], form: Callable[[str], str]) -> int:
+    """How many rows of the one side have the key of a row of the other in a form of it."""
+    first, second = (
+        {tuple(map(form, row)) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)}
+        for table in alone
     )
-    if not whole or (table.column(count).null_count and not withheld):
-        raise DataError(f"{path.name}: column {count} holds values that are not whole numbers")
-    if table.column(count).null_count == table.num_rows:
-        raise DataError(f"{path.name}: every row of column {count} is withheld; nothing can be compared")
-    if pc.max(pc.abs_checked(table.column(count).cast(pa.float64(), safe=False))).as_py() > _MOST:
-        raise DataError(f"{path.name}: column {count} holds values above {_MOST:,}")
-    repeated = table.num_rows - table.group_by(list(keys)).aggregate([]).num_rows
-    if repeated:
-        raise DataError(f"{path.name}: {repeated} rows repeat the key of another row; allowed: each key once")
+    return len(first & second)

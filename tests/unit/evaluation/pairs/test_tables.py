@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError, StorageError
-from censafe.evaluation.pairs.tables import match_tables
+from censafe.evaluation.pairs.tables import MatchedTables, match_tables
+from support.shared import shared_data
 
 
 def text(path: Path, *lines: str) -> Path:
@@ -71,14 +72,15 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="not whole numbers"):
         match_tables(good, text(tmp_path / "c.csv", "area,pop", "01,many"), count="pop")
     (tmp_path / "d.csv").write_bytes(b"area,pop\n\xff\xfe,1\n")
-    with pytest.raises(DataError, match="not a table"):
+    with pytest.raises(
+        DataError, match="1 lines of the table have bytes that are not text in UTF-8, the first is line 2"
+    ):
         match_tables(tmp_path / "d.csv", good, count="pop")
 
 
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (("id;count", "1;3"), "public.csv: the file is semicolon-delimited; allowed: comma or pipe"),
         (("id,id,count", "1,1,3"), "public.csv: columns repeated: id"),
         (("id,count",), "public.csv: the table has no rows"),
         (("id,count", "1," + "9" * 60), "public.csv: column count holds values above"),
@@ -89,3 +91,83 @@ def test_tables_of_another_form_are_named(tmp_path: Path, lines: tuple[str, ...]
     true, public = text(tmp_path / "true.csv", "id,count", "1,3"), text(tmp_path / "public.csv", *lines)
     with pytest.raises(DataError, match=words):
         match_tables(true, public)
+
+
+def frame(folder: Path, *sides: tuple[str, ...], **options: object) -> MatchedTables:
+    true, public = (
+        text(folder / f"{name}.csv", *lines) for name, lines in zip(("true", "public"), sides, strict=True)
+    )
+    return match_tables(true, public, **options)  # type: ignore[arg-type]
+
+
+def test_other_counts_of_wide_tables_are_no_keys() -> None:
+    folder = shared_data("public_cases/03_pair_wide_columns_as_keys")
+    matched = match_tables(folder / "t.csv", folder / "p.csv", count="pop")
+    assert matched.cells["all"].residual.tolist() == [1] * 5
+    assert dict(matched.facts) == {"only_true": 0, "only_published": 0}
+    assert matched.notes == ("rows are matched by GEOID20; pop_hisp are no keys",)
+
+
+@pytest.mark.parametrize(
+    ("true", "public", "keys"),
+    [
+        (("GEOID,pop,a,b", "01,5,1,7", "02,7,1,8"), ("GEOID,pop,a,b", "01,5,2,9", "02,7,2,9"), "GEOID; a, b are no keys"),
+        (("area,pop,a", "1,5,1", "2,7,3"), ("area,pop,a", "1,5,4", "2,7,5"), "area; a are no keys"),
+        (("area,item,pop", "1,1,5", "1,2,7"), ("area,item,pop", "1,1,5", "1,2,7"), "area, item"),
+        (("place,group,age,pop,a", "x,1,1,5,9", "x,1,2,5,8", "x,2,1,5,7"), ("place,group,age,pop,a", "x,1,1,5,1", "x,1,2,5,2", "x,2,1,5,3"),
+         "place, group, age; a are no keys"),
+        (("GEOID,NAME,pop", "01,Ca\u00f1on,5"), ("GEOID,NAME,pop", "01,Canon,5"), "GEOID"),
+        (("GEOID,pop,share", "01,5,0.51"), ("GEOID,pop,share", "01,5,0.52"), "GEOID; share are no keys"),
+        (("GEOID,sex,pop", "01,1,5", "01,2,5"), ("geoid,Sex,pop", "01,1,5", "01,2,5"), "GEOID, sex"),
+        (("GEOID,pop,new", "01,5,1"), ("GEOID,pop,old", "01,5,2"), "GEOID"),
+        (("GISJOIN,pop", "G4400010,5"), ("GEO_ID,pop", "0500000US44001,5"), "GISJOIN"),
+        (("geocode,pop", "4400103010011000,5"), ("GEOID20,pop", "440010301001000,5"), "geocode"),
+    ],
+)  # fmt: skip
+def test_keys_are_what_both_sides_share_as_codes_attributes_and_texts(
+    tmp_path: Path, true: tuple[str, ...], public: tuple[str, ...], keys: str
+) -> None:
+    matched = frame(tmp_path, true, public, count="pop")
+    assert dict(matched.facts) == {"only_true": 0, "only_published": 0}
+    assert matched.cells["all"].residual.tolist() == [0] * (len(true) - 1)
+    assert matched.notes[-1] == f"rows are matched by {keys}"
+
+
+@pytest.mark.parametrize(
+    ("true", "public", "words"),
+    [
+        (("GEOID,pop", "01001,5"), ("GEOID,pop", "1001,5"), "1 of them would match if leading zeros did not count"),
+        (("place,pop", "Ca\u00f1on City,5"), ("place,pop", "CANON  CITY,5"), "1 of them would match if accents, capitals, blanks and points did not count"),
+        (("GEOID,pop", "01,5", "02,5"), ("GEOID,pop", "01,5", "03,5"), r"2 of 3 rows are on one side only \(1 in true.csv, 1 in public.csv\); matched by GEOID; allowed: 5%"),
+        (("GEOID20,pop", "01,5"), ("GEOID10,pop", "02,5"), "2 of 2 rows are on one side only"),
+        (("a,pop", "x,5"), ("b,pop", "x,5"), "no column is a key on both sides; the columns are a, pop and b, pop"),
+        (("GEOID,pop", "01,5", "01,6"), ("GEOID,pop", "01,5"), r"true.csv: 1 rows repeat the key of another row \(GEOID\)"),
+        (("GEOID,pop,a", "01,5,1", "01,6,2"), ("GEOID,pop,a", "01,5,3", "01,6,4"), r"repeat the key of another row \(GEOID\)"),
+        (("GEOID,pop", "01,5"), ("GEOID,pop", "01,-555555555"), r"public.csv: column pop .*: 1 annotation codes -555555555 \(controlled estimate\); fix"),
+        (("GEOID,pop", '01,"1,234"'), ("GEOID,pop", "01,5"), "true.csv: column pop .*: 1 numbers with thousands separators; fix"),
+        (("GEOID,pop", "01,5.5"), ("GEOID,pop", "01,5"), "true.csv: column pop holds values that are not whole numbers: 1 fractions"),
+        (("GEOID,pop", "01,"), ("GEOID,pop", "01,5"), "true.csv: every row of column pop is withheld"),
+        (("GEOID,pop", "01,(X)"), ("GEOID,pop", "01,5"), "true.csv: column pop .*: 1 texts that are no numbers; fix"),
+    ],
+)  # fmt: skip
+def test_what_does_not_match_is_named(
+    tmp_path: Path, true: tuple[str, ...], public: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(DataError, match=words):
+        frame(tmp_path, true, public, count="pop")
+
+
+def test_unmatched_rows_count_as_zero_where_they_are_few_or_meant_to(tmp_path: Path) -> None:
+    rows = [f"{place:02},5" for place in range(40)]
+    matched = frame(tmp_path, ("GEOID,pop", *rows), ("GEOID,pop", *rows[1:]), count="pop")
+    assert matched.cells["all"].residual.tolist() == [-5] + [0] * 39
+    assert matched.notes[-1] == (
+        "1 of 40 rows are on one side only (1 in true.csv, 0 in public.csv) and count as 0 on the other"
+    )
+    every = frame(tmp_path, ("GEOID,pop", *rows), ("GEOID,pop", "99,1"), count="pop", unmatched_as_zero=True)
+    assert dict(every.facts) == {"only_true": 40, "only_published": 1}
+
+
+def test_vintages_in_the_names_of_columns_are_said(tmp_path: Path) -> None:
+    matched = frame(tmp_path, ("GEOID20,pop", "01,5"), ("GEOID10,pop", "01,5"), count="pop")
+    assert matched.notes[0] == "GEOID20 of the truth is GEOID10 as published, codes of 2020 and of 2010"
