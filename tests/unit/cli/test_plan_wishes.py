@@ -90,6 +90,19 @@ def test_expected_errors_of_queries_measured_or_not() -> None:
     assert len(document("phsafe", "sdhc-us", "--expected", "PH3/usa_*")["expected"]) == 1
 
 
+def test_a_plan_on_another_spine_has_its_own_reading_and_that_of_the_slides() -> None:
+    found = document("topdown", "pl94-us", "--meaning", "--delta", "1e-10")["meaning"]
+    losses = {one["question"]: round(one["rho_float"], 5) for one in found}
+    changes = {one["question"]: one["change"] for one in found}
+    own, slides = (
+        f"Block within Block_Group, {name}" for name in ("one record of each histogram", "as printed")
+    )
+    assert (losses[own], losses[slides]) == (2.56595, 0.11195)
+    assert "on the optimised spine two Blocks of one Block_Group may have no geounit below US" in changes[own]
+    assert "on the standard spine, as in the slides of the Bureau" in changes[slides]
+    assert [one for one in changes.values() if "slides" in one] == [changes[slides]]
+
+
 def test_the_slides_table_of_attacks_is_found_in_the_plan() -> None:
     budgets = (
         "--set",

@@ -50,8 +50,8 @@ class RecordChange:
 def record_changes(config: TopdownConfig) -> tuple[RecordChange, ...]:
     """The whole record, and its block within the next larger area: by histogram, and for all of them at once where there are several.
 
-    The last one is then what the slides of the Bureau count: one record of each histogram, as if a housing unit could be in another
-    block alone.
+    The last one is then what the slides of the Bureau count, on the standard spine: one record of each histogram, as if a housing unit could be
+    in another block alone. On another spine the same change on that spine stands before it.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -68,12 +68,16 @@ def record_changes(config: TopdownConfig) -> tuple[RecordChange, ...]:
     return whole, *_moves(config, spread)
 
 
-def _moves(config: TopdownConfig, spread: str) -> Iterator[RecordChange]:
+def _moves(config: TopdownConfig, own_shares: str) -> Iterator[RecordChange]:
     levels = [level.name for level in config.run_levels]
     if len(levels) < 2:
         return
     lowest, area = levels[-1], levels[-2]
-    below = set(levels[known_depth(config, area) + 1 :])
+    depth, spread = known_depth(config, area), own_shares
+    below = set(levels[depth + 1 :])
+    if below != {lowest}:
+        common = f"below {levels[depth]}" if depth >= 0 else "at all"
+        spread = f"; on the {config.choices.spine} spine two {lowest}s of one {area} may have no geounit {common} in common{spread}"
     several = len(config.histograms) > 1
     changes = []
     for histogram in config.histograms:
@@ -93,10 +97,13 @@ def _moves(config: TopdownConfig, spread: str) -> Iterator[RecordChange]:
         yield RecordChange(name, words + spread, _below(config, changes, below))
         if any(records > 1 for _, records in changes):
             once = [(histogram, 1) for histogram in config.histograms]
-            words = "one record of each histogram is counted, as in the slides of the Bureau; no household moves like this"
-            yield RecordChange(
-                f"{lowest} within {area}, as printed", words + spread, _below(config, once, below)
-            )
+            words = "one record of each histogram is counted; no household moves like this"
+            if below != {lowest}:
+                name = f"{lowest} within {area}, one record of each histogram"
+                yield RecordChange(name, words + spread, _below(config, once, below))
+            words = f"{words}; on the standard spine, as in the slides of the Bureau"
+            name = f"{lowest} within {area}, as printed"
+            yield RecordChange(name, words + own_shares, _below(config, once, {lowest}))
 
 
 def _together(changes: Sequence[tuple[MeasuredHistogram, int]]) -> str:
