@@ -6,6 +6,8 @@ import json
 import re
 import runpy
 import subprocess
+import tomllib
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,25 @@ def test_the_places_that_state_the_version_agree() -> None:
     }
     assert len(found) == 1
     assert f"version: {found.pop()}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_the_citation_names_authors_date_and_the_paper_of_every_algorithm() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    head, papers = citation.split("references:\n")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [{"name": name} for name in re.findall(r"^  - name: (.+)$", head, re.MULTILINE)] == project[
+        "authors"
+    ]
+    assert date.fromisoformat(re.findall(r"^date-released: (.+)$", head, re.MULTILINE)[0])
+    description = project["description"].removesuffix(".")
+    assert f'title: "censafe: {description[0].lower()}{description[1:]}"' in head
+    for algorithm in ("PHSafe", "SafeTab-P", "SafeTab-H", "TopDown"):
+        paper = next(
+            one for one in papers.split("  - type: ") if f"{algorithm}" in one.partition("authors:")[0]
+        )
+        assert algorithm in head.partition("abstract:")[2]
+        assert f"url: {project['urls'][f'Paper: {algorithm}']}\n" in paper
+        assert paper.count("family-names:") > 10
 
 
 def test_the_notes_of_a_release_hold_every_change_note() -> None:
