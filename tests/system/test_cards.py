@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from censafe import card, configuration, release, replicate, synthesize, tables
+from censafe import card, configuration, release, synthesize, tables
 from censafe.errors import DataError, UsageError
 from support.commands import CommandLine
+from support.replicates import ten_replicates
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A redistricting run on a small state, with two replicates."""
+    """A redistricting run on a small state, with two replicates, copied until there are ten."""
     folder = tmp_path_factory.mktemp("cards")
     synthesize(folder / "data", persons=1500, states=("44",), layout="pl94")
     release(
         configuration("topdown", "pl94-us", {"root": "State"}), folder / "data", folder / "run", test_key=3
     )
-    replicate(folder / "run", count=2)
+    ten_replicates(folder / "run", 2)
     return folder / "run"
 
 
@@ -55,14 +57,17 @@ def test_a_county_has_its_numbers_with_intervals_and_loads_nothing(
 def test_the_words_of_use_are_those_of_the_rule(run: Path, tmp_path: Path) -> None:
     (path,) = card(run, tmp_path / "card.html", "44007", confidence="0.8")
     page = path.read_text(encoding="utf-8")
-    found = dict.fromkeys(("exact", "yes", "with care", "no"), 0)
+    found = dict.fromkeys(("exact", "did not change", "yes", "with care", "no"), 0)
     for table in ("P1", "P2", "P3", "P5", "H1"):
         for row in tables(run, table, "county", intervals="replicates", confidence="0.8").arrow.to_pylist():
             if row["GEOID"] == "44007":
                 reach = max(row["high"] - row["value"], row["value"] - row["low"])
                 limit = row["value"]
+                total = row["variable"].startswith(
+                    "H1_001"
+                )  # all housing units are published as they were counted
                 word = (
-                    "exact"
+                    ("exact" if total else "did not change")
                     if reach == 0
                     else "yes"
                     if 10 * reach <= limit
@@ -71,8 +76,38 @@ def test_the_words_of_use_are_those_of_the_rule(run: Path, tmp_path: Path) -> No
                     else "no"
                 )
                 found[word] += 1
-    text = f"Of {sum(found.values())} numbers {found['exact']} are exact and {found['yes']} can be used; {found['with care']} need care, and {found['no']} are"
+    text = f"Of {sum(found.values())} numbers {found['exact']} are exact, {found['did not change']} did not change in the further runs, and {found['yes']} can be used; {found['with care']} need care, and {found['no']} are"
     assert text in page
+    assert found["exact"] == 1
+    assert found["did not change"] > 0
+    assert "<td>did not change in 10 runs<" in page.replace(' class="n"', "")
+
+
+def test_only_totals_that_are_published_as_counted_are_exact_in_a_state(run: Path, tmp_path: Path) -> None:
+    (path,) = card(run, tmp_path / "state.html", "44")
+    page = path.read_text(encoding="utf-8").replace(' class="n"', "")
+    assert page.count("<td>exact<") == 3  # persons in P1 and P2, housing units in H1
+    assert re.search(r"[0-9,]+ people \(exact\) and [0-9,]+ housing units \(exact\)", page)
+
+
+def test_replicates_that_were_not_all_made_are_used_as_far_as_they_are(
+    run: Path, tmp_path: Path, censafe: CommandLine
+) -> None:
+    folder = tmp_path / "some"
+    shutil.copytree(run.with_name("run-replicates"), folder)
+    (folder / "11" / "measurements").mkdir(parents=True)
+    out = tmp_path / "card.html"
+    done = censafe("card", run, "--geoid", "44007", "--replicates", folder, "--out", out)
+    assert done.code == 0, done.err
+    assert "11 is not finished and left out; intervals are those of 10 replicates" in done.err
+    words = ("tables", run, "--table", "P1", "--geography", "county", "--intervals", "replicates")
+    done = censafe(*words, "--replicates", folder)
+    assert (done.code, "11 is not finished and left out" in done.err) == (0, True)
+    (folder / "10" / "manifest.json").unlink()
+    done = censafe(*words, "--replicates", folder)
+    assert done.code == 2
+    assert "has 9 replicates" in done.err
+    assert "(10, 11: not finished); intervals need at least 10" in done.err
 
 
 def test_a_list_of_areas_and_a_map(run: Path, tmp_path: Path, censafe: CommandLine) -> None:

@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import t
 
-from censafe import configuration, release, replicate, synthesize, tables, write_tables
+from censafe import configuration, release, synthesize, tables, write_tables
 from censafe.errors import DataError, UsageError
+from censafe.products.topdown.census_tables.intervals import LEAST_REPLICATES
 from support.commands import CommandLine
+from support.replicates import ten_replicates
 
 COUNT = 3
 
@@ -28,7 +30,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     release(
         configuration("topdown", "pl94-us", {"root": "State"}), folder / "data", folder / "run", test_key=3
     )
-    replicate(folder / "run", count=COUNT)
+    ten_replicates(folder / "run", COUNT)
     return folder / "run"
 
 
@@ -56,7 +58,7 @@ def test_intervals_are_those_of_the_tables_of_the_replicates(run: Path, censafe:
     )
     assert done.code == 0, done.err
     rows = list(csv.DictReader(io.StringIO(done.out)))
-    others = [values(published(run, number), "P1") for number in range(1, COUNT + 1)]
+    others = [values(published(run, number), "P1") for number in range(1, LEAST_REPLICATES + 1)]
     widths = []
     for row in rows:
         value = int(row["value"])

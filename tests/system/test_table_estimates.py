@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from censafe import card, configuration, estimate, plan, release, replicate, synthesize, tables
+from censafe import card, configuration, estimate, plan, release, synthesize, tables
 from censafe.errors import CheckError, ConfigError, DataError, StorageError, UsageError
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.manifest import read_manifest, verify_outputs
 from support.commands import CommandLine
+from support.replicates import ten_replicates
 
 TABLES = ("P1", "P2", "H1")
 FILE = "table_estimates.parquet"
@@ -275,10 +276,10 @@ def test_cards_show_linear_estimates_where_the_run_has_them(stored: Path, tmp_pa
             tmp_path / "none.html",
             tables(stored, "P1", "block_group").arrow.column("GEOID")[0].as_py(),
         )
-    replicate(stored, count=2)
+    ten_replicates(stored, 2)
     text = card(stored, tmp_path / "both.html", county)[0].read_text(encoding="utf-8")
     assert (
-        "90%, from linear estimates of the noisy answers (P1, P2, H1), and from 2 replicates by the Census Bureau&#x27;s rule (P3, P5)<"
+        "90%, from linear estimates of the noisy answers (P1, P2, H1), and from 10 replicates by the Census Bureau&#x27;s rule (P3, P5)<"
         in text.replace("&#39;", "&#x27;").replace("Bureau's", "Bureau&#x27;s")
     )
     (path,) = card(stored, tmp_path / "named.html", county, replicates=stored.with_name("stored-replicates"))

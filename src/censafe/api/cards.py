@@ -76,6 +76,8 @@ def card(
             observer.remark(text)
     level = confidence_of(confidence)
     values = card_values(sources, places, wanted, level)
+    for text in values.remarks:
+        observer.remark(text)
     setting = CardSetting(values.replicates, level, source.stamp)
     outlines = None if shapes is None else read_shapes(Path(shapes), area_property)
     targets = wanted or values.codes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -30,7 +30,8 @@ _OWN: Final = "#0b5c7a"
 _OTHER: Final = "#9aa5b1"
 _RULE: Final = (
     "The interval of a number reaches at most a tenth of it to either side: use it. At most half: use it with care, and say how sure it is. Further: do not use it "
-    "alone; add areas or cells together first, or take the same number of a larger area. Numbers whose interval has no width are called exact."
+    "alone; add areas or cells together first, or take the same number of a larger area. Exact is what is published "
+    "as it was counted, or follows from that. A number that is not, and whose interval has no width, did not change in any of the further runs; it may be wrong all the same."
 )
 _FOOTER: Final = "Public: everything on this page follows from published counts, and from further runs on them or published estimates. Nothing confidential was read."
 
@@ -85,7 +86,7 @@ def write_card(
         title=title,
         kicker=f"Census of one {words}",
         answer=[f"{stamp}{_headline(values, place, setting)}"],
-        facts=list(_facts(values, place)),
+        facts=list(_facts(values, place, setting)),
         exhibits=exhibits,
         settings=[
             ("Area", f"{words} {code}"),
@@ -100,6 +101,20 @@ def _cell(one: CardTable, place: int, line: int = 0) -> tuple[float, float, floa
     return one.values[place, line], one.low[place, line], one.high[place, line]
 
 
+def _use(one: CardTable, place: int, line: int) -> Use | Literal[""]:
+    """Whether a number can be used; nothing where there is none."""
+    value, low, high = _cell(one, place, line)
+    return "" if np.isnan(value) else use_of(value, low, high, exact=bool(one.exact[place, line]))
+
+
+def _ends(one: CardTable, place: int, setting: CardSetting, line: int = 0) -> str:
+    """An interval in words."""
+    low, high = one.low[place, line], one.high[place, line]
+    if low != high:
+        return f"between {_text(one, low)} and {_text(one, high)}"
+    return "exact" if one.exact[place, line] else f"did not change in {setting.replicates} runs"
+
+
 def _text(one: CardTable, value: float) -> str:
     if np.isnan(value):
         return ""
@@ -111,12 +126,11 @@ def _headline(values: CardValues, place: int, setting: CardSetting) -> str:
     for name, words in (("P1", "people"), ("H1", "housing units")):
         if name in values.tables:
             one = values.tables[name]
-            value, low, high = (_text(one, number) for number in _cell(one, place))
-            parts.append(f"{value} {words}" + ("" if low == high else f" (between {low} and {high})"))
+            parts.append(f"{_text(one, one.values[place, 0])} {words} ({_ends(one, place, setting)})")
     return f"{' and '.join(parts)}. Intervals hold the true number in about {setting.level} of cases."
 
 
-def _facts(values: CardValues, place: int) -> Iterator[tuple[str, str, str]]:
+def _facts(values: CardValues, place: int, setting: CardSetting) -> Iterator[tuple[str, str, str]]:
     for name, words in (
         ("P1", "people"),
         ("P13", "median age"),
@@ -125,8 +139,7 @@ def _facts(values: CardValues, place: int) -> Iterator[tuple[str, str, str]]:
     ):
         if name in values.tables:
             one = values.tables[name]
-            value, low, high = (_text(one, number) for number in _cell(one, place))
-            yield words, value or "none", "exact" if low == high else f"{low} to {high}"
+            yield words, _text(one, one.values[place, 0]) or "none", _ends(one, place, setting)
 
 
 def _people(values: CardValues, place: int, setting: CardSetting) -> Iterator[Exhibit]:
@@ -177,7 +190,9 @@ def _table(one: CardTable, place: int, setting: CardSetting) -> PageTable:
     rows = []
     for line, cell in enumerate(one.table.lines):
         value, low, high = _cell(one, place, line)
-        use = "" if np.isnan(value) else use_of(value, low, high)
+        use: str = _use(one, place, line)
+        if use == "did not change":
+            use = _ends(one, place, setting, line)
         indent = "\u2003" * cell.depth
         rows.append(
             [f"{indent}{cell.label.rstrip(':')}", _text(one, value), _text(one, low), _text(one, high), use]
@@ -274,11 +289,11 @@ def _dots(one: CardTable, shown: Sequence[int], names: Sequence[str], own: int, 
 
 def _usable(values: CardValues, place: int, setting: CardSetting) -> Exhibit:
     """How many numbers of each table are exact, sure, to be used with care, and not to be used."""
-    kinds: tuple[Use, ...] = ("exact", "yes", "with care", "no")
+    kinds: tuple[Use, ...] = ("exact", "did not change", "yes", "with care", "no")
     rows, sums = [], dict.fromkeys(kinds, 0)
     for one in values.tables.values():
         lines = range(len(one.table.lines))
-        found = [use_of(*_cell(one, place, line)) for line in lines if not np.isnan(one.values[place, line])]
+        found = [_use(one, place, line) for line in lines]
         for kind in kinds:
             sums[kind] += found.count(kind)
         rows.append([f"{one.table.name}: {_title(one)}", *(str(found.count(kind)) for kind in kinds)])
@@ -286,9 +301,16 @@ def _usable(values: CardValues, place: int, setting: CardSetting) -> Exhibit:
     return Exhibit(
         "use",
         "Which of these numbers can be used?",
-        f"Of {number} numbers {sums['exact']} are exact and {sums['yes']} can be used; {sums['with care']} need care, and {sums['no']} are too uncertain to be "
+        f"Of {number} numbers {sums['exact']} are exact, {sums['did not change']} did not change in the further runs, and {sums['yes']} can be used; {sums['with care']} need care, and {sums['no']} are too uncertain to be "
         "used alone.",
-        tables=[PageTable("Numbers of each table", ("Table", "Exact", "Yes", "With care", "No"), rows, 4)],
+        tables=[
+            PageTable(
+                "Numbers of each table",
+                ("Table", "Exact", "Did not change", "Yes", "With care", "No"),
+                rows,
+                5,
+            )
+        ],
         how=[_RULE, *_how(values, setting)],
     )
 

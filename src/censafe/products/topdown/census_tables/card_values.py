@@ -40,7 +40,7 @@ __all__ = [
     "use_of",
 ]
 
-Use = Literal["exact", "yes", "with care", "no"]
+Use = Literal["exact", "did not change", "yes", "with care", "no"]
 """Whether a number can be used."""
 KINDS: Final = {
     2: "state",
@@ -63,18 +63,21 @@ _USABLE: Final = 0.5
 _Values = NDArray[np.float64]
 
 
-def use_of(value: float, low: float, high: float) -> Use:
+def use_of(value: float, low: float, high: float, *, exact: bool = False) -> Use:
     """Whether a number can be used: by how far its interval reaches from it, as a share of it.
 
-    At most a tenth: yes. At most half: with care. Further: no. Without width: exact.
+    At most a tenth: yes. At most half: with care. Further: no. Only what is published as it was counted is exact; any other number without
+    width did not change in the replicates.
 
     Example:
-        >>> use_of(100, 100, 100), use_of(100, 92, 108), use_of(100, 70, 120), use_of(3, 0, 9)
-        ('exact', 'yes', 'with care', 'no')
+        >>> use_of(100, 92, 108), use_of(100, 70, 120), use_of(3, 0, 9), use_of(3, 3, 3)
+        ('yes', 'with care', 'no', 'did not change')
+        >>> use_of(100, 100, 100, exact=True)
+        'exact'
     """
     reach = max(high - value, value - low)
     if reach == 0:
-        return "exact"
+        return "exact" if exact else "did not change"
     share = reach / value if value > 0 else np.inf
     return "yes" if share <= _SURE else "with care" if share <= _USABLE else "no"
 
@@ -88,6 +91,7 @@ class CardTable:
         values: published.
         low: lower ends of the intervals.
         high: upper ends.
+        exact: whether the number is published as it was counted, or follows from such numbers.
         linear: whether they are those of linear estimates; otherwise of replicates.
     """
 
@@ -95,6 +99,7 @@ class CardTable:
     values: _Values = field(repr=False)
     low: _Values = field(repr=False)
     high: _Values = field(repr=False)
+    exact: NDArray[np.bool_] = field(repr=False)
     linear: bool = False
 
 
@@ -109,6 +114,7 @@ class CardValues:
         parent: of each area, the code of the area that holds it; areas of one parent are compared.
         tables: by name.
         replicates: how many there are.
+        remarks: what else is to be known of them.
     """
 
     kind: str
@@ -117,6 +123,7 @@ class CardValues:
     parent: tuple[str, ...]
     tables: Mapping[str, CardTable]
     replicates: int = 0
+    remarks: tuple[str, ...] = ()
 
     def beside(self, code: str) -> tuple[int, ...]:
         """Places of the areas of the same parent, the area itself included."""
@@ -168,6 +175,7 @@ def card_values(
         tuple(parents[shown].tolist()),
         tables,
         sum(len(one.replicates) for one in sources if isinstance(one, ReplicatedSource)),
+        tuple(text for one in sources if isinstance(one, ReplicatedSource) for text in one.remarks),
     )
 
 
@@ -249,17 +257,25 @@ def _gathered(
     source: EstimatedSource | ReplicatedSource, table: CensusTable, geography: Geography, confidence: float
 ) -> CardTable:
     linear = isinstance(source, EstimatedSource)
-    parts = [
-        (
-            values,
-            *(
-                intervals.whole(values)
-                if isinstance(intervals, LinearIntervals)
-                else (intervals.low, intervals.high)
-            ),
-        )
-        for _, values, intervals in valued(source, table, geography, confidence)
-        if intervals is not None
-    ]
-    values, low, high = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return CardTable(table, values, low, high, linear)
+    parts = []
+    for _, values, intervals in valued(source, table, geography, confidence):
+        known = np.broadcast_to(_invariant(source, table, geography), values.shape)
+        if isinstance(intervals, LinearIntervals):
+            parts.append((values, *intervals.whole(values), known | (intervals.sd == 0)))
+        elif intervals is not None:
+            parts.append((values, intervals.low, intervals.high, known))
+    values, low, high, exact = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return CardTable(table, values, low, high, exact.astype(np.bool_), linear)
+
+
+_ALL_PERSONS: Final = {"dhc": ("P1", "P5", "P12"), "pl94": ("P1", "P2")}
+_ALL_UNITS: Final = ("H1", "H3")
+"""Tables whose first line counts all persons, by product, or all housing units."""
+
+
+def _invariant(source: TableSource, table: CensusTable, geography: Geography) -> NDArray[np.bool_]:
+    """Lines of a table that are published as they were counted: all housing units everywhere, all persons of states and the nation."""
+    found = np.zeros(len(table.lines), np.bool_)
+    persons = table.name in _ALL_PERSONS[source.product] and geography.name in ("us", "state")
+    found[0] = persons or table.name in _ALL_UNITS
+    return found

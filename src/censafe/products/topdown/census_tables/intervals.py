@@ -18,11 +18,12 @@ from censafe.products.topdown.census_tables.linear import (
     LinearIntervals,
     ways_to_replicates,
 )
-from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, open_source
+from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, holds_texts, open_source
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 
 __all__ = [
+    "LEAST_REPLICATES",
     "CellIntervals",
     "ReplicateErrors",
     "ReplicatedSource",
@@ -31,6 +32,8 @@ __all__ = [
     "valued",
 ]
 
+LEAST_REPLICATES: Final = 10
+"""Fewer give no intervals."""
 _DEGREES: Final = 5
 _ABOVE: Final = 5  # counts up to it are not corrected
 _UPWARD: Final = 25  # from which a bias above 0 is corrected, too
@@ -92,24 +95,24 @@ class ReplicateErrors:
             whole: counts; otherwise ends are not rounded and nothing is corrected, as for medians.
 
         Raises:
-            ValueError: fewer than 2 replicates.
+            ValueError: fewer than 10 replicates.
 
         Source: dhc.md 10; Ashmead, Kifer and others, arXiv 2503.19714.
 
         Example:
-            Eight replicates off by 1 to 4: their mean square is 7.5, and 2.015 times its root is 5.5.
+            Ten replicates off by 1 to 5: their mean square is 11, and 2.015 times its root is 6.7.
 
             >>> errors = ReplicateErrors(np.array([100.0]))
-            >>> for error in (1, -1, 2, -2, 3, -3, 4, -4):
+            >>> for error in (1, -1, 2, -2, 3, -3, 4, -4, 5, -5):
             ...     errors.add(np.array([100.0 + error]))
             >>> found = errors.intervals(0.9)
             >>> found.low.tolist(), found.high.tolist()
-            ([94.0], [106.0])
+            ([93.0], [107.0])
         """
         from scipy.stats import t
 
-        if self._number < 2:
-            raise ValueError("intervals need 2 replicates at least")
+        if self._number < LEAST_REPLICATES:
+            raise ValueError(f"intervals need {LEAST_REPLICATES} replicates at least")
         bias = self._sum / self._number
         rmse = np.sqrt(self._squares / self._number)
         half = float(t.ppf((1 + confidence) / 2, _DEGREES)) * rmse
@@ -129,12 +132,16 @@ class ReplicatedSource(TableSource):
     Args:
         source: what was published.
         replicates: of it.
+        remarks: what else is to be known of them.
     """
 
-    def __init__(self, source: TableSource, replicates: Sequence[TableSource]) -> None:
+    def __init__(
+        self, source: TableSource, replicates: Sequence[TableSource], remarks: Sequence[str] = ()
+    ) -> None:
         super().__init__(source.product, source.place)
         self._source = source
         self.replicates = tuple(replicates)
+        self.remarks = tuple(remarks)
         self.names = source.names
         self.stamp = source.stamp
 
@@ -183,26 +190,37 @@ def replicates_of(run: Path) -> Path:
 
 
 def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
-    """Replicates of a published source: every folder below `folder` that holds the same product in the same form.
+    """Replicates of a published source: every folder below `folder` that holds the same product in the same form; unfinished ones are left out.
 
     Raises:
-        UsageError: fewer than two of them, or a replicate that lacks what was published.
+        UsageError: fewer than ten of them, or a replicate that lacks what was published.
         StorageError: one cannot be read.
     """
     places = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    opened = [open_source(path) for path in places]
+    microdata = isinstance(source, MicrodataSource)
+    done = [
+        path for path in places if (path / "manifest.json").is_file() or (microdata and holds_texts(path))
+    ]
     same = [
         one
-        for one in opened
-        if one.product == source.product
-        and isinstance(one, MicrodataSource) == isinstance(source, MicrodataSource)
+        for one in map(open_source, done)
+        if one.product == source.product and isinstance(one, MicrodataSource) == microdata
     ]
-    if len(same) < 2:
+    unfinished = [path.name for path in places if path not in done]
+    if len(same) < LEAST_REPLICATES:
+        more = f" ({', '.join(unfinished)}: not finished)" if unfinished else ""
         raise UsageError(
-            f"{folder} has {len(same)} replicates of {source.place}; intervals need at least 2, each in its own folder and in the layout of what was "
-            f"published; fix: {ways_to_replicates(source.place)}"
+            f"{folder} has {len(same)} replicates of {source.place}{more}; intervals need at least {LEAST_REPLICATES}, each in its own folder and in the "
+            f"layout of what was published; fix: {ways_to_replicates(source.place)}"
         )
-    return ReplicatedSource(source, same)
+    remarks = (
+        [
+            f"{folder}: {', '.join(unfinished)} {'is' if len(unfinished) == 1 else 'are'} not finished and left out; intervals are those of {len(same)} replicates"
+        ]
+        if unfinished
+        else []
+    )
+    return ReplicatedSource(source, same, remarks)
 
 
 def valued(

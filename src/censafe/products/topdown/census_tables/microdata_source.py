@@ -38,10 +38,14 @@ def open_source(folder: Path) -> TableSource:
         UsageError: the folder holds nothing that tables are made of.
         StorageError: it cannot be read.
     """
-    texts = sorted(path for end in ("*.txt", "*.csv") for path in folder.glob(end))
-    if (folder / "manifest.json").exists() or not texts:
+    if (folder / "manifest.json").exists() or not holds_texts(folder):
         return HistogramSource(folder)
-    return MicrodataSource(folder, texts)
+    return MicrodataSource(folder, holds_texts(folder))
+
+
+def holds_texts(folder: Path) -> list[Path]:
+    """Files of a folder that may be microdata, sorted."""
+    return sorted(path for end in ("*.txt", "*.csv") for path in folder.glob(end))
 
 
 class MicrodataSource(TableSource):

@@ -38,7 +38,7 @@ def test_the_worked_example_of_maine() -> None:
 def test_the_bias_is_subtracted_where_the_rule_says(
     value: float, errors: list[float], *, corrected: bool
 ) -> None:
-    found = replicated(value, errors)
+    found = replicated(value, errors * 5)
     middle = value - (np.mean(errors) if corrected else 0)
     half = t.ppf(0.95, 5) * np.sqrt(np.mean(np.square(errors)))
     assert found.low[0] == max(0, np.floor(middle - half))
@@ -46,19 +46,20 @@ def test_the_bias_is_subtracted_where_the_rule_says(
 
 
 def test_medians_are_neither_rounded_nor_corrected_and_those_of_nobody_have_no_interval() -> None:
-    found = replicated(38.5, [1.0, 1.5], whole=False)
+    found = replicated(38.5, [1.0, 1.5] * 5, whole=False)
     half = t.ppf(0.95, 5) * np.sqrt((1 + 1.5**2) / 2)
     assert (found.low[0], found.high[0]) == pytest.approx((38.5 - half, 38.5 + half))
-    nobody = replicated(float("nan"), [1.0, 1.5], whole=False)
+    nobody = replicated(float("nan"), [1.0, 1.5] * 5, whole=False)
     assert np.isnan(nobody.low[0])
     assert np.isnan(nobody.high[0])
 
 
 def test_exact_values_have_intervals_without_width() -> None:
-    found = replicated(40, [0, 0, 0])
+    found = replicated(40, [0] * 10)
     assert (found.low[0], found.high[0], found.rmse[0]) == (40, 40, 0)
 
 
-def test_one_replicate_is_refused() -> None:
-    with pytest.raises(ValueError, match="2 replicates"):
-        replicated(40, [0])
+@pytest.mark.parametrize("number", [1, 2, 9])
+def test_few_replicates_are_refused(number: int) -> None:
+    with pytest.raises(ValueError, match="10 replicates"):
+        replicated(40, [0] * number)
