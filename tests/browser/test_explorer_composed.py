@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from censafe.model import Definition
+from censafe.model.bounds import upper
 from censafe.planning.explorer.page import page_script
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.conversions import epsilons, gaussian_epsilon
@@ -118,7 +119,11 @@ def test_the_page_shows_the_figures_of_the_command_line(explorer: ExplorerPage) 
     (question,) = planner.questions(planner.load("sdhc-us", {}, {}, planner.CONFIDENCE))
     python, stated = composed_epsilon(question.queries, DELTA), epsilons(question.loss, DELTA)
     rho, slide, tight, least, most, spared, more, before = finished(explorer)
-    assert (f"{stated.slide:.4f}", f"{stated.tight:.4f}", "1.257281") == (slide, tight, rho)
+    assert (f"{upper(stated.slide, 4):.4f}", f"{upper(stated.tight, 4):.4f}", "1.257281") == (
+        slide,
+        tight,
+        rho,
+    )
     assert float(least) <= python.lower <= python.upper <= float(most)
     assert float(most) - float(least) <= python.upper - python.lower + 2e-4
     assert f"{100 * spare_variance(question.queries, DELTA, stated.tight):.1f}%" == spared

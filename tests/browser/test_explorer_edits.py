@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser
 
+from censafe.model.bounds import upper
 from censafe.products.configuration.source import get_shipped, shipped_configs
 from censafe.products.detailed.config import load_h_config, load_p_config
 from censafe.products.phsafe.config import load_phsafe_config as load_phsafe
@@ -53,7 +54,7 @@ def test_both_ways_agree_for_every_product(explorer: ExplorerPage, link: str, ro
     for margin in ("7", "45/2"):
         explorer.type(row, "margin", margin)
         budget, shown = explorer.rows()[row], explorer.value(row, "margin")
-        assert f"{float(Fraction(margin)):.2f}" == shown
+        assert f"{upper(float(Fraction(margin)), 2):.2f}" == shown
         assert Fraction(margin) * Fraction("0.99999") <= Fraction(budget["moe"]) <= Fraction(margin)
         text = explorer.value(row, "loss")
         explorer.type(row, "loss", "1/7")
@@ -137,7 +138,7 @@ def test_tau_changes_the_margins_or_where_asked_the_budgets(explorer: ExplorerPa
     loaded = planner.load("sdhc-us", {"tau.PH3": "10"}, {}, planner.CONFIDENCE)
     report = planner.report(loaded, confidence=planner.CONFIDENCE, delta=Fraction(1, 100))
     python = {(row.facts.table, row.facts.level): row.moe for row in report.rows}
-    assert f"{python['PH3', 'state_A-G']:.2f}" == explorer.value("PH3.state_A-G", "margin")
+    assert f"{upper(python['PH3', 'state_A-G'], 2):.2f}" == explorer.value("PH3.state_A-G", "margin")
     explorer.page.locator("#undo").click()
     explorer.page.locator("#keep").select_option("margins")
     tau.fill("10")

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser
 
 from censafe.model import Definition, NoiseLaw
 from censafe.planning.explorer.page import page_script
-from censafe.planning.numbers import decimal_text, fixed_text, short_text
+from censafe.planning.numbers import decimal_text, fixed_text, loss_text, short_text
 from censafe.planning.prices.rows import PlanRow
 from censafe.privacy.loss.attack import largest_power
 from censafe.privacy.loss.conversions import odds_bound, slide_epsilon, tight_epsilon
@@ -28,6 +28,7 @@ from support.shared import shared_data
 FUNCTIONS = [
     "parseRational",
     "decimalText",
+    "lossText",
     "shortText",
     "fixedText",
     "exactMargin",
@@ -170,6 +171,8 @@ def test_texts_of_numbers_are_those_of_python(functions: Any) -> None:
     assert [fixed_text(value, 2) for value in values] == functions("fixedText(parseRational(x), 2)", texts)
     ours = [Fraction(text.replace("e", "E")) for text in functions("shortText(parseRational(x))", texts)]
     assert [Fraction(short_text(value)) for value in values] == ours
+    losses = [Fraction(text.replace("e", "E")) for text in functions("lossText(parseRational(x))", texts)]
+    assert [Fraction(loss_text(value)) for value in values] == losses
 
 
 def test_budgets_for_margins_are_those_of_the_command_line(functions: Any) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from censafe import open_release
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_PR
 from censafe.population.blocks import BlockData, e2e_layout, pl94_layout, read_blocks
@@ -286,6 +287,14 @@ def test_a_run_on_published_data_pays_and_says_that_it_is_a_demonstration(
     done = censafe("run", "topdown", "pl94-us", rhode_island, out, *fixed, *ledger, "--published-data")
     assert done.code == 0, done.err
     assert {row.state for row in verify(tmp_path / "ledger.jsonl").rows} == {"committed"}
+    assert f"{DEMONSTRATION}, which protects no one in {out}" in done.out
+    assert "Protected release" not in done.out
+    made = open_release(out)
+    assert not made.private
+    assert repr(made).endswith(f", {DEMONSTRATION})")
+    for folder in (out, out / "microdata"):
+        listed = censafe("tables", folder, "--table", "H1", "--geography", "state", "--quiet")
+        assert listed.err == f"{DEMONSTRATION}: the input counts were published before.\n"
     for _ in range(2):  # after the run, and after it was estimated once more
         stamps = {
             json.loads((out / name).read_text())["stamp"] for name in ("manifest.json", "certificate.json")

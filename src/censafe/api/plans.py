@@ -266,7 +266,9 @@ class Plan:
         return len(reports)
 
     def __repr__(self) -> str:
-        symbol, total = self.report.plan.definition.symbol, float(self.total)
+        from censafe.model.bounds import upper
+
+        symbol, total = self.report.plan.definition.symbol, upper(self.total, digits=6)
         return f"Plan({self.configuration.product} {self.configuration.source}: {symbol} {total:.6g}, {len(self.report.rows)} rows)"
 
 

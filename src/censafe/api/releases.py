@@ -175,8 +175,8 @@ class Release:
 
     @property
     def private(self) -> bool:
-        """Whether the noise came from the operating system; False for a test key."""
-        return not self.manifest.test_key
+        """Whether confidential records are protected: False for noise of a test key and for a demonstration on published data."""
+        return self.manifest.stamp is None
 
     @property
     def certificate(self) -> Path | None:
@@ -220,9 +220,11 @@ class Release:
         require_nothing_else(self.folder, manifest)
 
     def __repr__(self) -> str:
+        from censafe.model.bounds import upper
+
         manifest = self.manifest
-        kind = "private" if not manifest.test_key else "TEST KEY, NOT PRIVATE"
-        symbol, total = manifest.plan.definition.symbol, float(manifest.plan.total)
+        kind = "TEST KEY, NOT PRIVATE" if manifest.test_key else manifest.stamp or "private"
+        symbol, total = manifest.plan.definition.symbol, upper(manifest.plan.total, digits=6)
         return f"Release({manifest.plan.product} in {self.folder.name}: {symbol} {total:.6g}, {kind})"
 
 

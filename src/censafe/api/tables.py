@@ -123,6 +123,24 @@ def tables(
         return Frame(pa.concat_tables(_pieces(source, chosen, places[0], asked)))
 
 
+def stamp_of_run(run: str | Path) -> str:
+    """Why tables of a run, or of a folder with microdata, protect no one, as a sentence; empty for those of a release.
+
+    Example:
+        >>> stamp_of_run("nowhere")
+        ''
+    """
+    from censafe.publication.manifest import read_manifest
+    from censafe.publication.stamps import STAMP_NOTES, STAMP_REASONS
+
+    folder = Path(run)
+    if (folder / "manifest.json").is_file():
+        stamp = read_manifest(folder / "manifest.json").stamp
+    else:
+        stamp = next((one for one, (note, _) in STAMP_NOTES.items() if (folder / note).exists()), None)
+    return "" if stamp is None else f"{stamp}: {STAMP_REASONS[stamp]}."
+
+
 def write_tables(
     run: str | Path,
     out: str | Path,
@@ -228,8 +246,8 @@ def replicate(
         >>> data = censafe.synthesize(folder / "data", persons=300, states=["44"], layout="pl94")
         >>> chosen = censafe.configuration("topdown", "pl94-us", root="State", measure="persons")
         >>> made = censafe.release(chosen, data, folder / "run", test_key=1)
-        >>> [path.name for path in replicate(folder / "run", count=2)]
-        ['01', '02']
+        >>> [path.name for path in replicate(folder / "run", count=10)][::9]
+        ['01', '10']
         >>> found = tables(folder / "run", "P1", "state", intervals="replicates")
         >>> found.columns[-5:]
         ('value', 'low', 'high', 'bias', 'rmse')
@@ -344,9 +362,12 @@ class _TableOptions:
             return source
         if self.intervals == "linear":
             return EstimatedSource(source, run if self.estimates is None else Path(self.estimates))
-        return open_replicates(
+        found = open_replicates(
             source, replicates_of(run) if self.replicates is None else Path(self.replicates)
         )
+        for text in found.remarks:
+            self.observer.remark(text)
+        return found
 
 
 def _asked(

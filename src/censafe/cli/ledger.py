@@ -112,9 +112,11 @@ def _print_rows(file: Path, report: LedgerReport) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from censafe.model.bounds import upper
+
     names = ("time", "label", "product", "part", "hides", "cost", "total after", "state")
     table = Table(*names, title=str(file))
     for row in report.rows:
-        cost, total = (f"{row.symbol} {float(value):.6g}" for value in (row.cost, row.total))
+        cost, total = (f"{row.symbol} {upper(value, digits=6):.6g}" for value in (row.cost, row.total))
         table.add_row(row.time, row.label, row.product, row.part, row.relation, cost, total, row.state)
     Console(width=None if Console().is_terminal else 160).print(table)

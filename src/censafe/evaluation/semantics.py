@@ -16,6 +16,7 @@ from censafe.evaluation.counts.frames import frame_of, stacked
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_frame_codebook
 from censafe.evaluation.pages.registry import write_report
 from censafe.model import Definition
+from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS, RecordQuestion
 from censafe.privacy.loss.attack import (
     MovedQuery,
@@ -190,6 +191,8 @@ def _summary(power: pa.Table) -> Sequence[str]:
     for row in power.to_pylist():
         if row["false_alarm"] in alarms:
             best = row["discrete_gaussian_randomised"]
-            text = f"{best:.4f}" if best == best else ""
-            lines.append(f"{row['question'][:43]:<44}{row['false_alarm']:>13g}{text:>13}{row['bound']:>9.4f}")
+            text = f"{upper(best, 4):.4f}" if best == best else ""
+            lines.append(
+                f"{row['question'][:43]:<44}{row['false_alarm']:>13g}{text:>13}{upper(row['bound'], 4):>9.4f}"
+            )
     return lines

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-__all__ = ["about_text", "bytes_text", "decimal_text", "duration_text", "fixed_text", "short_text"]
+from censafe.model.bounds import upper
+
+__all__ = [
+    "about_text",
+    "bytes_text",
+    "decimal_text",
+    "duration_text",
+    "fixed_text",
+    "loss_text",
+    "short_text",
+]
 
 
 def decimal_text(value: Fraction) -> str:
@@ -48,6 +58,19 @@ def short_text(value: Fraction) -> str:
     if "/" not in text and len(text) <= 10:
         return text
     return fixed_text(value, 2) if abs(value) >= 100 else f"{float(value):.6g}"
+
+
+def loss_text(value: Fraction) -> str:
+    """A loss in at most about ten digits, rounded up, for a table; the exact form is in the JSON and CSV.
+
+    Example:
+        >>> loss_text(Fraction(1257281, 1000000)), loss_text(Fraction(1, 3)), loss_text(Fraction(1000, 3))
+        ('1.257281', '0.333334', '333.34')
+    """
+    text = decimal_text(value)
+    if "/" not in text and len(text) <= 10:
+        return text
+    return f"{upper(value, 2):.2f}" if abs(value) >= 100 else f"{upper(value, digits=6):.6g}"
 
 
 def duration_text(seconds: float) -> str:

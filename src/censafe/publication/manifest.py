@@ -25,7 +25,7 @@ from censafe.model import (
 from censafe.model.safe_text import stays_inside
 from censafe.publication.atomic import WORK, atomic_text, is_moving, sha256_file, sha256_path
 from censafe.publication.measurements.sealed import DAMAGE
-from censafe.publication.stamps import STAMP_NOTES, stamp_of
+from censafe.publication.stamps import STAMP_NOTES, Stamp, stamp_of
 
 __all__ = [
     "ConfigRecord",
@@ -122,12 +122,17 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=dict)
     post_processing: Mapping[str, Json] = field(default_factory=dict)
 
+    @property
+    def stamp(self) -> Stamp | None:
+        """Of a test key, or of published data; None for a release."""
+        return stamp_of(test_key=self.test_key, published_data=self.published_data)
+
     def document(self) -> dict[str, Any]:
         """The manifest as JSON values."""
         fixed = {
             "format": _FORMAT,
             "notice": _NOTICE,
-            "stamp": stamp_of(test_key=self.test_key, published_data=self.published_data),
+            "stamp": self.stamp,
             "product": self.plan.product,
             "plan": json.loads(self.plan.canonical()),
             "plan_digest": self.plan.digest(),

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import ConfigError
+from censafe.model.bounds import upper
 from censafe.model.proven import proven
 
 __all__ = ["LARGEST_DENOMINATOR", "PermutationLoss", "largest_log_ratio", "loss_bound", "permutation_loss"]
@@ -43,10 +44,10 @@ class PermutationLoss:
 
         Example:
             >>> print(permutation_loss(100, Fraction(1, 20)).words()[:97])
-            Epsilon 7.545 for a record, 15.089 for the exchange of two records, in strata of up to 100 record
+            Epsilon 7.545 for a record, 15.090 for the exchange of two records, in strata of up to 100 record
         """
         return (
-            f"Epsilon {self.record:.3f} for a record, {self.exchange:.3f} for the exchange of two records, in strata of up to {self.largest:,} records with "
+            f"Epsilon {upper(self.record, 3):.3f} for a record, {upper(self.exchange, 3):.3f} for the exchange of two records, in strata of up to {self.largest:,} records with "
             f"the rate {self.rate}. Not protected, because they are published exactly: which strata there are and their counts by block, and everything of "
             "a household that is not its block. Epsilon values under other invariants, such as those of TopDown, cannot be compared with it."
         )

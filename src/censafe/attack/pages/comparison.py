@@ -83,6 +83,12 @@ def _answer(defenses: _Rows) -> list[str]:
             *found,
             "No person among these can be matched by an attacker under the defenses on this page.",
         ]
+    if exact["beyond_guessing"] <= 0:
+        found.append(
+            f"The attack on exact tables does not beat guessing ({number_text(exact['beyond_guessing'])} percentage points), so there is no lead for a defense to "
+            "take away, and this page does not say which defense protects best."
+        )
+        return found
     half = [row for row in known if row["beyond_guessing"] <= exact["beyond_guessing"] / 2]
     cheap = sorted(efficient(half, _ERRORS), key=lambda row: row["error_tract"])[:_MOST_NAMED]
     if half:

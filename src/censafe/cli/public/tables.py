@@ -105,7 +105,7 @@ def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool,
       censafe tables microdata/ --table P12 --geography county --intervals linear --estimates estimates/
       censafe tables dhc --state 44 --segments segments/
     """
-    import censafe
+    from censafe.api.tables import stamp_of_run
 
     if listed:
         _print_list(run, listed, as_json=as_json)
@@ -114,8 +114,8 @@ def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool,
         raise click.UsageError(
             "RUN is missing: the folder of a finished run; or --list. Example: censafe tables release/ --list"
         )
-    if (run / "manifest.json").exists() and not censafe.open_release(run).private:
-        click.echo("NOT PRIVATE: the run was drawn with a test key, or from published data.", err=True)
+    if stamp := stamp_of_run(run):
+        click.echo(stamp, err=True)
     options = {name: value for name, value in given.items() if value not in (None, ())}
     observer = TerminalObserver(quiet=quiet)
     if "segments" in options:

@@ -13,6 +13,7 @@ from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_levels
+from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
 
 __all__ = ["noise_page"]
@@ -247,7 +248,7 @@ def _attack_lines(
                 [
                     f"{_EPSILON} {epsilon:g}" if several else "of 100 attacks",
                     *(number_text(100 * _number(row["best_attack"]), 1) for row in own),
-                    *(number_text(100 * row["bound"], 1) for row in own),
+                    *(number_text(upper(100 * row["bound"], 1), 1) for row in own),
                 ]
             )
         groups.append((f"{question[:1].upper()}{question[1:]}", len(budgets)))

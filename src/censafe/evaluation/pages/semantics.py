@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from censafe.evaluation.confidential import Standing
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, quiet
+from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS
 from censafe.publication.certificate.tables import SYMBOLS
 
@@ -54,7 +55,11 @@ def semantics_page(folder: Path) -> Page:
             "possible test find the fact, if it may be wrong only so often?"
         ],
         facts=[
-            (f"{SYMBOLS[one['symbol']]} of {one['name']}", number_text(one["loss"], 4), one["words"])
+            (
+                f"{SYMBOLS[one['symbol']]} of {one['name']}",
+                number_text(upper(one["loss"], 4), 4),
+                one["words"],
+            )
             for one in document["questions"]
         ],
         exhibits=exhibits,
@@ -83,7 +88,7 @@ def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
     shown = [row for row in rows if row["false_alarm"] in alarms]
     column = "discrete_gaussian_randomised" if _known(shown[0]["discrete_gaussian"]) else "bound"
     found = ", ".join(
-        f"{number_text(100 * row[column], 1)} with {number_text(100 * row['false_alarm'], 0)}"
+        f"{number_text(upper(100 * row[column], 1), 1)} with {number_text(100 * row['false_alarm'], 0)}"
         for row in shown
     )
     words = "finds it" if column != "bound" else "finds it at most"
@@ -99,7 +104,7 @@ def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
                 ("False alarms", "Best attack", "Without randomization", "Gaussian noise", "Bound"),
                 [
                     [f"{row['false_alarm']:g}", *(
-                        number_text(row[kind], 4) if _known(row[kind]) else "none stated" for kind in _KINDS
+                        number_text(upper(row[kind], 4), 4) if _known(row[kind]) else "none stated" for kind in _KINDS
                     )]
                     for row in shown
                 ],
@@ -107,11 +112,11 @@ def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
             )
         ],
         how=(
-            f"Loss {SYMBOLS[question['symbol']]} = {question['loss']:.7g} over {question['cells']} answers that the record moves. The best attack is the "
+            f"Loss {SYMBOLS[question['symbol']]} = {upper(question['loss'], digits=7):.7g} over {question['cells']} answers that the record moves. The best attack is the "
             "likelihood-ratio test over all of them (Neyman & Pearson); its power is computed from the exact law of the discrete "
             "Gaussian by convolution, to 1e-5, with and without randomization at its threshold."
             if column != "bound"
-            else f"Loss {SYMBOLS[question['symbol']]} = {question['loss']:.7g}: the two inequalities of pure differential privacy bound every test.",
+            else f"Loss {SYMBOLS[question['symbol']]} = {upper(question['loss'], digits=7):.7g}: the two inequalities of pure differential privacy bound every test.",
             "The bound holds for every mechanism of that loss: Renyi divergences of the outcomes of the test at all orders."
             if column != "bound"
             else "The best attack on the very noise is not stated for this kind of noise.",

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from censafe.model import Neighbours
+from censafe.model.bounds import upper
 from censafe.planning.numbers import about_text, bytes_text, decimal_text, duration_text
 from censafe.planning.prices.program import Goal, Solution, exact_goal_variance
 from censafe.planning.prices.rows import PlanReport
@@ -283,8 +284,8 @@ def expected_of(
 def extras_sentences(extras: Extras) -> tuple[str, ...]:
     """One line or a few for every part."""
     lines = [
-        f"Epsilon at delta {float(one.delta):.3g}, {one.relation.value.replace('_', ' or ')}: {one.epsilons.tight:.4f} (tight bound), "
-        f"{one.epsilons.slide:.4f} (as the Bureau states it)."
+        f"Epsilon at delta {float(one.delta):.3g}, {one.relation.value.replace('_', ' or ')}: {upper(one.epsilons.tight, 4):.4f} (tight bound), "
+        f"{upper(one.epsilons.slide, 4):.4f} (as the Bureau states it)."
         for one in extras.conversions
     ]
     if extras.outcome:
@@ -293,8 +294,8 @@ def extras_sentences(extras: Extras) -> tuple[str, ...]:
     for one in extras.expected:
         kind = "own measurement" if one.kind == "own" else "best unbiased combination of its level"
         lines.append(
-            f"Expected error of {one.name}, {kind}: sd {math.sqrt(one.variance):.2f}, "
-            f"margin {one.margin:.2f} at {float(100 * one.confidence):g}%."
+            f"Expected error of {one.name}, {kind}: sd {upper(math.sqrt(one.variance), 2):.2f}, "
+            f"margin {upper(one.margin, 2):.2f} at {float(100 * one.confidence):g}%."
         )
     if extras.meanings:
         from censafe.planning.prices.meaning import meaning_sentences

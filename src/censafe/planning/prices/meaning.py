@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Final
 
 from censafe.model import Definition
+from censafe.model.bounds import factor_text, lower, upper
 from censafe.planning.numbers import decimal_text
 from censafe.privacy.loss.attack import MovedQuery, best_attack, gaussian_power, largest_power
 from censafe.privacy.loss.conversions import ODDS_DELTAS, Epsilons, epsilons, odds_bound
@@ -29,8 +29,6 @@ __all__ = [
 
 ALARMS: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 """Chances of a false alarm at which the power of the best attack is stated."""
-_LARGEST: Final = 600.0  # whose exponential is a float
-_LONG: Final = 1e6  # from here on with an exponent
 
 
 @dataclass(frozen=True)
@@ -181,13 +179,13 @@ def meaning_sentences(meaning: Meaning) -> tuple[str, ...]:
     lines = [f"{question.name[:1].upper()}{question.name[1:]}: {question.words} ({_loss_text(question)})."]
     for row in meaning.deltas:
         lines.append(
-            f"  At delta {float(row.delta):.3g} epsilon is {row.stated.slide:.2f} as the Bureau states it, "
-            f"{row.stated.tight:.2f} by the tight bound on rho, and between {row.composed.lower:.4f} and "
-            f"{row.composed.upper:.4f} for the noise that is drawn."
+            f"  At delta {float(row.delta):.3g} epsilon is {upper(row.stated.slide, 2):.2f} as the Bureau states it, "
+            f"{upper(row.stated.tight, 2):.2f} by the tight bound on rho, and between {lower(row.composed.lower, 4):.4f} and "
+            f"{upper(row.composed.upper, 4):.4f} for the noise that is drawn."
         )
         lines.append(
-            f"  Noise with {100 * row.spare_tight:.1f}% less variance would still keep the tight epsilon, "
-            f"with {100 * row.spare_slide:.1f}% less the Bureau's."
+            f"  Noise with {lower(100 * row.spare_tight, 1):.1f}% less variance would still keep the tight epsilon, "
+            f"with {lower(100 * row.spare_slide, 1):.1f}% less the Bureau's."
         )
     return (*lines, *_attack_lines(meaning.attacks), *_odds_lines(meaning.odds))
 
@@ -218,12 +216,14 @@ def _odds_lines(odds: Sequence[OddsRow]) -> list[str]:
     if odds[0].exact is None:
         return [
             "  Whatever an attacker believed before, the release moves their odds about this by a factor of "
-            f"{_factor(odds[0].bound)} at most."
+            f"{factor_text(odds[0].bound)} at most."
         ]
     exact = ", ".join(
-        f"{_factor(row.exact.upper)} (delta {float(row.delta):.3g})" for row in odds if row.exact is not None
+        f"{factor_text(row.exact.upper)} (delta {float(row.delta):.3g})"
+        for row in odds
+        if row.exact is not None
     )
-    bounds = ", ".join(_factor(row.bound) for row in odds)
+    bounds = ", ".join(factor_text(row.bound) for row in odds)
     return [
         "  Whatever an attacker who knows all other records believed before, with probability at least 1 - delta the release "
         "moves their odds "
@@ -232,27 +232,19 @@ def _odds_lines(odds: Sequence[OddsRow]) -> list[str]:
     ]
 
 
-def _factor(epsilon: float) -> str:
-    """E to that power, rounded up to three digits."""
-    shown = float(f"{math.exp(min(epsilon, _LARGEST)):.2e}")
-    if shown < math.exp(min(epsilon, _LARGEST)):
-        shown += 10.0 ** (math.floor(math.log10(shown)) - 2)
-    if epsilon > _LARGEST:
-        return f"e^{math.ceil(epsilon)}"
-    return f"{shown:,.0f}" if 1_000 <= shown < _LONG else f"{shown:.3g}"
-
-
 def _power(row: AttackRow) -> float:
     return row.bound if row.best is None else row.best
 
 
 def _per_hundred(share: float) -> str:
-    return f"{100 * share:.2f}".rstrip("0").rstrip(".")
+    return f"{upper(100 * share, 2):.2f}".rstrip("0").rstrip(".")
 
 
 def _loss_text(question: RecordQuestion) -> str:
     text = decimal_text(question.loss)
-    return f"{question.definition.symbol} {text if len(text) <= 12 else f'{float(question.loss):.6g}'}"
+    return (
+        f"{question.definition.symbol} {text if len(text) <= 12 else f'{upper(question.loss, digits=6):.6g}'}"
+    )
 
 
 def meaning_record(meaning: Meaning) -> dict[str, Any]:

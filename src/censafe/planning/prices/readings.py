@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from censafe.model import Definition
+from censafe.model.bounds import upper
 from censafe.planning.numbers import decimal_text
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 
@@ -82,7 +83,11 @@ def reading_sentences(readings: Sequence[LossReading]) -> tuple[str, ...]:
     """
     kinds: dict[tuple[str, str, str], list[str]] = {}
     for reading in readings:
-        value = decimal_text(reading.loss) if reading.epsilons is None else f"{reading.epsilons.tight:.2f}"
+        value = (
+            decimal_text(reading.loss)
+            if reading.epsilons is None
+            else f"{upper(reading.epsilons.tight, 2):.2f}"
+        )
         kinds.setdefault((reading.histogram, reading.kind, reading.change), []).append(
             f"{reading.name} {value}"
         )

@@ -13,8 +13,9 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from censafe.model import Definition, Neighbours
+from censafe.model.bounds import upper
 from censafe.model.safe_text import csv_text
-from censafe.planning.numbers import decimal_text, short_text
+from censafe.planning.numbers import decimal_text, loss_text, short_text
 from censafe.planning.prices.readings import LossReading, QueryShare, reading_sentences
 from censafe.planning.prices.rows import PlanReport, PlanRow
 
@@ -231,9 +232,9 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
     ]
     for relation, values in report.epsilons.items():
         lines.append(
-            f"Epsilon at delta {_power(report.delta)}, {_RELATION[relation]}: {values.tight:.4f} (tight bound), "
-            f"{values.slide:.4f} (as the Bureau states it), {values.prefactor:.4f} (with prefactor), "
-            f"{values.gaussian:.4f} (one continuous Gaussian, for information)."
+            f"Epsilon at delta {_power(report.delta)}, {_RELATION[relation]}: {upper(values.tight, 4):.4f} (tight bound), "
+            f"{upper(values.slide, 4):.4f} (as the Bureau states it), {upper(values.prefactor, 4):.4f} (with prefactor), "
+            f"{upper(values.gaussian, 4):.4f} (one continuous Gaussian, for information)."
         )
     for relation in relations(report):
         text = plan.settings.get(f"neighbours.{relation.value}")
@@ -293,18 +294,18 @@ def _share_columns(report: PlanReport) -> tuple[_Column, ...]:
         ),
         _Column(
             f"{report.plan.definition.symbol}\n{_SHORT[relation]}",
-            short_text(report.totals[relation]),
-            lambda row: short_text(row.losses[relation]),
+            loss_text(report.totals[relation]),
+            lambda row: loss_text(row.losses[relation]),
         ),
         *_noise_columns(report),
-        _Column("sd", "", lambda row: f"{math.sqrt(row.exact_variance):.2f}"),
+        _Column("sd", "", lambda row: f"{upper(math.sqrt(row.exact_variance), 2):.2f}"),
     )
 
 
 def _loss_column(report: PlanReport, relation: Neighbours, symbol: str) -> _Column:
     return _Column(
         f"{symbol}\n{_SHORT[relation]}",
-        short_text(report.totals[relation]),
+        loss_text(report.totals[relation]),
         lambda row: row.loss_text(relation),
     )
 
@@ -315,7 +316,7 @@ def _noise_columns(report: PlanReport) -> tuple[_Column, ...]:
         _Column(
             f"{decimal_text(100 * report.confidence)}%\nMOE",
             "",
-            lambda row: "" if row.moe is None else f"{row.moe:.1f}",
+            lambda row: "" if row.moe is None else f"{upper(row.moe, 1):.1f}",
         ),
         _Column("exact\nMOE", "", lambda row: "" if row.exact_moe is None else str(row.exact_moe)),
     )

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from censafe.errors import ConfigError
 from censafe.model import NoiseLaw
+from censafe.model.bounds import lower, upper
 from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.program import (
     Goal,
@@ -270,7 +271,7 @@ def target_sentences(found: Sequence[Achieved], solution: Solution, symbol: str)
     lines = []
     for one in found:
         request = one.request
-        covers = "" if one.coverage is None else f", covers {100 * one.coverage:.2f}%"
+        covers = "" if one.coverage is None else f", covers {lower(100 * one.coverage, 2):.2f}%"
         price = (
             f"one more in the margin saves {symbol} {one.price:.3g}"
             if one.price > 0
@@ -278,12 +279,12 @@ def target_sentences(found: Sequence[Achieved], solution: Solution, symbol: str)
         )
         lines.append(
             f"Target {request.asked.name}: wanted {decimal_text(request.margin)} at "
-            f"{decimal_text(100 * request.confidence)}%, reached {one.margin:.2f}{covers}; {price}."
+            f"{decimal_text(100 * request.confidence)}%, reached {upper(one.margin, 2):.2f}{covers}; {price}."
         )
     excess = float(solution.total) / solution.lower_bound - 1 if solution.lower_bound > 0 else 0.0
     lines.append(
         f"The budgets of the targets cost {symbol} {decimal_text(solution.total)} where all are just met; no budgets cost less than "
-        f"{solution.lower_bound:.6g} ({100 * max(0.0, excess):.2g}% below, rounding included)."
+        f"{lower(solution.lower_bound, digits=6):.6g} ({upper(100 * max(0.0, excess), digits=2):.2g}% below, rounding included)."
     )
     return tuple(lines)
 

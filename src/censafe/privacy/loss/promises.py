@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from censafe.model import Definition, Neighbours, ProtectedUnit, ReleasePlan
+from censafe.model.bounds import upper
 from censafe.privacy.loss.budget import exact
 from censafe.privacy.proofs import proven
 
@@ -110,9 +111,9 @@ class Promise:
 
         Example:
             >>> Promise("zcdp", "replace", "person").amount(Fraction(1, 3))
-            'rho = 1/3 (about 0.333333; replace one person)'
+            'rho = 1/3 (about 0.333334; replace one person)'
         """
-        about = "" if value.denominator == 1 else f"about {float(value):.6g}; "
+        about = "" if value.denominator == 1 else f"about {upper(value, digits=6):.6g}; "
         return f"{self.symbol} = {value} ({about}{self.relation})"
 
 

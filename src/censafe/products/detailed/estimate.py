@@ -79,7 +79,7 @@ def estimate_with(load: LoadFinished, out: Path, options: EstimateOptions) -> Ru
     return RunResult(
         out,
         manifest.plan,
-        not manifest.test_key,
+        manifest.stamp,
         resumed=True,
         files=files_of(config),
         repeated=True,

@@ -127,7 +127,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     return RunResult(
         out,
         manifest.plan,
-        not manifest.test_key,
+        manifest.stamp,
         resumed=True,
         files=(*FILES[:-1], ESTIMATES, FILES[-1]),
         repeated=True,

@@ -49,17 +49,17 @@ def accuracy_text(plan: ReleasePlan, outlook: Outlook, confidence: Fraction, out
     return f"{words}: noise within \N{PLUS-MINUS SIGN}{margin:,} ({float(100 * confidence):g}% confidence). {outlook.caveat.format(out=out)}"
 
 
-def next_steps(outlook: Outlook, out: Path, *, private: bool) -> tuple[str, ...]:
+def next_steps(outlook: Outlook, out: Path, *, rehearsal: bool) -> tuple[str, ...]:
     """Commands that come next, each with its purpose.
 
     Args:
         outlook: of the product.
         out: the run folder.
-        private: False for a test key, after which the release itself comes.
+        rehearsal: with a test key, after which the release itself comes.
     """
     steps = [f"open {out / 'certificate.html'}: what is protected, and the error of every table"]
     steps += [f"{command.format(out=out)}: {purpose}" for command, purpose in outlook.commands]
-    if not private:
+    if rehearsal:
         steps.append("the same command without --test-key, in a new folder: the release itself")
     return tuple(steps)
 

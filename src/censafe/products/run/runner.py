@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from censafe.model import ReleasePlan
+from censafe.model.bounds import upper
 from censafe.model.observer import Observer
 from censafe.population.synthetic.mark import is_synthetic
 from censafe.products.run.account import Account, Spending, Statement, ledger_place, open_account
@@ -32,11 +33,17 @@ from censafe.publication.manifest import (
     software_versions,
     verify_outputs,
 )
+from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 from censafe.publication.sums import require_confidence
 
 __all__ = ["Job", "MeasuredRun", "RunResult", "Source", "run_job"]
 
 _PACKAGES = ("censafe", "cryptography", "duckdb", "ibis-framework", "numba", "numpy", "pyarrow")
+
+_KINDS: Mapping[Stamp, str] = {
+    STAMP: "NOT PRIVATE (test key): rehearsal",
+    DEMONSTRATION: f"{DEMONSTRATION}, which protects no one",
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class RunResult:
     Args:
         out: the run folder.
         plan: what was measured.
-        private: False for a test key.
+        stamp: of a test key or of published data; None for any other release.
         resumed: whether parts were there from an earlier start.
         files: what to open, relative to ``out``.
         stages: seconds by stage.
@@ -59,7 +66,7 @@ class RunResult:
 
     out: Path
     plan: ReleasePlan
-    private: bool
+    stamp: Stamp | None
     resumed: bool
     files: tuple[str, ...]
     stages: Mapping[str, float]
@@ -69,19 +76,26 @@ class RunResult:
     steps: tuple[str, ...] = ()
     repeated: bool = False
 
+    @property
+    def private(self) -> bool:
+        """Whether confidential records are protected."""
+        return self.stamp is None
+
     def summary(self) -> str:
         """A few lines for people."""
-        kind = "Protected release" if self.private else "NOT PRIVATE (test key): rehearsal"
+        kind = "Protected release" if self.stamp is None else _KINDS[self.stamp]
         if self.repeated:
             kind = f"Post-processing repeated, no budget spent. {kind}"
         queries = sum(len(part.queries) for part in self.plan.parts)
         shown = [f"  {self.out / name}" for name in self.files]
         if not self.measured:
-            kind = "Estimates from public measurements" + ("" if self.private else " (TEST KEY, NOT PRIVATE)")
+            kind = "Estimates from public measurements" + (
+                "" if self.stamp is None else f" ({_KINDS[self.stamp]})"
+            )
             return "\n".join([f"{kind} in {self.out}; nothing was measured or spent", *shown])
         lines = [
             f"{kind} in {self.out}",
-            f"  {len(self.plan.parts)} parts with {queries} queries measured; total {self.plan.definition.symbol} {float(self.plan.total):.6g} "
+            f"  {len(self.plan.parts)} parts with {queries} queries measured; total {self.plan.definition.symbol} {upper(self.plan.total, digits=6):.6g} "
             f"({self.plan.neighbours.value.replace('_', '/')} one {' and one '.join(self.plan.records)})",
             *(self.statement.lines() if self.statement else ()),
             *shown,
@@ -238,10 +252,10 @@ def run_job(
                 made = MeasuredRun(measured, manifest, paid, confidence, out, folder.staging, data, observer)
                 job.publish(made)
         resumed, statement = account.state != "new", account.statement
-    private = options.test_key is None
-    result = RunResult(out, job.plan, private, resumed, job.files, observer.stages, statement=statement)
+    stamp = stamp_of(test_key=options.test_key is not None, published_data=options.published_data)
+    result = RunResult(out, job.plan, stamp, resumed, job.files, observer.stages, statement=statement)
     accuracy = accuracy_text(job.plan, job.outlook, options.confidence, out)
-    return replace(result, accuracy=accuracy, steps=next_steps(job.outlook, out, private=private))
+    return replace(result, accuracy=accuracy, steps=next_steps(job.outlook, out, rehearsal=stamp == STAMP))
 
 
 def _door(

@@ -106,7 +106,7 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
     return RunResult(
         out,
         manifest.plan,
-        not manifest.test_key,
+        manifest.stamp,
         resumed=True,
         files=output_files(config, intervals=options.intervals is not None),
         repeated=True,

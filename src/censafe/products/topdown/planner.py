@@ -19,6 +19,7 @@ import numpy as np
 
 from censafe.errors import ConfigError
 from censafe.model import CellQuery, Definition
+from censafe.model.bounds import upper
 from censafe.model.entries import nearest
 from censafe.model.topdown.constraints import PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram, Stack
@@ -377,7 +378,7 @@ def _earlier(config: TopdownConfig, delta: Fraction) -> list[str]:
     total = own + sum(earlier, Fraction(0))
     words = f"{config.definition.symbol} {total}"
     if config.definition is Definition.ZCDP:
-        words += f", epsilon {epsilons(total, delta).tight:.4f} (tight bound)"
+        words += f", epsilon {upper(epsilons(total, delta).tight, 4):.4f} (tight bound)"
     return [*found, f"Together with {names}, whose loss adds whatever was published there: {words}."]
 
 

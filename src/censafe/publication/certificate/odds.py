@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any
 
 from censafe.model import ReleasePlan
+from censafe.model.bounds import factor_text
 from censafe.privacy.loss.conversions import ODDS_DELTAS, odds_bound
 from censafe.publication.certificate.tables import Document
 from censafe.publication.pages.markup import HtmlCell, fixed, paragraphs, table
@@ -15,7 +16,6 @@ from censafe.publication.pages.markup import HtmlCell, fixed, paragraphs, table
 __all__ = ["odds_part", "odds_rows"]
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 300, 62, 20, 16, 48
-_LARGEST: Final = 600.0  # whose exponential is a float
 
 
 def odds_rows(plan: ReleasePlan) -> list[dict[str, Any]]:
@@ -40,10 +40,10 @@ def odds_part(rows: Sequence[Document], *, pure: bool) -> str:
     if pure:
         return "<h3>An attacker's odds</h3>" + paragraphs(
             "Whatever an attacker believed about one record before, the release changes their odds between two values of it by a "
-            f"factor of at most {_factor(rows[0]['epsilon'])}, always."
+            f"factor of at most {factor_text(rows[0]['epsilon'])}, always."
         )
     cells = [
-        (f"{float(Fraction(row['delta'])):.3g}", fixed(row["epsilon"], 3), _factor(row["epsilon"]))
+        (f"{float(Fraction(row['delta'])):.3g}", fixed(row["epsilon"], 3), factor_text(row["epsilon"]))
         for row in rows
     ]
     return (
@@ -63,13 +63,6 @@ def odds_part(rows: Sequence[Document], *, pure: bool) -> str:
             numbers=3,
         )
     )
-
-
-def _factor(epsilon: float) -> str:
-    if epsilon > _LARGEST:
-        return f"e^{math.ceil(epsilon)}"
-    value = math.exp(epsilon)
-    return f"{value:.2f}" if value < 10 else f"{math.ceil(value):,}" if value < 1e6 else f"{value:.2e}"
 
 
 def _curve(rows: Sequence[Document]) -> str:
@@ -92,7 +85,7 @@ def _curve(rows: Sequence[Document]) -> str:
         f'<text x="{_LEFT - 8}" y="{place(0, share * top)[1] + 4:.1f}" text-anchor="end">{share * top:.1f}</text>'
         for share in (0.0, 0.25, 0.5, 0.75, 1.0)
     )
-    ends = f"from {rows[0]['epsilon']:.2f} at delta {rows[0]['delta_decimal']:g} to {rows[-1]['epsilon']:.2f} at {rows[-1]['delta_decimal']:g}"
+    ends = f"from {fixed(rows[0]['epsilon'], 2)} at delta {rows[0]['delta_decimal']:g} to {fixed(rows[-1]['epsilon'], 2)} at {rows[-1]['delta_decimal']:g}"
     return (
         f'<svg role="img" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" font-size="13" fill="currentColor">'
         f"<title>Epsilon of the odds by delta: {ends}</title>"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from censafe.model.bounds import upper
+
 __all__ = [
     "HtmlCell",
     "count_of",
@@ -110,27 +112,27 @@ def count_of(value: int, noun: str) -> str:
 
 
 def number(value: float, digits: int = 6) -> str:
-    """A number with separators and a fixed number of significant digits, without an exponent where readable.
+    """A loss, bound or level with separators and a fixed number of significant digits, rounded up, without an exponent where readable.
 
     Example:
         >>> number(92401.68003), number(1.2572810), number(2.2e-05), number(0.5), number(1e-10)
         ('92,401.7', '1.257281', '0.000022', '0.5', '1e-10')
     """
     if value and abs(value) < 1e-6:
-        return f"{value:.3g}"
+        return f"{upper(value, digits=3):.3g}"
     places = max(0, digits - len(str(int(abs(value)))))
-    text = f"{value:,.{min(places, 6) if abs(value) >= 10 else 6}f}"
+    text = fixed(value, min(places, 6) if abs(value) >= 10 else 6)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def fixed(value: float, places: int) -> str:
-    """A number with separators and fixed decimal places.
+    """A loss, margin or variance with separators and fixed decimal places, rounded up.
 
     Example:
-        >>> fixed(1234.5, 2)
-        '1,234.50'
+        >>> fixed(1234.5, 2), fixed(0.1201, 2)
+        ('1,234.50', '0.13')
     """
-    return f"{value:,.{places}f}"
+    return f"{upper(value, places):,.{places}f}"
 
 
 def _kinds(headers: Sequence[str], numbers: int) -> list[str]:

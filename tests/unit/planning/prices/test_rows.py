@@ -110,7 +110,7 @@ def test_the_terminal_shows_every_row_and_the_totals() -> None:
     console = Console(width=124, file=io.StringIO())
     console.print(plan_table(found))
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    for part in ("D (T)", "State; cell 1", "0.0250", "0.05", "625", "41.1", "58.2", "206"):
+    for part in ("D (T)", "State; cell 1", "0.0250", "0.05", "625", "41.2", "58.2", "206"):
         assert part in text
     assert "…" not in text
     sentences = " ".join(plan_sentences(found))

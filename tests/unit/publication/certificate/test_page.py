@@ -9,6 +9,7 @@ import pytest
 
 from censafe.errors import CheckError, ReleaseError
 from censafe.model import Definition
+from censafe.model.bounds import upper
 from censafe.publication.certificate.page import CheckGroup, certificate_document, write_certificate
 from support.publication import make_certificate_input, make_plan
 
@@ -91,7 +92,7 @@ def test_epsilon_is_shown_by_four_conversions_with_its_delta(tmp_path: Path) -> 
     assert values["gaussian"] < values["tight"] < values["slide"]
     write_certificate(tmp_path, source)
     text = _page(tmp_path).text
-    assert all(f"{value:,.4f}" in text for value in values.values())
+    assert all(f"{upper(value, 4):,.4f}" in text for value in values.values())
     assert "10⁻⁶" in text
 
 

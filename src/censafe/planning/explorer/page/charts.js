@@ -70,7 +70,7 @@ function epsilonChart(svg, rho, before, changed) {
     { name: "tight", points: tight, color: "accent", dash: "none", width: 3 },
   ];
   if (changed) curves.push({ name: "production", points: was, color: "second", dash: "8 5", width: 2.5 });
-  const text = `Tight epsilon falls from ${tight[0][1].toFixed(2)} at delta 1e-15 to ${tight.at(-1)[1].toFixed(2)} at delta 1e-2.`;
+  const text = `Tight epsilon falls from ${roundedUp(tight[0][1], 2)} at delta 1e-15 to ${roundedUp(tight.at(-1)[1], 2)} at delta 1e-2.`;
   drawChart(svg, { title: "Epsilon by delta", text }, axes, curves);
 }
 
@@ -87,7 +87,7 @@ function oddsChart(svg, gaussian, loss, before, changed) {
   };
   const curves = [{ name: "odds", points: now, color: "accent", dash: "none", width: 3 }];
   if (changed) curves.push({ name: "production", points: was, color: "second", dash: "8 5", width: 2.5 });
-  const text = `With probability at least 1 - delta odds about one record move by at most e to the power of ${now[0][1].toFixed(2)} at delta 1e-10 and ${now.at(-1)[1].toFixed(2)} at delta 0.1.`;
+  const text = `With probability at least 1 - delta odds about one record move by at most e to the power of ${roundedUp(now[0][1], 2)} at delta 1e-10 and ${roundedUp(now.at(-1)[1], 2)} at delta 0.1.`;
   drawChart(svg, { title: "How far an attacker's odds move, by delta", text }, axes, curves);
 }
 
@@ -120,6 +120,6 @@ function powerChart(svg, sheet, loss, base, before, changed) {
   }
   if (changed) curves.push({ name: "production", points: [[0, 0], ...powerCurve(base, before), [1, 1]], color: "second", dash: "8 5", width: 2.5 });
   const at = most[ALPHAS.indexOf(0.05)][1];
-  const text = `With 5% false alarms, no attacker finds out more than ${(100 * at).toFixed(1)}%.`;
+  const text = `With 5% false alarms, no attacker finds out more than ${roundedUp(100 * at, 1)}%.`;
   drawChart(svg, { title: "Power of the best attack by level", text }, axes, curves);
 }

@@ -55,7 +55,7 @@ const app = {
     byId("redo").disabled = true;
     const first = shippedState(app.state.sheet);
     const count = measuredRows(app.state.sheet).filter((row) => isChanged(app.state, first, row)).length;
-    say(`Total ${app.state.sheet.symbol} ${shortText(totalOf(app.state))}; ${plural(count, "budget")} changed.`);
+    say(`Total ${app.state.sheet.symbol} ${lossText(totalOf(app.state))}; ${plural(count, "budget")} changed.`);
   },
 
   edit(next) {
@@ -76,7 +76,7 @@ const app = {
     app.restore(from.pop());
     byId("undo").disabled = !app.done.length;
     byId("redo").disabled = !app.undone.length;
-    say(`${word}. Total ${app.state.sheet.symbol} ${shortText(totalOf(app.state))}.`);
+    say(`${word}. Total ${app.state.sheet.symbol} ${lossText(totalOf(app.state))}.`);
   },
 };
 
@@ -122,7 +122,7 @@ function openSheet(key) {
   app.done.push(before);
   app.undone = [];
   app.restore(app.kept.get(key) || key);
-  say(`${app.state.sheet.title}. Total ${app.state.sheet.symbol} ${shortText(totalOf(app.state))}.`);
+  say(`${app.state.sheet.title}. Total ${app.state.sheet.symbol} ${lossText(totalOf(app.state))}.`);
 }
 
 function reset() {

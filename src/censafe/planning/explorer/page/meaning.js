@@ -57,23 +57,20 @@ function refreshComposed(app) {
   };
   for (const { question, cells } of app.composed) {
     const loss = lossOfQuestion(state, question), rho = toNumber(loss), was = toNumber(lossOfQuestion(first, question));
-    cells[0].textContent = shortText(loss);
-    cells[1].textContent = slideEpsilon(rho, L).toFixed(4);
-    cells[2].textContent = tightEpsilon(rho, L).toFixed(4);
+    cells[0].textContent = lossText(loss);
+    cells[1].textContent = roundedUp(slideEpsilon(rho, L), 4);
+    cells[2].textContent = roundedUp(tightEpsilon(rho, L), 4);
     wanted(lawsOf(state, question), rho, (found) => showReading(cells, found));
-    wanted(lawsOf(first, question), was, (found) => { cells[7].textContent = typeof found === "string" ? found : roundedUp(found.upper); });
+    wanted(lawsOf(first, question), was, (found) => { cells[7].textContent = typeof found === "string" ? found : roundedUp(found.upper, 4); });
   }
   byId("composed").setAttribute("aria-busy", jobs.length > 0);
   byId("composed-state").textContent = jobs.length ? "Working it out for the budgets as they stand …" : "For the budgets as they stand.";
   if (jobs.length) app.composing = setTimeout(() => workOff(app, jobs), PAUSE_MS);
 }
 
-const roundedUp = (value) => (Math.ceil(value * 1e4) / 1e4).toFixed(4);
-const roundedDown = (value) => (Math.floor(value * 1e4) / 1e4).toFixed(4);
-
 function showReading(cells, found) {
-  const percent = (share) => `${(100 * share).toFixed(1)}%`;
-  const texts = typeof found === "string" ? Array(4).fill(found) : [roundedDown(found.lower), roundedUp(found.upper), percent(found.spareTight), percent(found.spareSlide)];
+  const percent = (share) => `${roundedDown(100 * share, 1)}%`;
+  const texts = typeof found === "string" ? Array(4).fill(found) : [roundedDown(found.lower, 4), roundedUp(found.upper, 4), percent(found.spareTight), percent(found.spareSlide)];
   texts.forEach((text, i) => { cells[3 + i].textContent = text; });
 }
 

@@ -74,6 +74,10 @@ function decimalText(a) {
   return rest === 1n ? fixedText(a, places) : exactText(a);
 }
 
+// Losses and error bounds are rounded up, coverage down, so that what is printed stays true; what is a decimal already stays as it is.
+const roundedUp = (value, places) => (Math.ceil(Number((value * 10 ** places).toPrecision(15))) / 10 ** places).toFixed(places);
+const roundedDown = (value, places) => (Math.floor(Number((value * 10 ** places).toPrecision(15))) / 10 ** places).toFixed(places);
+
 // At most about ten digits, for reading.
 function shortText(a) {
   const text = decimalText(a);
@@ -81,6 +85,16 @@ function shortText(a) {
   const value = toNumber(a);
   if (Math.abs(value) >= 100) return fixedText(a, 2);
   const digits = value.toPrecision(6);
+  return digits.includes("e") ? digits.replace(/\.?0+e/, "e") : digits.replace(/\.?0+$/, "");
+}
+
+// The same of a loss, rounded up.
+function lossText(a) {
+  const text = decimalText(a), value = toNumber(a);
+  if (!text.includes("/") && text.length <= 10) return text;
+  if (value >= 100) return roundedUp(value, 2);
+  const power = exponentOf(a);
+  const digits = Number(`${roundedUp(value * 10 ** -power, 5)}e${power}`).toPrecision(6);
   return digits.includes("e") ? digits.replace(/\.?0+e/, "e") : digits.replace(/\.?0+$/, "");
 }
 

@@ -12,7 +12,7 @@ function element(name, attributes = {}, ...children) {
 
 const byId = (id) => document.getElementById(id);
 const symbolOf = (sheet) => sheet.symbol;
-const marginText = (value) => (value === null ? "" : value >= 1e9 ? value.toExponential(3) : value.toFixed(2));
+const marginText = (value) => (value === null ? "" : value >= 1e9 ? value.toExponential(3) : roundedUp(value, 2));
 const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 // A budget with the digits of the paper where it prints this very number.
@@ -94,7 +94,7 @@ function totalRow(app, name, rows, whole) {
   const { sheet } = app.state, symbol = symbolOf(sheet), first = shippedState(sheet);
   const field = makeField(app, {
     name: `${symbol} of ${name}`,
-    text: (state) => shortText(totalOf(state, rows)),
+    text: (state) => lossText(totalOf(state, rows)),
     problem: (text) => problemOf(text)
       || (totalOf(app.state, rows).n === 0n ? "Nothing here is measured; switch something on first." : ""),
     apply: (state, text) => withTotal(state, rows, parseRational(text)),
@@ -108,11 +108,11 @@ function totalRow(app, name, rows, whole) {
   line.dataset.total = name;
   app.updates.push((state) => {
     const loss = totalOf(state, rows), L = deltaLog(state), extra = sheet.relations.length - 1;
-    sheet.relations.slice(1).forEach((r, i) => { outs[i].textContent = shortText(times(loss, read(r.factor))); });
+    sheet.relations.slice(1).forEach((r, i) => { outs[i].textContent = lossText(times(loss, read(r.factor))); });
     const seen = toNumber(times(loss, factorOf(state)));
-    outs[extra].textContent = tightEpsilon(seen, L).toFixed(4);
-    outs[extra + 1].textContent = slideEpsilon(seen, L).toFixed(4);
-    outs[extra + 2].textContent = shortText(totalOf(first, rows));
+    outs[extra].textContent = roundedUp(tightEpsilon(seen, L), 4);
+    outs[extra + 1].textContent = roundedUp(slideEpsilon(seen, L), 4);
+    outs[extra + 2].textContent = lossText(totalOf(first, rows));
     line.classList.toggle("changed", !same(loss, totalOf(first, rows)));
     line.title = `exactly ${exactText(loss)}`;
   });
@@ -241,7 +241,7 @@ function buildGroup(app, section, rows, lines, columns, folded) {
   app.updates.push((state) => {
     const changed = rows.filter((row) => !row.derived && isChanged(state, first, row)).length;
     const measured = rows.some((row) => !row.derived);
-    cost.textContent = measured ? ` ${symbol} ${shortText(totalOf(state, rows))}${changed ? `, ${changed} changed` : ""}` : "";
+    cost.textContent = measured ? ` ${symbol} ${lossText(totalOf(state, rows))}${changed ? `, ${changed} changed` : ""}` : "";
   });
   return element("tbody", {}, element("tr", { class: "group" }, element("th", { scope: "rowgroup", colspan: columns }, fold, cost)), ...lines);
 }
@@ -332,16 +332,15 @@ function refreshMeaning(app) {
   powerChart(byId("power"), sheet, loss, first.sheet, before, changed);
   oddsChart(byId("odds"), gaussian, loss, before, changed && first.sheet.law === sheet.law);
   const powers = powerCurve(sheet, loss, true, LEVELS), was = changed ? powerCurve(first.sheet, before, true, LEVELS) : powers;
-  const percent = (value) => `${(100 * value).toFixed(2)}%`;
-  const above = (value) => `${Math.min(100, Math.ceil(value * 10000 - 1e-6) / 100).toFixed(2)}%`;
+  const percent = (value) => `${roundedUp(Math.min(100, 100 * value), 2)}%`;
   byId("powers").replaceChildren(
     element("caption", {}, `Chance to tell the true record of one ${sheet.unit} from another possible one, everything else being known to the attacker.`),
     head("false alarms", "found out, at most", ...(gaussian ? ["best test on one Gaussian answer"] : []), "configuration, at most"),
     element("tbody", {}, ...LEVELS.map((alpha, i) => element("tr", {}, element("th", { scope: "row" }, `${Math.round(100 * alpha)}%`),
-      cell("found out, at most", above(powers[i][1])), ...(gaussian ? [cell("best test on one Gaussian answer", percent(gaussianPower(loss, alpha)))] : []),
-      cell("configuration, at most", above(was[i][1]))))),
+      cell("found out, at most", percent(powers[i][1])), ...(gaussian ? [cell("best test on one Gaussian answer", percent(gaussianPower(loss, alpha)))] : []),
+      cell("configuration, at most", percent(was[i][1]))))),
   );
   const relation = sheet.relations[state.relation];
-  byId("words").textContent = `${sheet.symbol} ${shortText(times(totalOf(state), factor))} (${relation.label}: ${relation.text}). An attacker who knows everything but one record, `
-    + `and accepts 5 false alarms in 100, finds it out at most ${above(powers[1][1]).slice(0, -1)} times in 100 from all tables together; guessing alone finds 5. This is a bound for the whole release; one attribute or area shows less.`;
+  byId("words").textContent = `${sheet.symbol} ${lossText(times(totalOf(state), factor))} (${relation.label}: ${relation.text}). An attacker who knows everything but one record, `
+    + `and accepts 5 false alarms in 100, finds it out at most ${percent(powers[1][1]).slice(0, -1)} times in 100 from all tables together; guessing alone finds 5. This is a bound for the whole release; one attribute or area shows less.`;
 }

@@ -27,7 +27,7 @@ from censafe.products.topdown.folder import GEOGRAPHY
 from censafe.publication.manifest import read_manifest
 from censafe.publication.measurements.geography import Blocks, read_geography
 from censafe.publication.microdata.histograms import histogram_geounits, histogram_schema, read_histograms
-from censafe.publication.stamps import Stamp, stamp_of
+from censafe.publication.stamps import Stamp
 
 __all__ = [
     "ESTIMATES",
@@ -280,7 +280,7 @@ class HistogramSource(TableSource):
         self._geography = run / GEOGRAPHY
         names = run / NAMES
         self.names = AreaNames(read_area_names(names) if names.exists() else {}, census=True)
-        self.stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
+        self.stamp = manifest.stamp
 
     @property
     def held(self) -> tuple[str, ...]:

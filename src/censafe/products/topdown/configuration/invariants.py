@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.model import Definition
+from censafe.model.bounds import upper
 from censafe.model.proven import proven
 from censafe.planning.numbers import decimal_text
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -94,7 +95,7 @@ def _conditional(config: TopdownConfig) -> Iterator[str]:
 
 def _short(loss: Fraction) -> str:
     text = decimal_text(loss)
-    return text if len(text) <= _LONGEST else f"{float(loss):.6g}"
+    return text if len(text) <= _LONGEST else f"{upper(loss, digits=6):.6g}"
 
 
 @proven("invariants.proof.md", digest="744e0c087281f6b3")

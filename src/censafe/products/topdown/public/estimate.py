@@ -96,7 +96,7 @@ def estimate_files(
         with observer.stage("publish"):
             publish(out, folder.staging, release, observer=options.observer, workers=options.workers)
     return RunResult(
-        out, manifest.plan, not found.stamped, state != "new", release.files, observer.stages, measured=False
+        out, manifest.plan, found.stamp, state != "new", release.files, observer.stages, measured=False
     )
 
 

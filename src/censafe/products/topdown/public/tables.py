@@ -89,9 +89,7 @@ def estimate_tables_of_files(
         manifest = replace(manifest, run=folder.run, stages=stages)
         _publish(out, folder, manifest, found, estimates)
     shown = (*ESTIMATE_FILES, "manifest.json")
-    return RunResult(
-        out, manifest.plan, not found.stamped, state != "new", shown, observer.stages, measured=False
-    )
+    return RunResult(out, manifest.plan, found.stamp, state != "new", shown, observer.stages, measured=False)
 
 
 def _asked(config: str, options: EstimateOptions) -> tuple[TopdownConfig, TableChoice]:

@@ -24,7 +24,6 @@ from censafe.products.topdown.table_estimates.choice import table_choice
 from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
 from censafe.publication.atomic import move_into_place
 from censafe.publication.manifest import hash_outputs, verify_outputs, write_manifest
-from censafe.publication.stamps import stamp_of
 
 __all__ = ["estimate_named_tables"]
 
@@ -66,7 +65,7 @@ def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
         beside = answers_beside(config, public, known, choice, observer)
         tables = TableEstimates(config, choice, public, observer, stored=True, beside=beside)
         _read_all(config, tables, read, observer)
-        stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
+        stamp = manifest.stamp
         tables.write(folder.staging, stamp)
         made = hash_outputs(folder.staging, [folder.staging / name for name in ESTIMATE_FILES])
         written = replace(
@@ -76,8 +75,7 @@ def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
         )
         write_manifest(folder.staging / "manifest.json", written)
         move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
-    plan, private = manifest.plan, not manifest.test_key
-    return RunResult(out, plan, private, True, ESTIMATE_FILES, observer.stages, repeated=True)
+    return RunResult(out, manifest.plan, stamp, True, ESTIMATE_FILES, observer.stages, repeated=True)
 
 
 def _read_all(
