@@ -63,7 +63,9 @@ def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     budgets = document["budgets"]
     symbol = SYMBOLS[document["symbol"]]
     words = "of the whole run" if len(budgets) == 1 else "budgets of whole runs"
-    loss = " to ".join(number_text(budgets[at]["loss"], 4) for at in ((0,) if len(budgets) == 1 else (0, -1)))
+    loss = " to ".join(
+        number_text(upper(budgets[at]["loss"], 4), 4) for at in ((0,) if len(budgets) == 1 else (0, -1))
+    )
     return [
         (f"Privacy loss {symbol}", loss, words),
         (

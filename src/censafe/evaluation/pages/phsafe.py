@@ -26,6 +26,7 @@ from censafe.evaluation.tables.document import (
     table_settings,
 )
 from censafe.evaluation.tables.phsafe.accuracy import AccuracyRow, margin_panel, percent_cut, truncation_panel
+from censafe.model.bounds import lower
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.publication.pages.markup import count_of
 
@@ -95,7 +96,8 @@ def _share(rows: _Rows, name: str) -> float:
 
 
 def _percent(share: float) -> str:
-    return percent_text(share, 1)
+    """A coverage, rounded down."""
+    return percent_text(lower(share, 3), 1)
 
 
 def _coverage_words(rows: _Rows) -> str:

@@ -12,6 +12,7 @@ from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable
+from censafe.model.bounds import upper
 
 __all__ = ["sweep_page"]
 
@@ -236,7 +237,7 @@ def _losses(full: _Rows, stat: str, level: str) -> list[tuple[Mapping[str, Any],
 def _loss_line(largest: Mapping[str, Any], middle: Mapping[str, Any]) -> list[str]:
     return [
         f"{_EPSILON} {middle['epsilon']:g}",
-        number_text(middle["noise_loss"], 3),
+        number_text(upper(middle["noise_loss"], 3), 3),
         *(number_text(middle[name], 3) for name in ("noise_epl", "epl")),
         f"{number_text(middle['epl_lo'], 3)} to {number_text(middle['epl_hi'], 3)}",
         *(number_text(largest[name], 3) for name in ("noise_epl", "epl")),

@@ -12,6 +12,7 @@ from censafe.evaluation.pages.consistency import consistency_exhibits
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_growth, draw_levels
 from censafe.evaluation.summary.filling import SUITE
 from censafe.evaluation.topdown.accuracy import METHODS, SHORT
+from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
 
 __all__ = ["Estimate", "mean_errors", "metric_values", "topdown_page"]
@@ -94,7 +95,11 @@ def _answer(document: Mapping[str, Any], errors: Mapping[_Key, Mapping[str, Esti
 
 def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [
-        (f"Privacy loss {SYMBOLS[document['symbol']]}", number_text(document["loss"], 4), "of the whole run"),
+        (
+            f"Privacy loss {SYMBOLS[document['symbol']]}",
+            number_text(upper(document["loss"], 4), 4),
+            "of the whole run",
+        ),
         (
             "Lowest level",
             f"{list(document['geounits'].values())[-1]:,}",

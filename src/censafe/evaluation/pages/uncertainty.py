@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from censafe.evaluation.confidential import Standing
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import Exhibit, Page, PageTable, plain_log
+from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
 
 __all__ = ["uncertainty_page"]
@@ -44,7 +45,7 @@ def uncertainty_page(folder: Path) -> Page:
         facts=[
             (
                 f"Privacy loss {SYMBOLS[document['symbol']]}",
-                number_text(document["loss"], 4),
+                number_text(upper(document["loss"], 4), 4),
                 "of the published run",
             ),
             ("Further runs", str(document["runs"]), "on the published file"),

@@ -10,6 +10,7 @@ from statistics import NormalDist
 from typing import Any, Protocol
 
 from censafe.model import NoiseLaw, ReleasePlan
+from censafe.model.bounds import upper
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.publication.certificate.tables import SYMBOLS
 
@@ -81,7 +82,11 @@ def table_facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         document: what :func:`table_document` returned.
     """
     return [
-        (f"Privacy loss {SYMBOLS[document['symbol']]}", f"{document['loss']:,.6g}", "of one release"),
+        (
+            f"Privacy loss {SYMBOLS[document['symbol']]}",
+            f"{upper(document['loss'], digits=6):,.6g}",
+            "of one release",
+        ),
         ("Noise draws", f"{document['trials']:,}", "of every noisy answer, with test keys"),
         ("Intervals", f"{100 * document['confidence']:g}%", "of them promise to hold the true count"),
     ]

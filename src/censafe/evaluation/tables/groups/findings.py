@@ -21,6 +21,7 @@ from censafe.evaluation.tables.groups.figure import draw_report
 from censafe.evaluation.tables.groups.trials import level_trials, run_group_trials
 from censafe.evaluation.tables.groups.truth import LOADERS, sorted_input
 from censafe.model import ReleasePlan
+from censafe.model.bounds import lower
 from censafe.model.observer import work_done
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
@@ -66,7 +67,7 @@ class GroupFindings:
             cell = "Detailed-only total" if row.detailed_only else row.cell
             lines.append(
                 f"{label:<32}{row.table:<8}{cell[:19]:<20}{row.noise_cells:>10,}{row.expected_moe_exact:>13,}"
-                f"{row.noise_moe:>13,.0f}{row.noise_coverage:>9.3f}{row.noise_bias:>7.2f}"
+                f"{row.noise_moe:>13,.0f}{lower(row.noise_coverage, 3):>9.3f}{row.noise_bias:>7.2f}"
             )
         lines.append(
             "Margins are the smallest whole numbers that cover the level; cells are those of one noise draw each."

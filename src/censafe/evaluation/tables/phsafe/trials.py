@@ -19,6 +19,7 @@ from censafe.evaluation.tables.phsafe.accuracy import (
 )
 from censafe.evaluation.tables.phsafe.truth import TruthTable, truth_tables
 from censafe.model import ExactCounts, PublishedQuery, ReleasePlan
+from censafe.model.bounds import lower
 from censafe.model.observer import work_done
 from censafe.privacy.keys.part_keys import plan_part_key
 from censafe.privacy.keys.run_keys import TestKey
@@ -65,7 +66,7 @@ class PhsafeFindings:
             lines.append(
                 f"{table:<11}{region_type:<9}{_median(rows, 'expected_moe'):>14.1f}"
                 f"{_median(rows, 'experimental_moe_noise'):>14.1f}"
-                f"{np.mean([row.coverage_noise for row in rows]):>10.3f}{share:>12}"
+                f"{lower(float(np.mean([row.coverage_noise for row in rows])), 3):>10.3f}{share:>12}"
             )
         return [*lines, "Margins are medians over iterations and cells."]
 
