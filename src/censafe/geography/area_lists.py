@@ -19,8 +19,11 @@ from censafe.geography.identifiers import (
     block_column,
     block_words,
     geocode_texts,
+    no_area,
     plain_areas,
     plain_codes,
+    require_known_blocks,
+    short_geoids,
 )
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
     "read_block_areas",
     "read_listed_blocks",
     "read_text_columns",
+    "without_words",
 ]
 
 _NAMED: Final = 5
@@ -115,12 +119,17 @@ def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
         raise DataError(
             f"{path}: the table of areas has a header and no rows; fix: give a row for each block"
         )
-    areas = {name: _texts(plain_areas(table[name])) for name in kinds}
-    return listed_blocks(path, block, table[block], areas, form)
+    areas, remarks = without_words(path, {name: _texts(plain_areas(table[name])) for name in kinds})
+    return listed_blocks(path, block, table[block], areas, form, remarks)
 
 
 def listed_blocks(
-    path: Path, column: str, blocks: pa.ChunkedArray, areas: dict[str, NDArray[np.str_]], form: GeocodeForm
+    path: Path,
+    column: str,
+    blocks: pa.ChunkedArray,
+    areas: dict[str, NDArray[np.str_]],
+    form: GeocodeForm,
+    remarks: tuple[str, ...] = (),
 ) -> ListedBlocks:
     """Blocks of a file with their areas, checked.
 
@@ -130,9 +139,10 @@ def listed_blocks(
         blocks: these codes, text.
         areas: codes of areas by kind, empty for none.
         form: of a geocode.
+        remarks: what the user should know of the codes of areas.
 
     Raises:
-        DataError: a geocode has another form, or a block is there twice.
+        DataError: a geocode has another form or is doubtful (:func:`~censafe.geography.identifiers.doubtful_blocks`), or a block is there twice.
     """
     numbers = form.pack(_texts(geocode_texts(blocks, form.length)))
     given = _texts(plain_codes(blocks))
@@ -143,10 +153,11 @@ def listed_blocks(
             f"{path}: codes in column {column} that are not {block_words(form)} ({int((numbers < 0).sum()):,}), such as {some}; fix: give the code of "
             "every block as text, with leading zeros, which spreadsheets drop"
         )
+    if form.alphabet == DIGITS and form.length == max(_CENSUS):
+        require_known_blocks(f"{path}: {column}", numbers, short_geoids(blocks), listed=False)
     if form.alphabet == DIGITS and form.length in _CENSUS:
-        areas, remarks = _as_geoids(path, areas, form.unpack(numbers), assigned=column.lower() == _ASSIGNMENT)
-    else:
-        remarks = ()
+        areas, more = _as_geoids(path, areas, form.unpack(numbers), assigned=column.lower() == _ASSIGNMENT)
+        remarks = (*remarks, *more)
     found = ListedBlocks(path, given, numbers, areas, remarks)
     _refuse_repeated(found)
     return found
@@ -241,10 +252,27 @@ def areas_of_list(path: Path, form: GeocodeForm) -> tuple[NDArray[np.int64], tup
     return blocks, kinds_of_blocks(listed, blocks, form)[0]
 
 
+def without_words(
+    path: Path, areas: dict[str, NDArray[np.str_]]
+) -> tuple[dict[str, NDArray[np.str_]], tuple[str, ...]]:
+    """Codes with those that say that a block lies in no area empty, and a remark for each kind that has any."""
+    found, remarks = {}, []
+    for name, codes in areas.items():
+        none = no_area(codes)
+        words = sorted(set(codes[none].tolist()) - {""})
+        found[name] = np.where(none, "", codes)
+        if words:
+            rows = int((none & (codes != "")).sum())
+            remarks.append(
+                f"{path.name}: {name}: {rows:,} of {len(codes):,} rows have {' or '.join(words)}, which is no area; their blocks lie in none."
+            )
+    return found, tuple(remarks)
+
+
 def _as_geoids(
     path: Path, areas: dict[str, NDArray[np.str_]], blocks: NDArray[np.str_], *, assigned: bool
 ) -> tuple[dict[str, NDArray[np.str_]], tuple[str, ...]]:
-    """Codes of the Bureau's files that are given within a state or county as GEOIDs, and those of no area empty; with remarks on those that are none."""
+    """Codes of the Bureau's files that are given within a state or county as GEOIDs, empty ones empty; with remarks on those that are none."""
     within, remarks = dict(_WITHIN), []
     if assigned and _ASSIGNED in areas:
         kind = _NAMED_KIND.search(path.stem)
@@ -265,10 +293,8 @@ def _as_geoids(
     for name, codes in areas.items():
         if name in within:
             above, width = within[name]
-            none = (codes == "") | (np.char.strip(codes, "Z") == "")
-            found[name] = np.where(
-                none, "", np.char.add(blocks.astype(f"U{above}"), np.char.zfill(codes, width))
-            )
+            own = np.char.add(blocks.astype(f"U{above}"), np.char.zfill(codes, width))
+            found[name] = np.where(codes == "", "", own)
         elif name not in beside:
             found[name] = codes
     return {name: codes for name, codes in found.items() if name not in beside}, tuple(remarks)

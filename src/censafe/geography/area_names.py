@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.identifiers import block_column, codes_of_level, geoids, gisjoins, plain_codes
-from censafe.geography.regions import states
+from censafe.geography.regions import county_numbers, states
 from censafe.model.safe_text import csv_text, text_of_cell
 
 __all__ = [
@@ -113,6 +113,35 @@ class AreaNames:
             return np.full(len(codes), "")
         return np.array([known.get(code, "") for code in keys.tolist()], np.str_).reshape(len(codes))
 
+    def remark(self, areas: Mapping[str, NDArray[np.str_]]) -> str:
+        """What to say where the names that were read belong to fewer than half of the areas of every level; empty otherwise.
+
+        Args:
+            areas: codes by level or kind.
+
+        Example:
+            >>> AreaNames({"09110": "Capitol"}).remark({"County": np.array(["44001", "44003"])})
+            'Names: 0 of 2 areas got a name of the 1 that were given (County 0 of 2), which are for codes such as 09110, not 44001; check that they are of the same states and vintage'
+        """
+        if not self.by_code:
+            return ""
+        given = np.array(list(self.by_code), np.str_)
+        named = {
+            level: int(np.isin(geoids(codes) if self.census else codes, given).sum())
+            for level, codes in areas.items()
+        }
+        if any(2 * number >= len(areas[level]) > 0 for level, number in named.items()):
+            return ""
+        whole = sum(len(codes) for codes in areas.values())
+        by_level = ", ".join(
+            f"{level} {number:,} of {len(areas[level]):,}" for level, number in named.items()
+        )
+        shown = next((str(codes[0]) for codes in areas.values() if len(codes) and codes[0] != ""), "")
+        return (
+            f"Names: {sum(named.values()):,} of {whole:,} areas got a name of the {len(given):,} that were given ({by_level}), which are for codes such "
+            f"as {given[0]}, not {shown}; check that they are of the same states and vintage"
+        )
+
 
 def region_names(kind: str, codes: NDArray[np.str_], given: Mapping[str, str]) -> NDArray[np.str_]:
     """Names of regions of the S-DHC and Detailed DHC files, empty where they are not known.
@@ -140,6 +169,8 @@ _GISJOIN: Final = re.compile("G([0-9]{2})0(?:([0-9]{3})0([0-9]{6}[0-9]{0,4})?|([
 _GEOCODE: Final = 16
 _BLOCK_GROUP: Final = 11  # position of the digit that a geocode of a block has beside those of its GEOID
 _NAMED: Final = 5
+_COUNTY: Final = 5
+_LONG_CODE: Final = 10  # digits of a GEOID of a tract that lost its zero, the shortest below a county
 
 
 def read_area_names(path: Path, *, census: bool = True) -> dict[str, str]:
@@ -185,9 +216,35 @@ def read_area_names(path: Path, *, census: bool = True) -> dict[str, str]:
         raise DataError(
             f"{path}: {len(twice)} areas have two names, such as {some}; fix: name every area once"
         )
+    if census:
+        _require_zeros(path, found)
     if not found:
         raise DataError(f"{path}: no area is named; allowed: a row an area, with its code and its name")
     return found
+
+
+def _require_zeros(path: Path, codes: Iterable[str]) -> None:
+    """Refuse GEOIDs that lost their leading zero: their county is none, and is one with a zero before them.
+
+    Raises:
+        DataError: says how many.
+    """
+    digits = [code for code in codes if code.isascii() and code.isdecimal()]
+    counties = [code for code in digits if len(code) == _COUNTY - 1]
+    known = {f"{number:05d}" for number in county_numbers().tolist()}
+    lost = [
+        code
+        for code in digits
+        if len(code) >= _LONG_CODE and code[:_COUNTY] not in known and f"0{code[: _COUNTY - 1]}" in known
+    ]
+    # American Indian areas have codes of four digits, too
+    short = [code for code in counties if f"0{code}" in known]
+    lost += short if 2 * len(short) > len(counties) else []
+    if lost:
+        raise DataError(
+            f"{path}: {len(lost):,} codes are GEOIDs without their leading zero, such as {lost[0]} for 0{lost[0]}; allowed: codes as text with all "
+            "their digits; fix: write them again; spreadsheets drop the zero of states 01 to 09"
+        )
 
 
 def names_text(names: Mapping[str, str], *, census: bool = True) -> str:

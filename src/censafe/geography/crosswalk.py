@@ -18,7 +18,7 @@ import numpy as np
 from censafe.errors import DataError
 from censafe.geography.area_tables import read_table, texts_of
 from censafe.geography.geocodes import GeocodeForm
-from censafe.geography.identifiers import plain_areas, plain_codes
+from censafe.geography.identifiers import plain_areas, plain_codes, require_known_blocks
 from censafe.model.arrays import Integers
 
 __all__ = ["CrosswalkLevel", "read_crosswalk", "with_areas"]
@@ -172,10 +172,12 @@ def _census_blocks(column: Any, path: Path, name: str) -> Integers:
             f"{_SHORT} without the block group, leading zeros included; fix: correct the column"
         )
     numbers: Integers = pc.cast(column, pa.int64()).to_numpy()
-    if lengths[0] == _DIGITS:
-        return numbers
-    within = numbers % 10**4
-    return (numbers // 10**4 * 10 + within // 1000) * 10**4 + within
+    if lengths[0] == _SHORT:
+        within = numbers % 10**4
+        numbers = (numbers // 10**4 * 10 + within // 1000) * 10**4 + within
+    short = np.full(len(numbers), lengths[0] == _SHORT)
+    require_known_blocks(f"{path.name}: {name}", numbers, short, listed=False)
+    return numbers
 
 
 def _areas(column: Any, coded: GeocodeForm | None) -> Integers:

@@ -10,29 +10,39 @@ Source: Census Bureau, "Understanding Geographic Identifiers (GEOIDs)"; IPUMS NH
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.errors import DataError
 from censafe.geography.geocodes import DIGITS, GeocodeForm, pack_geocodes
+from censafe.geography.regions import county_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
     "BLOCK_COLUMNS",
+    "NO_AREA_WORDS",
+    "Doubt",
     "are_census_levels",
     "block_column",
     "block_words",
     "codes_of_level",
+    "doubtful_blocks",
     "geocode_texts",
     "geoids",
     "gisjoins",
+    "known_counties",
+    "no_area",
     "plain_areas",
     "plain_codes",
     "region_geoids",
     "region_gisjoins",
+    "require_known_blocks",
+    "short_geoids",
 ]
 
 BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid_20", "geoid", "geo_id", "gisjoin", "blockid", "geoid10")
@@ -50,7 +60,10 @@ _JOINED: Final = {
     _BLOCK: (0, 1, None, 2, 3, 4, None, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
 }
 _DIGITS_OF: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12, "Block": _GEOCODE}
+_NO_AREA: Final = (("9", 4), ("Zz", 2))  # characters, and how many at least; fewer may be the code of an area
 _PLACE: Final = (0, 1, None, 2, 3, 4, 5, 6)
+NO_AREA_WORDS: Final = "empty, 0, four or more 9, or two or more Z"
+"""The codes of :func:`no_area`, in words."""
 _GISJOIN: Final = "^G([0-9]{2})0([0-9]{3})0([0-9]{6})([0-9]{4})$"
 _APOSTROPHE: Final = "^'(.*)$"
 _FORMULA: Final = '^="(.*)"$'
@@ -172,6 +185,21 @@ def block_column(names: Iterable[str], columns: Sequence[str] = BLOCK_COLUMNS) -
     return next((lower[name] for name in columns if name in lower), None)
 
 
+def no_area(codes: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """Which codes of areas say that a block lies in none.
+
+    They are empty, 0 ("unassigned" in plans of districts), four nines or more (9999 and 99999 of the Bureau and of NHGIS), or two letters Z or
+    more (ZZZ in the Bureau's assignment files). 00 is the district of a state with one seat in Congress, and 00000 a county subdivision of water.
+
+    Example:
+        >>> [bool(no_area(np.array([code]))[0]) for code in ("", "0", "99999", "ZZ", "00", "00000", "99", "Z")]
+        [True, True, True, True, False, False, False, False]
+    """
+    length = np.char.str_len(codes)
+    nines, letters = ((length >= least) & (np.char.strip(codes, mark) == "") for mark, least in _NO_AREA)
+    return np.asarray((codes == "") | (codes == "0") | nines | letters)
+
+
 def block_words(form: GeocodeForm) -> str:
     """The codes that name a block of a run in a file, in words.
 
@@ -251,6 +279,112 @@ def geocode_texts(texts: pa.Array, digits: int) -> pa.Array:
     if digits == _GEOCODE:
         found = pc.replace_substring_regex(found, _GEOID, r"\1\2\2\3")
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """Codes of blocks that may be those of other places.
+
+    Args:
+        rule: short stable name.
+        rows: which codes, shape (n,).
+        problem: what is wrong, in words.
+        allowed: what is allowed.
+        fix: what to do.
+    """
+
+    rule: str
+    rows: NDArray[np.bool_] = field(repr=False)
+    problem: str
+    allowed: str
+    fix: str
+
+
+_GEOIDS_ALLOWED: Final = "GEOIDs of 15 digits or geocodes of 16 digits, leading zeros included"
+_AS_TEXT: Final = "write the codes again as text with all their digits; spreadsheets drop the leading zero of states 01 to 09"
+
+
+def known_counties(counties: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which numbers of five digits are the code of a county of any vintage.
+
+    Example:
+        >>> known_counties(np.array([6001, 60014, 9110])).tolist()
+        [True, False, True]
+    """
+    known = county_numbers()
+    return known[np.minimum(np.searchsorted(known, counties), len(known) - 1)] == counties
+
+
+def short_geoids(texts: pa.Array) -> NDArray[np.bool_]:
+    """Which texts are 15 digits, what :func:`plain_codes` takes away passed over: GEOIDs of blocks, or geocodes that lost their leading zero.
+
+    Those with the level and US before them are GEOIDs for certain.
+    """
+    import pyarrow.compute as pc
+
+    found = pc.match_substring_regex(plain_codes(texts), "^[0-9]{15}$")
+    found = pc.and_(found, pc.invert(pc.match_substring_regex(texts, _LONG)))
+    return np.asarray(pc.fill_null(found, fill_value=False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def doubtful_blocks(
+    codes: NDArray[np.int64], short: NDArray[np.bool_], *, listed: bool = True
+) -> tuple[Doubt, ...]:
+    """Geocodes of U.S. census blocks that contradict themselves or the list of counties, or lost their leading zero.
+
+    A geocode of 16 digits that lost its zero has the 15 digits of a GEOID. It is told by its county, which is none, and by the digit of its
+    block group. Where every code of 15 digits is a geocode without its zero, none is read as a GEOID.
+
+    Args:
+        codes: geocodes of 16 digits as numbers; those that are negative are passed over.
+        short: which of them were written in 15 digits.
+        listed: whether geocodes of 16 digits are checked, too; otherwise those of other countries may have this length.
+
+    Example:
+        >>> codes = np.array([600140010011000 // 10**4 * 10**5 + 11000, 4400103010021000])
+        >>> [(one.rule, one.rows.tolist()) for one in doubtful_blocks(codes, np.array([True, False]))]
+        [('nesting', [False, True]), ('lost-zero', [True, False])]
+    """
+    valid = codes >= 0
+    short = short & valid
+    unknown = valid & ~known_counties(codes // 10**11)
+    written = codes // 10**5 * 10**4 + codes % 10**4  # the 15 digits
+    zero = short & known_counties(written // 10**11)
+    zero &= written // 10**4 % 10 == written // 10**3 % 10
+    lost = zero if short.any() and bool((zero | ~short).all()) else zero & unknown
+    apart = valid & ~short & listed & (codes // 10**4 % 10 != codes // 10**3 % 10)
+    strange = unknown & ~lost & (short | listed)
+    return tuple(
+        one
+        for one in (
+            Doubt("nesting", apart, "blocks outside their block group", "a block group that is the first digit of the block", _AS_TEXT),
+            Doubt("lost-zero", lost, "codes of 15 digits that are geocodes of 16 digits without their leading zero", _GEOIDS_ALLOWED, _AS_TEXT),
+            Doubt("unknown-county", strange, "blocks of counties that do not exist", "counties of 2010, 2020 or since, with their state",
+                  _AS_TEXT),
+        )
+        if one.rows.any()
+    )  # fmt: skip
+
+
+def require_known_blocks(
+    place: str, codes: NDArray[np.int64], short: NDArray[np.bool_], *, listed: bool = True
+) -> None:
+    """Refuse geocodes of blocks that :func:`doubtful_blocks` names.
+
+    Args:
+        place: file and column, for the message.
+        codes: as there.
+        short: as there.
+        listed: as there.
+
+    Raises:
+        DataError: says how many codes break which rule.
+    """
+    doubts = doubtful_blocks(codes, short, listed=listed)
+    if doubts:
+        words = ", and ".join(f"{int(one.rows.sum()):,} {one.problem}" for one in doubts)
+        allowed = "; ".join(dict.fromkeys(one.allowed for one in doubts))
+        raise DataError(f"{place}: {words}; allowed: {allowed}; fix: {_AS_TEXT}")
 
 
 def _digits(codes: NDArray[np.str_]) -> int:

@@ -14,6 +14,7 @@ from censafe.errors import DataError
 from censafe.geography.crosswalk import read_crosswalk
 from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
 from censafe.geography.grfc import BLOCK_NUMBER, NO_PLACE, BlockAreas, block_codes, column_names, read_grfc
+from censafe.geography.identifiers import NO_AREA_WORDS, no_area
 from censafe.geography.spines.prim import StatusCodes, prim_keys
 from censafe.model.arrays import Integers
 
@@ -135,8 +136,8 @@ def _coded(table: Any, name: str) -> tuple[NDArray[np.str_], NDArray[np.integer]
 def _five(table: Any, name: str, path: Path) -> Integers:
     """Codes of five digits as numbers; 99999 for none."""
     texts, row = _coded(table, name)
-    numbers = np.where(texts == "", NO_PLACE, pack_geocodes(texts, 5))
-    _check(path, name, int((numbers < 0)[row].sum()), "5 digits, 99999 or blank for none")
+    numbers = np.where(no_area(texts), NO_PLACE, pack_geocodes(texts, 5))
+    _check(path, name, int((numbers < 0)[row].sum()), f"5 digits; for none {NO_AREA_WORDS}")
     found: Integers = numbers[row]
     return found
 

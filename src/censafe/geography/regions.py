@@ -6,6 +6,10 @@ import csv
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "PR_REGION_TYPES",
@@ -13,9 +17,11 @@ __all__ = [
     "REGION_TYPES",
     "USA_REGION_ID",
     "US_REGION_TYPES",
+    "VINTAGES",
     "Level",
     "RegionType",
     "State",
+    "county_numbers",
     "region_type",
     "state_codes",
     "states",
@@ -72,6 +78,31 @@ def state_codes() -> tuple[str, ...]:
         (False, True)
     """
     return tuple(state.code for state in states())
+
+
+VINTAGES: Final = ("2010", "2020", "2024")
+"""Vintages of the shipped list of counties: the 2010 and 2020 Censuses, and the nine planning regions of Connecticut since 2022."""
+
+
+@cache
+def county_numbers(vintage: str | None = None) -> NDArray[np.int64]:
+    """Codes of counties and their equivalents as numbers of five digits, rising; Puerto Rico and the Island Areas are among them.
+
+    Args:
+        vintage: one of VINTAGES; None for all, in each of which a code means one county.
+
+    Source: Census Bureau, lists of counties of 2010 and 2020, and "Substantial Changes to Counties and County Equivalent Entities".
+
+    Example:
+        >>> len(county_numbers("2010")), len(county_numbers("2020")), 9110 in county_numbers("2020"), 9110 in county_numbers()
+        (3234, 3234, False, True)
+    """
+    text = files("censafe.geography").joinpath("counties.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return np.array(
+        [int(row["code"]) for row in rows if vintage is None or vintage in (row["vintages"] or vintage)],
+        np.int64,
+    )
 
 
 @dataclass(frozen=True)

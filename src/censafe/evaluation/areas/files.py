@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.areas.areas import ComparedAreas, areas_of_codes
 from censafe.evaluation.files.histograms import whole_geocodes
-from censafe.geography.area_lists import listed_blocks
+from censafe.geography.area_lists import listed_blocks, without_words
 from censafe.geography.area_tables import read_table, texts_of
-from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
-from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, block_words, plain_areas
+from censafe.geography.grfc import BlockAreas
+from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, block_words, no_area, plain_areas
 from censafe.geography.prim_areas import district_codes
 from censafe.geography.spines.tree import Spine
 
@@ -42,7 +42,6 @@ _WITHIN: Final = {
 }  # digits of the block's code that make the code unique
 _DISTRICTS: Final = ("unified_school_district", "secondary_school_district", "elementary_school_district")
 _CENSUS_DIGITS: Final = 16
-_NONE: Final = ("", str(NO_PLACE), str(NO_AIANNH))
 
 
 def known_areas(spine: Spine, known: BlockAreas) -> tuple[ComparedAreas, ...]:
@@ -84,7 +83,7 @@ def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tu
 
     Args:
         path: CSV or Parquet file with a column of blocks (``geocode``, ``GEOID20``, ``GEOID``, ``GISJOIN``, ``BLOCKID`` or ``block``) and columns of
-            area codes as text, where an empty code means that the block lies in no area; or the block file GRF-C, which has
+            area codes as text, where those of :func:`censafe.geography.identifiers.no_area` mean that the block lies in none; or the block file GRF-C, which has
             the kinds ``place``, ``cousub`` and ``aiannh``.
         spine: the tree. Blocks of the file that it does not have are left out; its blocks that the file does not have lie
             in no area. Geocodes of 15 digits are those of 16 without the block group.
@@ -170,9 +169,7 @@ def _areas_of_list(
         names[one]: np.array(plain_areas(texts_of(table.column(name))).to_pylist(), np.str_)
         for one, name in held.items()
     }
-    codes |= {
-        name: np.where(np.isin(own, _NONE), "", own) for name, own in codes.items() if name.lower() in _KINDS
-    }
+    codes, _ = without_words(path, codes)
     listed = listed_blocks(path, block, texts_of(table.column(block)), codes, spine.leaf.form)
     for one in kinds:
         if names[one] in listed.areas:
@@ -182,12 +179,13 @@ def _areas_of_list(
 def _areas_of_grfc(path: Path, table: pa.Table, spine: Spine, held: str, kind: str) -> ComparedAreas:
     if held not in table.column_names:
         raise DataError(f"{path.name}: no column {held}; allowed: {', '.join(_KINDS).upper()}")
-    blocks = whole_geocodes(_grfc_codes(table), spine.leaf.form)
+    blocks = whole_geocodes(_grfc_codes(table), spine.leaf.form, f"{path.name}, TABBLKST to TABBLK")
     if (blocks < 0).any():
         raise DataError(
             f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {block_words(spine.leaf.form)}"
         )
     codes = np.array(texts_of(table.column(held)).to_pylist(), np.str_)
+    codes = np.where(no_area(codes), "", codes)
     plain = spine.leaf.digits != _CENSUS_DIGITS
     return areas_of_codes(spine, kind, blocks, codes if plain else _unique(kind, blocks, codes))
 
@@ -206,7 +204,7 @@ def _grfc_codes(table: pa.Table) -> Any:
 def _unique(kind: str, blocks: NDArray[np.int64], codes: NDArray[np.str_]) -> NDArray[np.str_]:
     """Codes with those of the state or county before them, where they are unique within it; empty for none."""
     digits = _WITHIN[kind]
-    empty = np.isin(codes, _NONE)
+    empty = no_area(codes)
     if digits:
         codes = np.char.add(
             np.char.zfill((blocks // 10 ** (_CENSUS_DIGITS - digits)).astype(np.str_), digits), codes

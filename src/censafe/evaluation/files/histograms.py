@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.geography.area_tables import number_faults
 from censafe.geography.geocodes import DIGITS, GeocodeForm
-from censafe.geography.identifiers import block_words, geocode_texts
+from censafe.geography.identifiers import block_words, geocode_texts, require_known_blocks, short_geoids
 from censafe.geography.parquet_tables import read_whole
 from censafe.model import Schema
 
@@ -34,6 +34,7 @@ __all__ = [
 
 
 _COLUMNS: Final = ("geocode", "cell", "count")
+_CENSUS_BLOCK: Final = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +146,16 @@ def table_columns(path: Path) -> list[str]:
         return list(pa_csv.read_csv(io.BytesIO(stream.readline())).column_names)
 
 
-def whole_geocodes(texts: pa.Array, form: GeocodeForm) -> NDArray[np.int64]:
+def whole_geocodes(texts: pa.Array, form: GeocodeForm, place: str = "geocode") -> NDArray[np.int64]:
     """Geocodes as numbers; -1 where a text is none. Census blocks given by a GEOID or GISJOIN get their block group.
 
     Args:
         texts: Arrow array of text.
         form: that every geocode must have.
+        place: file and column, for messages.
+
+    Raises:
+        DataError: codes of 15 digits that are those of no county, or geocodes of 16 digits without their leading zero.
 
     Example:
         >>> whole_geocodes(pa.array(["440010301001000", "4400103010011001", "44", None]), GeocodeForm(16)).tolist()
@@ -158,6 +163,7 @@ def whole_geocodes(texts: pa.Array, form: GeocodeForm) -> NDArray[np.int64]:
     """
     if form.alphabet != DIGITS:
         return form.pack(np.array([text or "" for text in texts.to_pylist()], np.str_))
+    short = short_geoids(texts)
     texts = geocode_texts(texts, form.length)
     length = pc.fill_null(pc.utf8_length(texts), 0).to_numpy(zero_copy_only=False)
     decimal = pc.fill_null(pc.ascii_is_decimal(texts), fill_value=False)
@@ -165,7 +171,10 @@ def whole_geocodes(texts: pa.Array, form: GeocodeForm) -> NDArray[np.int64]:
     if not good.all():
         texts = pc.if_else(pa.array(good), texts, "0")
     codes: NDArray[np.int64] = pc.cast(texts, pa.int64()).to_numpy(zero_copy_only=False)
-    return np.where(good, codes, -1)
+    codes = np.where(good, codes, -1)
+    if form.length == _CENSUS_BLOCK:
+        require_known_blocks(place, codes, short, listed=False)
+    return codes
 
 
 def _files(path: Path) -> list[Path]:
@@ -227,7 +236,7 @@ def _codes(column: Any, form: GeocodeForm, file: str) -> tuple[NDArray[np.int64]
     for chunk in column.chunks:
         index = chunk.indices.to_numpy()
         used = np.bincount(index, minlength=len(chunk.dictionary)) > 0
-        parts.append(whole_geocodes(chunk.dictionary.filter(pa.array(used)), form))
+        parts.append(whole_geocodes(chunk.dictionary.filter(pa.array(used)), form, f"{file}, geocode"))
         rows.append((np.cumsum(used) - 1 + start)[index])
         start += len(parts[-1])
     found = np.concatenate(parts)
@@ -318,7 +327,7 @@ def _table_of_unit_files(path: Path) -> Any:
 
 def _codes_of_unit_files(path: Path, table: Any, form: GeocodeForm) -> NDArray[np.int64]:
     column = table.column("geocode").cast(pa.string()).combine_chunks()
-    codes = whole_geocodes(column, form)
+    codes = whole_geocodes(column, form, f"{path.name}, geocode")
     wrong, twice = int((codes < 0).sum()), len(codes) - len(np.unique(codes))
     if wrong or twice:
         raise DataError(

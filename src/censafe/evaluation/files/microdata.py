@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.evaluation.files.histograms import BlockCells
+from censafe.geography.identifiers import require_known_blocks
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.publication.microdata.reading import coded, file_header, number_batches
 
@@ -118,7 +119,11 @@ def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
     for batch in number_batches(path, wanted, "the redistricting microdata"):
         code, cell = _keys(path, batch, columns)
         parts.append(added_rows(RecordRows(code, cell, np.ones(len(code), np.int64)), cells))
-    return rows_of_parts(path, parts, cells)
+    found = rows_of_parts(path, parts, cells)
+    require_known_blocks(
+        f"{path.name}: {', '.join(_BLOCK)}", found.codes, np.zeros(len(found.codes), np.bool_)
+    )
+    return found
 
 
 def _columns(path: Path, names: list[str], schema: HistogramSchema) -> tuple[_Column, ...]:

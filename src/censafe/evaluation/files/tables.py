@@ -168,7 +168,7 @@ def _tables_of(path: Path) -> tuple[dict[str, NDArray[np.int32]], NDArray[np.int
 def _blocks(path: Path, rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Geocodes that occur as numbers, rising, and the position of that of every row."""
     texts = rows.column("geocode").cast(pa.string()).combine_chunks().dictionary_encode()
-    known = whole_geocodes(texts.dictionary, GeocodeForm(_DIGITS))
+    known = whole_geocodes(texts.dictionary, GeocodeForm(_DIGITS), f"{path.name}, geocode")
     wrong = int((known < 0).sum())
     if wrong:
         raise DataError(

@@ -174,5 +174,9 @@ def _opened(
         areas=AreaLists(tuple(request.areas), tuple(request.area_kinds), defined.areas),
         reading=reading,
     )
-    opened = replace(opened, names=named_areas(config, request.names))
+    if request.names is not None or not opened.names.by_code:
+        opened = replace(opened, names=named_areas(config, request.names))
+    areas = {level.name: level.geounits for level in opened.persons.spine.levels}
+    if words := opened.names.remark({**areas, **{one.level: one.names for one in opened.lists}}):
+        reading.observer.remark(words)
     return with_vintages(opened, tuple(name for name, _ in request.also if name))

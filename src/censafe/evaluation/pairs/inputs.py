@@ -36,6 +36,7 @@ from censafe.population.findings import Finding, raise_if_fatal
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
+from censafe.products.topdown.files import area_names
 from censafe.products.topdown.intake.intake import BlockIntake
 
 __all__ = ["AreaLists", "OpenedPair", "UnitFiles", "open_pair", "read_published", "with_lists"]
@@ -343,7 +344,8 @@ class _Opener:
         areas = loaded.facts.areas
         notes = tuple(f"truth: {words} was made up" for words in loaded.facts.imputed)
         known = () if areas is None else known_areas(run.standard, areas)
-        return OpenedPair(pair, units, None, loaded.facts.facilities[:, :8], known, notes)
+        names = area_names(self.config, loaded.names)
+        return OpenedPair(pair, units, None, loaded.facts.facilities[:, :8], known, notes, names)
 
 
 def _lists_beside(truth: Path, pair: Pair) -> tuple[ComparedAreas, ...]:

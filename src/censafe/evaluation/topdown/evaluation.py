@@ -84,6 +84,9 @@ def evaluate_topdown(
     population = source.open(reading)
     if names is not None:
         population = replace(population, names=named_areas(population.config, names))
+        levels = population.pairs[population.main.name].spine.levels
+        if words := population.names.remark({level.name: level.geounits for level in levels}):
+            reading.observer.remark(words)
     if standing is Standing.PUBLIC:
         return evaluate_noise(population.config, population.areas, out, reading)
     identity = {

@@ -170,7 +170,8 @@ def open_evaluated(
         commitment = keyed_commitment(key, json.dumps(hashes, sort_keys=True).encode()).hex()
     own = {"reader": chosen.reader, "root": chosen.root}
     published = {name: open_evaluated(one, data, own, reading) for name, one in chosen.published.items()}
-    return replace(_evaluated(chosen, loaded, commitment, area_names(chosen)), published=published)
+    names = area_names(chosen, loaded.names)
+    return replace(_evaluated(chosen, loaded, commitment, names), published=published)
 
 
 def _evaluated(

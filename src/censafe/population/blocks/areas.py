@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.grfc import BLOCK_NUMBER, NO_AIANNH, NO_PLACE, BlockAreas, block_codes, read_grfc
+from censafe.geography.identifiers import NO_AREA_WORDS, doubtful_blocks, no_area
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.population.blocks.cef_kernels import BlockTable, block_table
 from censafe.population.blocks.layout import finding
@@ -43,7 +44,7 @@ AREA_COLUMNS: Final[Mapping[str, tuple[int, int]]] = {
 
 
 def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Finding]) -> NDArray[np.int32]:
-    """Area codes as numbers, int32; blank or missing ones are the code of none.
+    """Area codes as numbers, int32; those that say so are the code of none.
 
     Args:
         column: Arrow array of text.
@@ -55,7 +56,7 @@ def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Fin
 
     digits, none = AREA_COLUMNS[kind]
     file, name = place
-    allowed = f"{digits} digits as text, {none} or blank for none"
+    allowed = f"{digits} digits as text; for none {none}, or {NO_AREA_WORDS}"
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
@@ -63,7 +64,7 @@ def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Fin
         return np.full(len(column), none, np.int32)
     encoded = column.fill_null("").dictionary_encode()
     texts = np.char.strip(np.array(readable_texts(encoded.dictionary), np.str_))
-    numbers = np.where(texts == "", none, pack_geocodes(texts, digits))
+    numbers = np.where(no_area(texts), none, pack_geocodes(texts, digits))
     rows = encoded.indices.to_numpy()
     found += finding(
         file, name, "form", int((numbers < 0)[rows].sum()), "codes of areas of another form", allowed
@@ -101,6 +102,16 @@ def block_numbers(table: Any, file: str, found: list[Finding]) -> NDArray[np.int
         file, ", ".join(BLOCK_NUMBER), "form", int((codes < 0).sum()), "codes of another form", "2, 3, 6 and 4 digits",
         "use the GRF-C file of the 2020 tabulation geography",
     )  # fmt: skip
+    for doubt in doubtful_blocks(codes, np.zeros(len(codes), np.bool_)):
+        found += finding(
+            file,
+            ", ".join(BLOCK_NUMBER),
+            doubt.rule,
+            int(doubt.rows.sum()),
+            doubt.problem,
+            doubt.allowed,
+            doubt.fix,
+        )
     return codes
 
 

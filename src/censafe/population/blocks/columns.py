@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import StorageError
 from censafe.geography.geocodes import pack_geocodes
+from censafe.geography.identifiers import doubtful_blocks
 from censafe.population.blocks.areas import AREA_COLUMNS
 from censafe.population.blocks.layout import HistogramLayout, finding
 from censafe.population.files.delimited import DELIMITER_NAMES
@@ -174,6 +175,7 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Findin
     texts = np.array(readable_texts(encoded.dictionary), np.str_)
     codes = layout.form.pack(texts)
     allowed = layout.form.words
+    short = np.full(len(texts), -1)
     if layout.census_blocks:
         short = pack_geocodes(texts, _DIGITS_15)
         block = short % 10**4
@@ -183,12 +185,12 @@ def geocodes(column: Any, layout: HistogramLayout, name: str, found: list[Findin
     found += finding(
         name, "geocode", "form", int((codes < 0)[rows].sum()), "geocodes of another form", allowed
     )
-    if layout.census_blocks:
-        apart = (codes >= 0) & (codes // 10**4 % 10 != codes // 10**3 % 10)
+    used = np.bincount(rows, minlength=len(texts)) > 0
+    codes_used = np.where(used, codes, -1)
+    for doubt in doubtful_blocks(codes_used, short >= 0) if layout.census_codes else ():
         found += finding(
-            name, "geocode", "nesting", int(apart[rows].sum()), "blocks outside their block group",
-            "a block group that is the first digit of the block",
-        )  # fmt: skip
+            name, "geocode", doubt.rule, int(doubt.rows[rows].sum()), doubt.problem, doubt.allowed, doubt.fix
+        )
     return codes[rows]
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from censafe.geography.crosswalk import CrosswalkLevel
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import BlockAreas
+from censafe.geography.identifiers import are_census_levels
 from censafe.geography.spines.tree import LevelRule, Spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
@@ -96,6 +97,11 @@ class HistogramLayout:
         return replace(whole, length=whole.length - sum(level.length for level in self.crosswalk))
 
     @property
+    def census_codes(self) -> bool:
+        """Whether the levels are those of U.S. census geography, whose codes are compared with the list of counties."""
+        return self.census_blocks and are_census_levels(rule.digits for rule in self.rules)
+
+    @property
     def kind_of_cell(self) -> NDArray[np.int32]:
         """Kind of unit of every cell, shape (cells,); empty where units do not bound persons."""
         if self.schema is None or not self.least:
@@ -160,6 +166,7 @@ class BlockData:
         areas: American Indian areas, places and county subdivisions of the blocks; None where the input has none. Public.
         findings: what deserves a warning.
         others: exact histograms of the other ones of the layout, by name.
+        names: of areas by GEOID, where the input has any. Public.
     """
 
     spine: Spine
@@ -171,6 +178,7 @@ class BlockData:
     areas: BlockAreas | None = None
     findings: tuple[Finding, ...] = ()
     others: Mapping[str, ExactHistograms] = field(default_factory=dict, repr=False)
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("block data are confidential and cannot be pickled")

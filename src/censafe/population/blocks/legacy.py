@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
 from censafe.geography.geocodes import pack_geocodes
+from censafe.geography.identifiers import doubtful_blocks
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
@@ -36,6 +37,15 @@ _Ints = NDArray[np.int64]
 _GEO_FIELDS = 97
 _STUSAB = 1
 _SUMLEV, _FILE, _LOGRECNO = 2, 6, 7
+_GEOID, _NAME = 9, 87
+_NAMED = (
+    "040",
+    "050",
+    "060",
+    "140",
+    "150",
+    "160",
+)  # summary levels whose names are read; those of blocks repeat their codes
 _BLOCK_PARTS = (
     (12, 2),
     (14, 3),
@@ -62,6 +72,7 @@ class _Header:
         blocks: those of the block records.
         codes: geocodes of the block records.
         areas: areas of the block records.
+        names: of the areas above the blocks, by GEOID.
     """
 
     state: str
@@ -69,6 +80,7 @@ class _Header:
     blocks: _Ints
     codes: _Ints
     areas: dict[str, NDArray[np.int32]]
+    names: dict[str, str]
 
 
 def find_legacy(folder: Path) -> tuple[Path, ...]:
@@ -134,7 +146,7 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
         raise_if_fatal(facility_findings(persons, facilities, layout, names), "P.L. 94-171 tables")
     occupancy = occupancy_of(spine, housing, occupied) if layout.occupied else None
     areas = in_order({kind: column[order] for kind, column in header.areas.items()}, spine.leaf.codes)
-    return BlockData(spine, persons, facilities, occupancy, tuple(imputed), files, areas)
+    return BlockData(spine, persons, facilities, occupancy, tuple(imputed), files, areas, names=header.names)
 
 
 def _persons(tables: _Tables, spine: Spine, schema: Schema, files: tuple[Path, ...]) -> ExactHistograms:
@@ -149,14 +161,26 @@ def _persons(tables: _Tables, spine: Spine, schema: Schema, files: tuple[Path, .
 
 
 def _header(path: Path) -> _Header:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     parts = (field for field, _ in _BLOCK_PARTS)
-    fields = (_STUSAB, _SUMLEV, _FILE, _LOGRECNO, *parts, *(field for field, _ in _AREA_FIELDS.values()))
+    fields = (
+        _STUSAB,
+        _SUMLEV,
+        _FILE,
+        _LOGRECNO,
+        _GEOID,
+        _NAME,
+        *parts,
+        *(field for field, _ in _AREA_FIELDS.values()),
+    )
     table = _read(path, _GEO_FIELDS, dict.fromkeys(fields, "string"))
     all_records = np.sort(_numbers(_texts(table, _LOGRECNO)))
     state = str(table.column(f"f{_STUSAB}")[0]) if table.num_rows else ""
     wrong = _marker_findings(path.name, table, state, _FILE, "00")
+    named = table.filter(pc.is_in(table.column(f"f{_SUMLEV}"), pa.array(_NAMED)))
+    names = dict(zip(_texts(named, _GEOID).tolist(), _texts(named, _NAME).tolist(), strict=True))
     table = table.filter(pc.equal(table.column(f"f{_SUMLEV}"), "750"))
     if not table.num_rows:
         raise DataError(f"{path.name}: no block records; allowed: records of summary level 750")
@@ -166,7 +190,6 @@ def _header(path: Path) -> _Header:
         part = pack_geocodes(_texts(table, field), digits)
         bad |= part < 0
         codes = codes * 10**digits + np.maximum(part, 0)
-    apart = codes // 10**4 % 10 != codes // 10**3 % 10
     records = _numbers(_texts(table, _LOGRECNO))
     repeated = int(np.count_nonzero((np.diff(all_records) == 0) & (all_records[1:] >= 0)))
     found: list[Finding] = wrong
@@ -179,15 +202,18 @@ def _header(path: Path) -> _Header:
             *found,
             *finding(path.name, "STATE, COUNTY, TRACT, BLKGRP, BLOCK", "form", int(bad.sum()),
                      "codes of another form", "2, 3, 6, 1 and 4 digits"),
-            *finding(path.name, "BLKGRP, BLOCK", "nesting", int((apart & ~bad).sum()), "blocks outside their block group",
-                     "a block group that is the first digit of the block"),
+            *(
+                one for doubt in doubtful_blocks(np.where(bad, -1, codes), np.zeros(len(codes), np.bool_))
+                for one in finding(path.name, "STATE, COUNTY, BLKGRP, BLOCK", doubt.rule, int(doubt.rows.sum()), doubt.problem,
+                                   doubt.allowed, "copy the file again")
+            ),
             *finding(path.name, "LOGRECNO", "duplicate", repeated,
                      "record numbers given twice", "one record a number"),
             *finding(path.name, "LOGRECNO", "form", int((all_records < 0).sum()), "record numbers that are not digits", "digits"),
         ],
         "P.L. 94-171 header",
     )  # fmt: skip
-    return _Header(state, all_records, records, codes, areas)
+    return _Header(state, all_records, records, codes, areas, names)
 
 
 def _marker_findings(name: str, table: Any, state: str, field: int, number: str) -> list[Finding]:

@@ -62,6 +62,7 @@ class ShippedConfig:
         path: of the file.
         production: whether its settings are those of the 2020 production.
         meaning: what is as in production, and what is not.
+        states: ``us`` or ``pr`` for the states that its budgets are those of; empty where the configuration names its states, or for any.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ShippedConfig:
     path: Path
     production: bool
     meaning: str
+    states: str = ""
 
     @property
     def text(self) -> str:

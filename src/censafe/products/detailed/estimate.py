@@ -75,6 +75,7 @@ def estimate_with(load: LoadFinished, out: Path, options: EstimateOptions) -> Ru
                 replace(manifest, config=_record(manifest, config, settings)),
                 ledger_total=None if manifest.test_key else manifest.plan.total,
                 confidence=options.confidence,
+                observer=observer,
             )
     return RunResult(
         out,

@@ -276,6 +276,7 @@ class SafetabJob:
             release.manifest,
             ledger_total=release.ledger_total,
             confidence=release.confidence,
+            observer=release.observer,
         )
 
     def _parts(self) -> list[tuple[PopulationGroupLevel, str, PartPlan]]:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from censafe.estimation.detailed import AreaClasses, flag_contradictions
-from censafe.geography.area_names import NAMES
+from censafe.geography.area_names import NAMES, AreaNames
 from censafe.model import GroupMeasurements, ReleasePlan
 from censafe.model.groups.estimates import GroupEstimates
+from censafe.model.observer import Observer
 from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabConfig
 from censafe.products.detailed.processing import Processed, process
@@ -78,6 +79,7 @@ def publish(
     *,
     ledger_total: Fraction | None,
     confidence: Fraction,
+    observer: Observer,
 ) -> None:
     """Write everything that is published, checked in ``staging`` before it moves to ``out``.
 
@@ -91,6 +93,9 @@ def publish(
     names = {one.code: one.name for one in published.universe.iterations}
     processed = process(config, plan, published.classes, measured)
     estimates = processed.estimates
+    regions = {one.level.region_type: one.level.regions for one in estimates}
+    if words := AreaNames(published.names, census=False).remark(regions):
+        observer.remark(words)
     context = GroupContext(tables, plan.definition, names, confidence, published.names)
     tidy, codebook = staging / "tables.parquet", staging / "codebook.csv"
     with ThreadPoolExecutor(1) as pool:  # both read the estimates, and neither what the other writes

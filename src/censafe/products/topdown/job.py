@@ -104,7 +104,7 @@ class TopdownJob:
         self._config = config
         self._results = results
         self._tables = tables
-        self._names = names
+        self._names = names or {}
         self._workers = workers
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
@@ -142,6 +142,7 @@ class TopdownJob:
         """
         loaded = source.load()
         public = loaded.facts
+        self._names = {**loaded.names, **self._names}
         exact = {name: list(levels) for name, levels in loaded.exact.items()}
         del loaded
         with reading.observer.stage("held sums"):

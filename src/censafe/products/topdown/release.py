@@ -19,6 +19,7 @@ from censafe.model.plan import NoiseSource
 from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
+from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.files import Staged, area_names, write_files
 from censafe.products.topdown.folder import RUN_FACTS, write_facts
@@ -214,6 +215,10 @@ def publish(
     )  # the manifest states these stages too, and is written inside of the stage around them
     places = release.files
     areas = area_names(config, release.names)
+    first = release.estimates.levels[config.histograms[0].name]
+    levels = {name: level.geounits for name, level in zip(published_levels(config), first, strict=True)}
+    if words := areas.remark(levels):
+        observer.remark(words)
     with timed.stage("write files"), ThreadPoolExecutor(1) as beside:
         facts = beside.submit(_write_facts, staging, release)
         records, known = write_files(

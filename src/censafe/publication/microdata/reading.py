@@ -16,6 +16,7 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.identifiers import require_known_blocks
 from censafe.model.arrays import Integers
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.constraints import CellGroups
@@ -109,6 +110,7 @@ def coded(path: Path, batch: Any, name: str, first: int, levels: int) -> NDArray
 
 
 _NAMED = 3
+_CENSUS_BLOCK: Final = 16
 
 
 def shows_layout(path: Path, layout: MicrodataLayout) -> bool:
@@ -150,6 +152,8 @@ def row_geounits(path: Path, layout: MicrodataLayout) -> NDArray[np.str_]:
     known = np.zeros(0, np.int64)
     for batch in number_batches(path, [column.name for column in place], f"the microdata {layout.name}"):
         known = np.union1d(known, _geocodes(path, batch, place))
+    if layout.digits == _CENSUS_BLOCK:
+        require_known_blocks(f"{path.name}: TABBLKST to TABBLK", known, np.zeros(len(known), np.bool_))
     return np.array([f"{one:0{layout.digits}d}" for one in known.tolist()], np.str_)
 
 

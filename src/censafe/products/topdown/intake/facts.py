@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +16,18 @@ from censafe.estimation.topdown.levels.facts import (
 )
 from censafe.estimation.topdown.levels.limits import GroupTotals, level_limits
 from censafe.geography.grfc import BlockAreas
+from censafe.geography.regions import PUERTO_RICO
 from censafe.geography.spines.choice import RunSpine, build_run_spine
 from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.topdown.histograms import constraints_on
 from censafe.population.findings import Finding
+from censafe.products.configuration.source import shipped_configs
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
 
-__all__ = ["declared_totals", "lone_state", "public_facts", "run_spine"]
+__all__ = ["declared_totals", "lone_state", "other_states", "public_facts", "run_spine"]
 
 
 def declared_totals(
@@ -152,5 +155,44 @@ def lone_state(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
             f"budget of {root} is spent on them once more",
             allowed=f"a run of one {below} may start there",
             fix=f"--set root={below}{moved}, which costs less",
+        ),
+    )
+
+
+_STATES_OF: Final = {"us": "the 50 states and the District of Columbia", "pr": "Puerto Rico"}
+_STATE_DIGITS: Final = 2
+_SHOWN: Final = 5
+
+
+def other_states(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
+    """Warn where a shipped configuration has the budgets of other states than those of the blocks.
+
+    Args:
+        config: of the run.
+        standard: the tree over the blocks of the data.
+    """
+    own = next((one for one in shipped_configs("topdown") if one.text == config.text and one.states), None)
+    leaf = standard.leaf
+    if own is None or leaf.digits < _STATE_DIGITS:
+        return ()
+    states = np.unique(leaf.form.prefixes(leaf.codes, _STATE_DIGITS))
+    others = states[(states == int(PUERTO_RICO)) == (own.states == "us")]
+    if not len(others):
+        return ()
+    shown = ", ".join(f"{one:02d}" for one in others[:_SHOWN].tolist()) + (
+        " and others" if len(others) > _SHOWN else ""
+    )
+    right = own.name.replace(own.states, "us" if own.states == "pr" else "pr")
+    return (
+        Finding(
+            file="geocodes",
+            column="",
+            rule="other-states",
+            severity="warn",
+            rows=0,
+            problem=f"{len(others)} of the {len(states)} states of the data ({shown}) are not those of the configuration {own.name}, whose budgets "
+            f"are those of {_STATES_OF[own.states]}",
+            allowed=_STATES_OF[own.states],
+            fix=f"use the configuration {right} for them",
         ),
     )

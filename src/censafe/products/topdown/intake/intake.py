@@ -35,7 +35,13 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import histogram_layout, level_rules
 from censafe.products.topdown.configuration.shipped import gq_types
 from censafe.products.topdown.folder import GEOGRAPHY
-from censafe.products.topdown.intake.facts import declared_totals, lone_state, public_facts, run_spine
+from censafe.products.topdown.intake.facts import (
+    declared_totals,
+    lone_state,
+    other_states,
+    public_facts,
+    run_spine,
+)
 from censafe.products.topdown.plan import exact_levels
 from censafe.publication.manifest import read_manifest, verify_outputs
 from censafe.publication.measurements.geography import read_geography
@@ -60,11 +66,13 @@ class Loaded:
         exact: by name of the histogram, exact histograms of every level, root first.
         facts: what is published exactly.
         findings: what deserves a warning.
+        names: of areas by GEOID, where the files with records have any; public.
     """
 
     exact: Mapping[str, tuple[ExactHistograms, ...]] = field(repr=False)
     facts: PublicFacts
     findings: tuple[Finding, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Intake(Closing):
@@ -196,15 +204,13 @@ class BlockIntake(Intake):
         with self._observer.stage("read and validate"):
             hispanic9 = self._config.choices.hispanic9 == "hispanic"
             blocks = read_block_files(self._files, self._layout, hispanic9=hispanic9, workers=self.workers)
-        if self._strict:
-            raise_if_fatal([replace(finding, severity="stop") for finding in blocks.findings], "records")
-        for finding in blocks.findings:
-            self._observer.remark(f"Warning: {finding.text()}")
+        found = (*blocks.findings, *other_states(self._config, blocks.spine))
+        _warn(found, self._observer, strict=self._strict)
         for words in blocks.imputed:
             self._observer.remark(f"Imputed: {words}")
-        given = _Blocks(blocks.spine, self._areas(blocks), blocks.facilities, blocks.imputed, blocks.findings)
+        given = _Blocks(blocks.spine, self._areas(blocks), blocks.facilities, blocks.imputed, found)
         exact = {one.name: self._exact(one, blocks) for one in self._config.histograms}
-        return _added_up(self._config, given, exact, self._observer)
+        return replace(_added_up(self._config, given, exact, self._observer), names=blocks.names)
 
     def _exact(self, histogram: MeasuredHistogram, blocks: BlockData) -> ExactHistograms:
         usual = blocks.units if histogram.schema.record is ProtectedUnit.HOUSEHOLD else blocks.persons
@@ -256,10 +262,8 @@ class RecordIntake(Intake):
         """
         with self._observer.stage("read and validate"):
             data = read_dhc(self._files, level_rules(self._config))
-        if self._strict:
-            raise_if_fatal([replace(finding, severity="stop") for finding in data.findings], "records")
-        for finding in data.findings:
-            self._observer.remark(f"Warning: {finding.text()}")
+        found = (*data.findings, *other_states(self._config, data.spine))
+        _warn(found, self._observer, strict=self._strict)
         strange = [
             one.schema.name for one in self._config.histograms if one.schema.name not in data.histograms
         ]
@@ -272,7 +276,7 @@ class RecordIntake(Intake):
         facilities = data.facilities
         if any(one.schema.facilities is not None for one in self._config.histograms):
             facilities = _major_kinds(facilities)
-        given = _Blocks(data.spine, data.areas, facilities, (), data.findings)
+        given = _Blocks(data.spine, data.areas, facilities, (), found)
         return _added_up(self._config, given, exact, self._observer)
 
 
@@ -356,6 +360,18 @@ class PublishedIntake(Intake):
             )
         level = read_histograms(path, spine.leaf.geounits)
         return ExactHistograms(level.geounits, level.node_ptr, level.cell, level.count)
+
+
+def _warn(found: tuple[Finding, ...], observer: Observer, *, strict: bool) -> None:
+    """Report findings, or stop for them.
+
+    Raises:
+        DataError: there are any, and checks are strict.
+    """
+    if strict:
+        raise_if_fatal([replace(finding, severity="stop") for finding in found], "records")
+    for finding in found:
+        observer.remark(f"Warning: {finding.text()}")
 
 
 @dataclass(frozen=True, eq=False)
