@@ -87,8 +87,11 @@ def _parts(plan: PopulationPlan) -> Iterator[_Part]:
 def _part(plan: PopulationPlan) -> _Part:
     draw = draw_dhc(plan)
     units = recode_unit_part(unit_numbers(draw), np.ascontiguousarray(draw.units.place, np.int32))
-    people = UnitTable([units]).recode(person_numbers(draw))
-    wrong = sum(int(part.sum()) for part in (units.bad, units.edits, people.bad, people.edits))
+    table = UnitTable([units])
+    people = table.recode(person_numbers(draw))
+    table.add(people)
+    wrong = sum(int(part.sum()) for part in (units.bad, units.edits, people.bad, people.edits, people.doubts))
+    wrong += sum(rows for _, rows in table.contradictions())
     if wrong:
         raise RuntimeError(f"{wrong} synthetic records break a rule of the DHC")
     return drawn_block_codes(draw), units, people

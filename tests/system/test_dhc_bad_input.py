@@ -160,6 +160,26 @@ def test_a_record_that_breaks_an_edit_rule(censafe: CommandLine, state: Path, da
     refused(censafe, data, state / "pl94", message)
 
 
+def test_records_that_contradict_each_other_warn_and_stop_under_strict(
+    censafe: CommandLine, state: Path, data: Path
+) -> None:
+    words = ("validate", "topdown", "dhc-us", "--set", "root=State", "--strict")
+    assert censafe(*words, state / "data").code == 0
+
+    def older(units: Rows) -> Rows:
+        chosen = next(row for row in units if 25 <= row["HHLDRAGE"] < 50)
+        return [{**row, "HHLDRAGE": row["HHLDRAGE"] + 1} if row is chosen else row for row in units]
+
+    edit(data, "units", older)
+    message = "householders whose age is not HHLDRAGE of their unit (1 row) [householder-age]"
+    found = censafe(*words[:-1], data)
+    assert found.code == 0, found.err
+    assert message in " ".join((found.out + found.err).split())
+    found = censafe(*words, data)
+    assert found.code == 1
+    assert message in " ".join(found.err.split())
+
+
 def test_a_facility_without_persons_in_the_records(censafe: CommandLine, data: Path) -> None:
     unit = facilities(data)[0]
     edit(data, "persons", lambda all_: [row for row in all_ if row["MAFID"] != unit["MAFID"]])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from censafe.model.fetching import engine_of, fetch
-from censafe.population.households.consistency import (
+from censafe.population.household_rules import (
     OWN_CHILD_UNDER_18,
     PARTNER_OPPOSITE,
     PARTNER_SAME,

@@ -15,12 +15,8 @@ from censafe.model.observer import unheard
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
-from censafe.population.households.consistency import (
-    RULES,
-    Check,
-    cross_file_checks,
-    households,
-)
+from censafe.population.household_rules import RULES
+from censafe.population.households.consistency import Check, cross_file_checks, households
 from censafe.population.households.load import FAULTS
 
 if TYPE_CHECKING:

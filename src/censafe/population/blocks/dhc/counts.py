@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,17 @@ from censafe.geography.spines.tree import Spine
 from censafe.model.compiled import compiled
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.dhc.kernels import (
+    MEMBER_COUNTS,
+    NO_TYPE,
+    PERSON_DOUBTS,
     PERSON_RULES,
     UNIT_RULES,
+    Claims,
     PersonFields,
     UnitFacts,
     UnitFields,
     count_levels,
+    count_members,
     enter_units,
     find_units,
     recode_persons,
@@ -42,6 +47,7 @@ from censafe.population.blocks.dhc.tables import (
     quarters,
 )
 from censafe.population.findings import Finding
+from censafe.population.household_rules import DHC_RULES, SEVERAL_HOUSEHOLDERS, Column, Rule
 
 __all__ = [
     "HOUSEHOLD_CELLS",
@@ -155,6 +161,7 @@ class UnitPart:
         levels: tenvacgq of every unit.
         bad: units that break each rule of the kernels.
         edits: households that break each edit rule.
+        claims: what they say of their persons; None once the persons were read.
     """
 
     facts: UnitFacts
@@ -162,24 +169,42 @@ class UnitPart:
     levels: NDArray[np.int8]
     bad: _Ints
     edits: _Ints
+    claims: Claims | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PersonPart:
-    """Some persons after their recode: position of their units, keys that rise, and what is wrong, as in :class:`UnitPart`."""
+    """Some persons after their recode.
+
+    Args:
+        unit: position of their units.
+        fields: of the persons.
+        keys: that rise.
+        bad: persons that break each rule of the kernels.
+        edits: persons by level of relgq that break an edit rule.
+        doubts: persons that contradict their units by PERSON_DOUBTS.
+    """
 
     unit: NDArray[np.int32]
+    fields: PersonFields
     keys: _Ints
     bad: _Ints
     edits: _Ints
+    doubts: _Ints
 
 
-def recode_unit_part(columns: UnitFields, block: NDArray[np.int32]) -> UnitPart:
+_NO_COLUMN: Final = np.zeros(0, np.int32)
+
+
+def recode_unit_part(
+    columns: UnitFields, block: NDArray[np.int32], hht2: NDArray[np.int32] = _NO_COLUMN
+) -> UnitPart:
     """Recode some units.
 
     Args:
         columns: their fields.
         block: position of their blocks in the spine, -1 where it is unknown.
+        hht2: their HHT2; of no length where it is not known.
     """
     rows = len(block)
     facts = UnitFacts(
@@ -187,8 +212,9 @@ def recode_unit_part(columns: UnitFields, block: NDArray[np.int32]) -> UnitPart:
     )
     keys, levels = np.empty(rows, np.int64), np.zeros(rows, np.int8)
     bad, edits = np.zeros(len(UNIT_RULES), np.int64), np.zeros(len(household_rules()), np.int64)
-    recode_units(household_recodes(), columns, facts, bad, edits, keys, levels)
-    return UnitPart(facts, _rising(keys), levels, bad, edits)
+    claims = Claims(*(np.zeros(rows, np.int32) for _ in Claims._fields))
+    recode_units(household_recodes(), columns, hht2, facts, claims, bad, edits, keys, levels)
+    return UnitPart(facts, _rising(keys), levels, bad, edits, claims)
 
 
 def _rising(keys: _Ints) -> _Ints:
@@ -199,30 +225,105 @@ def _rising(keys: _Ints) -> _Ints:
 
 
 class UnitTable:
-    """All units, found by MAFID.
+    """All units, found by MAFID, with what their persons add up to.
 
     Args:
         parts: of the units.
     """
 
     def __init__(self, parts: Sequence[UnitPart]) -> None:
-        columns = zip(*(part.facts for part in parts), strict=True)
-        facts = UnitFacts._make(
-            np.concatenate(column) if len(column) > 1 else column[0] for column in columns
-        )
-        rows = len(facts.mafid)
-        self.facts = facts
+        self.facts = UnitFacts._make(_joined([part.facts for part in parts]))
+        self.claims = Claims._make(_joined([part.claims for part in parts if part.claims is not None]))
+        rows = len(self.facts.mafid)
         self._slots = np.full(1 << max(4, (2 * rows - 1).bit_length()), -1, np.int32)
-        self.repeated = int(enter_units(self._slots, facts.mafid))
+        self.repeated = int(enter_units(self._slots, self.facts.mafid))
+        self.held = np.zeros(rows, np.int32)
+        self._members = np.zeros((rows, len(MEMBER_COUNTS)), np.uint8)
+        self._flags = np.zeros(rows, np.uint16)
 
-    def recode(self, people: PersonFields) -> PersonPart:
-        """Find the units of some persons, and recode them."""
+    def recode(
+        self,
+        people: PersonFields,
+        more: tuple[NDArray[np.int32], NDArray[np.int32]] = (_NO_COLUMN, _NO_COLUMN),
+    ) -> PersonPart:
+        """Find the units of some persons, and recode them.
+
+        Args:
+            people: fields.
+            more: RTYPE and LIVE_ALONE; of no length where they are not known.
+        """
         rows = len(people.mafid)
         unit, keys = np.empty(rows, np.int32), np.empty(rows, np.int64)
         bad, edits = np.zeros(len(PERSON_RULES), np.int64), np.zeros(PERSON_SHAPE[0], np.int64)
+        doubts = np.zeros(len(PERSON_DOUBTS), np.int64)
         find_units(self._slots, self.facts, people.mafid, unit, bad)
-        recode_persons(person_recodes(), people, unit, self.facts, bad, edits, keys)
-        return PersonPart(unit, _rising(keys), bad, edits)
+        recode_persons(
+            person_recodes(), people, more, unit, self.facts, self.claims.head, bad, edits, doubts, keys
+        )
+        return PersonPart(unit, people, _rising(keys), bad, edits, doubts)
+
+    def add(self, part: PersonPart) -> None:
+        """Count persons as members of their units."""
+        count_members(part.unit, part.fields, self.held, self._members, self._flags)
+
+    def contradictions(self) -> list[tuple[Rule, int]]:
+        """How many units break each rule of households with their persons."""
+        counts = dict.fromkeys((SEVERAL_HOUSEHOLDERS, *DHC_RULES), 0)
+        for first in range(0, len(self.held), _CHUNK):
+            chunk = slice(first, first + _CHUNK)
+            rows = _households(self.claims, self.facts.pop[chunk], self._members, self._flags, chunk)
+            for rule in counts:
+                known = (rows["HHT2"] != NO_TYPE) | ("HHT2" not in rule.columns)
+                counts[rule] += int(np.count_nonzero(rule.broken(rows) * known))
+        return list(counts.items())
+
+
+_MOST_OF_A_FIELD: Final = 99  # persons that P18 to P75 can say
+_CHUNK: Final = 1 << 20  # units whose rules are checked at once
+
+
+def _joined(parts: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
+    """Columns of all parts."""
+    return [np.concatenate(column) if len(column) > 1 else column[0] for column in zip(*parts, strict=True)]
+
+
+class _Household(dict[str, Column]):
+    """Columns of households by name, also as attributes."""
+
+    __getattr__ = dict.__getitem__
+
+
+def _households(
+    claims: Claims,
+    pop: NDArray[np.int32],
+    members: NDArray[np.uint8],
+    flags: NDArray[np.uint16],
+    rows: slice,
+) -> _Household:
+    """Columns of occupied housing units with what their persons add up to."""
+    head = claims.head[rows]
+    occupied = head > 0
+    head, types, ages, flag = (
+        head[occupied],
+        claims.types[rows][occupied],
+        claims.ages[rows][occupied],
+        flags[rows][occupied],
+    )
+    counted = np.minimum(members[rows][occupied], _MOST_OF_A_FIELD)
+    columns: dict[str, NDArray[Any]] = {name: counted[:, place] for place, name in enumerate(MEMBER_COUNTS)}
+    columns |= {
+        name: types >> shift & 7 for name, shift in (("HHT", 0), ("CPLT", 7), ("PAOC", 10), ("PAC", 13))
+    }
+    columns |= {
+        name: ages >> shift & 127 for name, shift in (("P18", 0), ("P60", 7), ("P65", 14), ("P75", 21))
+    }
+    columns |= {"HHT2": types >> 3 & 15, "HHSEX": head >> 7 & 3, "FLAGS": flag}
+    columns |= {"MEMBERS_PAOC": _CLASSES[flag >> 5 & 3], "MEMBERS_PAC": _CLASSES[flag >> 7 & 3]}
+    columns |= {"RTYPE": np.full(len(head), 2), "FINAL_POP": pop[occupied]}
+    return _Household({name: column.view(Column) for name, column in columns.items()})
+
+
+_CLASSES: Final = np.array([4, 1, 2, 3])  # PAOC and PAC by children under 6 (1) and from 6 on (2)
 
 
 def histograms_from_keys(spine: Spine, parts: list[_Ints], cells: int) -> ExactHistograms:

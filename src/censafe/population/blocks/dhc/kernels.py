@@ -14,10 +14,21 @@ from numpy.typing import NDArray
 from censafe.model.compiled import compiled
 from censafe.population.blocks.cef_kernels import slot_of
 from censafe.population.blocks.dhc.tables import AGES, HouseholdRecodes, PersonRecodes
+from censafe.population.household_rules import (
+    OWN_CHILD_UNDER_18,
+    PARTNER_OPPOSITE,
+    PARTNER_SAME,
+    SPOUSE_OPPOSITE,
+    SPOUSE_SAME,
+)
 
 __all__ = [
+    "MEMBER_COUNTS",
+    "NO_TYPE",
+    "PERSON_DOUBTS",
     "PERSON_RULES",
     "UNIT_RULES",
+    "Claims",
     "PersonFields",
     "UnitFacts",
     "UnitFields",
@@ -37,6 +48,28 @@ UNIT_RULES: Final = (
     "RTYPE", "MAFID", "FINAL_POP", "VACS", "QGQTYP", "OIDTB", "quarters", "vacant-quarters", "vacant-persons", "no-persons",
     "TEN", "HHSEX", "HHLDRAGE", "HHSPAN", "HHRACE", "HHT", "CPLT", "MULTG", "PAOC", "PAC", "P18", "P60", "P65", "P75", "type",
 )  # fmt: skip
+PERSON_DOUBTS: Final = ("RTYPE", "LIVE_ALONE", "HHLDRAGE", "HHSEX", "C10")
+"""Contradictions of a person and its unit that change no cell of another record."""
+_D_RTYPE, _D_ALONE, _D_AGE, _D_SEX, _D_RACE = range(len(PERSON_DOUBTS))
+MEMBER_COUNTS: Final = (
+    "HOUSEHOLDERS",
+    "PARTNERS",
+    "FAMILY",
+    "MEMBERS_P18",
+    "MEMBERS_P60",
+    "MEMBERS_P65",
+    "MEMBERS_P75",
+)
+"""Persons of a household that are counted, at most 255 of each."""
+_M_HEADS, _M_PARTNERS, _M_FAMILY, _M_18, _M_60, _M_65, _M_75 = range(len(MEMBER_COUNTS))
+_OWN_UNDER_6, _OWN_OLDER, _UNDER_6, _OLDER = (
+    32,
+    64,
+    128,
+    256,
+)  # flags of children beside those of the rules of households
+NO_TYPE: Final = 15
+"""HHT2 of a unit that has none."""
 (
     _P_SEX,
     _P_AGE,
@@ -99,6 +132,14 @@ class UnitFields(NamedTuple):
     sex: _Column
 
 
+class Claims(NamedTuple):
+    """What units say of their persons; one entry a unit, zero but for occupied housing units."""
+
+    head: _Column  # age, sex, Hispanic origin and race of the householder: bits 0-6, 7-8, 9-10 and 11-16
+    types: _Column  # HHT, HHT2, CPLT, PAOC, PAC: three bits each, HHT2 four
+    ages: _Column  # P18, P60, P65, P75: seven bits each
+
+
 class UnitFacts(NamedTuple):
     """What persons need of their units; one entry a unit."""
 
@@ -157,10 +198,13 @@ def _relgq(relship: int, kind: int, pop: int) -> int:
 def recode_persons(
     t: PersonRecodes,
     people: PersonFields,
+    more: tuple[_Column, _Column],
     unit: _Column,
     units: UnitFacts,
+    head: _Column,
     bad: _Ints,
     edits: _Ints,
+    doubts: _Ints,
     keys: _Ints,
 ) -> None:
     """Keys of persons in the DHC histogram.
@@ -168,12 +212,16 @@ def recode_persons(
     Args:
         t: tables.
         people: fields.
+        more: RTYPE and LIVE_ALONE, -1 where a field holds none; of no length where the file does not have them.
         unit: position of each person's unit, -1 for none.
         units: all units.
+        head: what all units say of their householder, as in :class:`Claims`.
         bad: how many persons break each of PERSON_RULES.
         edits: how many persons of each level of relgq have an age that the edit rules forbid, shape (42,).
+        doubts: how many persons contradict their units by PERSON_DOUBTS.
         keys: takes block * 1,227,744 + cell, or -1.
     """
+    rtype, alone = more
     for row in range(len(unit)):
         keys[row] = -1
         sex, age, hispanic, race = people.sex[row], people.age[row], people.hispanic[row], people.race[row]
@@ -200,6 +248,15 @@ def recode_persons(
         bad[_P_INSIDE] += not inside
         if not inside or units.block[home] < 0:
             continue
+        if len(rtype) > 0 and rtype[row] >= 0:
+            doubts[_D_RTYPE] += rtype[row] != (5 if kind > 0 else 3)
+        if len(alone) > 0 and alone[row] >= 0:
+            doubts[_D_ALONE] += alone[row] != (0 if kind > 0 else 1 if units.pop[home] == 1 else 2)
+        if relship == 20 and head[home] > 0:
+            said = head[home]
+            doubts[_D_AGE] += age != said & 127
+            doubts[_D_SEX] += sex != said >> 7 & 3
+            doubts[_D_RACE] += hispanic != said >> 9 & 3 or race != said >> 11
         level = _relgq(relship, kind, units.pop[home])
         edits[level] += age < t.youngest[level] or age > t.oldest[level]
         cell = (((level * 2 + sex - 1) * AGES + age) * 2 + hispanic - 1) * _RACES + race - 1
@@ -274,10 +331,22 @@ def _unit(t: HouseholdRecodes, u: UnitFields, row: int, bad: _Ints) -> int:
 
 
 @_kernel
+def _claim(u: UnitFields, hht2: _Column, row: int, claims: Claims) -> None:
+    """Keep what an occupied housing unit with valid codes says of its persons."""
+    claims.head[row] = u.age[row] | u.sex[row] << 7 | u.hispanic[row] << 9 | u.race[row] << 11
+    two = hht2[row] if len(hht2) > 0 and 1 <= hht2[row] <= 12 else NO_TYPE
+    couple = 5 if u.cplt[row] == 0 else u.cplt[row]
+    claims.types[row] = u.hht[row] | two << 3 | couple << 7 | u.paoc[row] << 10 | u.pac[row] << 13
+    claims.ages[row] = u.p18[row] | u.p60[row] << 7 | u.p65[row] << 14 | u.p75[row] << 21
+
+
+@_kernel
 def recode_units(
     t: HouseholdRecodes,
     u: UnitFields,
+    hht2: _Column,
     facts: UnitFacts,
+    claims: Claims,
     bad: _Ints,
     edits: _Ints,
     keys: _Ints,
@@ -288,7 +357,9 @@ def recode_units(
     Args:
         t: tables.
         u: fields.
+        hht2: HHT2; of no length where the file does not have it.
         facts: block and MAFID filled; takes the rest.
+        claims: zeroed; takes what occupied housing units say of their persons.
         bad: how many units break each of UNIT_RULES.
         edits: how many households break each edit rule, shape (22,).
         keys: takes block * 1,578,528 + cell of a household, or -1.
@@ -310,16 +381,64 @@ def recode_units(
             levels[row] = min(max(u.tenure[row], 1), 4) - 1
             if kind == 0 and u.pop[row] > 0:
                 cell = _household(t, u, row, bad, edits)
+                if cell >= 0:
+                    _claim(u, hht2, row, claims)
                 if cell >= 0 and facts.block[row] >= 0:
                     keys[row] = facts.block[row] * _HOUSEHOLD_CELLS + cell
 
 
 @_kernel
-def count_members(unit: _Column, held: _Column) -> None:
-    """Add the persons of a piece to those of their units; -1 is no unit."""
-    for one in unit:
-        if one >= 0:
-            held[one] += 1
+def _member_flags(relship: int, age: int) -> int:
+    """Flags of a person for the rules of households."""
+    if relship <= 24:
+        return SPOUSE_OPPOSITE if relship == 21 else PARTNER_OPPOSITE if relship == 22 else (
+            SPOUSE_SAME if relship == 23 else PARTNER_SAME if relship == 24 else 0
+        )  # fmt: skip
+    if age >= 18:
+        return 0
+    own = relship <= 27
+    if age < 6:
+        return _UNDER_6 | (_OWN_UNDER_6 | OWN_CHILD_UNDER_18 if own else 0)
+    return _OLDER | (_OWN_OLDER | OWN_CHILD_UNDER_18 if own else 0)
+
+
+@_kernel
+def count_members(
+    unit: _Column,
+    people: PersonFields,
+    held: _Column,
+    members: NDArray[np.uint8],
+    flags: NDArray[np.uint16],
+) -> None:
+    """Add the persons of a piece to those of their units.
+
+    Args:
+        unit: position of each person's unit, -1 for none.
+        people: fields.
+        held: persons of every unit.
+        members: persons of every unit by MEMBER_COUNTS, shape (units, 7).
+        flags: of every unit: those of the rules of households, and four of children.
+    """
+    counted = np.zeros(len(MEMBER_COUNTS), np.bool_)
+    for row in range(len(unit)):
+        one, relship, age = unit[row], people.relship[row], people.age[row]
+        if one < 0:
+            continue
+        held[one] += 1
+        counted[_M_HEADS] = relship == 20
+        counted[_M_PARTNERS] = 21 <= relship <= 24
+        counted[_M_FAMILY] = relship == 20 or relship == 21 or relship == 23 or 25 <= relship <= 33
+        counted[_M_18], counted[_M_60], counted[_M_65], counted[_M_75] = (
+            age < 18,
+            age >= 60,
+            age >= 65,
+            age >= 75,
+        )
+        for kind in range(len(counted)):
+            if counted[kind] and members[one, kind] < 255:
+                members[one, kind] += 1
+        if 20 < relship <= 36:
+            flags[one] |= _member_flags(relship, age)
 
 
 @_kernel

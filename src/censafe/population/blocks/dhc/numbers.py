@@ -28,13 +28,16 @@ _Numbers = NDArray[np.int32]
 _kernel = compiled()
 
 
-def batches_of(path: Path, columns: Sequence[str], found: list[Finding]) -> Iterator[Any]:
+def batches_of(
+    path: Path, columns: Sequence[str], found: list[Finding], optional: Sequence[str] = ()
+) -> Iterator[Any]:
     """Record batches of a Parquet file; none, and a finding, where columns are missing or it is no such file.
 
     Args:
         path: the file.
         columns: to read, text or whole numbers.
         found: takes the findings.
+        optional: further columns, read where the file has them.
 
     Raises:
         StorageError: the file cannot be read.
@@ -45,6 +48,7 @@ def batches_of(path: Path, columns: Sequence[str], found: list[Finding]) -> Iter
     try:
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
+        columns = (*columns, *(name for name in optional if name in schema.names))
         problem = _schema_problem(path, schema, columns)
         if problem is not None:
             found.append(problem)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -21,17 +22,18 @@ from censafe.population.blocks.cef import find_cef, total_findings
 from censafe.population.blocks.cef_kernels import BlockTable
 from censafe.population.blocks.dhc.counts import (
     DhcData,
+    PersonPart,
     UnitPart,
     UnitTable,
     dhc_data,
     recode_unit_part,
 )
 from censafe.population.blocks.dhc.kernels import (
+    PERSON_DOUBTS,
     PERSON_RULES,
     UNIT_RULES,
     PersonFields,
     UnitFields,
-    count_members,
 )
 from censafe.population.blocks.dhc.numbers import (
     batches_of,
@@ -41,7 +43,13 @@ from censafe.population.blocks.dhc.numbers import (
     line_numbers,
 )
 from censafe.population.blocks.dhc.tables import PERSON_SHAPE, household_rules
-from censafe.population.blocks.dhc.words import PERSON_COLUMNS, UNIT_COLUMNS, person_findings, unit_findings
+from censafe.population.blocks.dhc.words import (
+    PERSON_COLUMNS,
+    UNIT_COLUMNS,
+    contradiction_findings,
+    person_findings,
+    unit_findings,
+)
 from censafe.population.blocks.layout import finding, no_persons
 from censafe.population.files.fixed_width import FixedFile, RecordLayout, fixed_layout
 from censafe.population.files.relation import require_folder
@@ -135,11 +143,11 @@ def read_dhc(files: DhcFiles, rules: Sequence[LevelRule], *, workers: int | None
         workers: threads that parse and recode; by default one for each processor, at most four. Results do not depend on it.
 
     Returns:
-        The histograms of all blocks of GRF-C, blocks without units included.
+        The histograms of all blocks of GRF-C, blocks without units included; its findings are records that contradict each other.
 
     Raises:
         DataError: everything that is wrong with the files: columns, codes, edit rules, persons without a unit, facilities
-            without persons, units given twice, blocks that GRF-C lacks, control totals.
+            without persons, units given twice or with several householders, blocks that GRF-C lacks, control totals.
         StorageError: a file cannot be opened.
 
     Source:
@@ -152,27 +160,33 @@ def read_dhc(files: DhcFiles, rules: Sequence[LevelRule], *, workers: int | None
     reading = _Reading(files, blocks)
     with ThreadPoolExecutor(workers or min(4, os.cpu_count() or 1)) as pool:
         units = reading.units(pool)
-        persons = reading.persons(pool, UnitTable(units))
-    raise_if_fatal(merge_findings(reading.found), "records of the DHC")
+        table = UnitTable(units)
+        units = [replace(part, claims=None) for part in units]
+        persons = reading.persons(pool, table)
+    del table
+    problems = merge_findings(reading.found)
+    raise_if_fatal(problems, "records of the DHC")
     data = dhc_data(blocks.spine, persons, units)
     people = data.histograms["dhc-persons"]
     found = no_persons(files.persons[0].name, int(people.count.sum(dtype=np.int64)))
     found += total_findings(files.totals, blocks.spine, people, data.facilities.astype(np.int64))
     raise_if_fatal(found, "records of the DHC")
-    return replace(data, files=files.all, areas=areas)
+    return replace(data, files=files.all, areas=areas, findings=problems)
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A kind of record: layout of fixed width, and columns by name of their field."""
+    """A kind of record: layout of fixed width, columns by name of their field, and columns that a table may lack, under their names."""
 
     layout: RecordLayout
     columns: Mapping[str, str]
     more: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
 
-_UNITS: Final = _Table(fixed_layout("cef_unit"), UNIT_COLUMNS, ("OIDTB",))
-_PERSONS: Final = _Table(fixed_layout("cef_per"), PERSON_COLUMNS)
+_UNITS: Final = _Table(fixed_layout("cef_unit"), UNIT_COLUMNS, ("OIDTB",), ("HHT2", "BCUSTATEFP"))
+_PERSONS: Final = _Table(fixed_layout("cef_per"), PERSON_COLUMNS, optional=("RTYPE", "LIVE_ALONE"))
+_STATE: Final = 10**14  # what follows the state in a geocode
 
 
 class _Fields(Protocol):
@@ -181,6 +195,10 @@ class _Fields(Protocol):
     @property
     def columns(self) -> Mapping[str, NDArray[np.int32]]:
         """Fields as numbers, by name."""
+
+    @property
+    def more(self) -> Mapping[str, NDArray[np.int32]]:
+        """Columns that a table may lack, those that it has."""
 
     def block(self, table: BlockTable) -> NDArray[np.int32]:
         """Positions of the blocks of units."""
@@ -195,6 +213,8 @@ class _Columns:
             name: column_numbers(batch.column(column), _BLANK.get(column, -1))
             for name, column in table.columns.items()
         }
+        held = set(batch.schema.names)
+        self.more = {name: column_numbers(batch.column(name), -1) for name in table.optional if name in held}
 
     def block(self, table: BlockTable) -> NDArray[np.int32]:
         return column_blocks(self._batch.column("OIDTB"), table)
@@ -206,7 +226,10 @@ class _Lines:
     def __init__(self, table: _Table, text: NDArray[np.uint8]) -> None:
         self.text = text
         self._layout = table.layout
-        self.columns, self.other = line_numbers(text, table.layout, table.columns)
+        more = {name: name for name in table.optional}
+        found, self.other = line_numbers(text, table.layout, {**table.columns, **more})
+        self.columns = {name: found[name] for name in table.columns}
+        self.more = {name: found[name] for name in more}
 
     def block(self, table: BlockTable) -> NDArray[np.int32]:
         return line_blocks(self.text, self._layout, table, len(self.columns["mafid"]))
@@ -232,6 +255,8 @@ class _Reading:
     files: DhcFiles
     blocks: BlockList
     found: list[Finding] = field(default_factory=list)
+    foreign: int = 0  # units of another state than their block
+    counting: Lock = field(default_factory=Lock)
 
     def units(self, pool: ThreadPoolExecutor) -> list[UnitPart]:
         """All units; findings of each file."""
@@ -258,27 +283,34 @@ class _Reading:
         self.found += finding(name, "MAFID", "duplicate", units.repeated, "units with the number of another one",
                               "one record a number, over all files")  # fmt: skip
         keys: list[_Ints] = []
-        held = np.zeros(len(units.facts.mafid), np.int32)
+        doubts = np.zeros(len(PERSON_DOUBTS), np.int64)
         for path in self.files.persons:
             bad, edits = np.zeros(len(PERSON_RULES), np.int64), np.zeros(PERSON_SHAPE[0], np.int64)
-            for part in self._parts(
-                pool, path, _PERSONS, lambda fields: units.recode(PersonFields(**fields.columns))
-            ):
+            for part in self._parts(pool, path, _PERSONS, lambda fields: _person_part(units, fields)):
                 bad += part.bad
                 edits += part.edits
+                doubts += part.doubts
                 keys.append(part.keys)
-                count_members(part.unit, held)
+                units.add(part)
             self.found += person_findings(path.name, bad, edits)
-        other = 0 if units.repeated else int(np.count_nonzero(held != units.facts.pop))
+        other = 0 if units.repeated else int(np.count_nonzero(units.held != units.facts.pop))
         self.found += finding(
             name, "FINAL_POP", "persons", other, f"units with another number of records in {self.files.persons[0].name}",
             "as many persons as FINAL_POP says", "check that both files are whole, and copy them again",
         )  # fmt: skip
+        if not units.repeated:
+            names = (self.files.persons[0].name, name)
+            self.found += contradiction_findings(names, units.contradictions(), doubts, self.foreign)
         return keys
 
     def _unit_part(self, fields: _Fields) -> UnitPart:
         block = fields.block(self.blocks.table)
-        return recode_unit_part(UnitFields(**fields.columns), block)
+        state = fields.more.get("BCUSTATEFP")
+        if state is not None:
+            own = self.blocks.spine.leaf.codes[np.maximum(block, 0)] // _STATE
+            with self.counting:
+                self.foreign += int(np.count_nonzero((state >= 0) & (block >= 0) & (state != own)))
+        return recode_unit_part(UnitFields(**fields.columns), block, fields.more.get("HHT2", _NO_COLUMN))
 
     def _parts(
         self, pool: ThreadPoolExecutor, path: Path, table: _Table, work: Callable[[_Fields], _Made]
@@ -286,7 +318,7 @@ class _Reading:
         """What `work` makes of the pieces of a file, in their order."""
         if self.files.kind == "parquet":
             columns = (*table.columns.values(), *table.more)
-            batches = batches_of(path, columns, self.found)
+            batches = batches_of(path, columns, self.found, table.optional)
             yield from in_turn(pool, lambda batch: work(_Columns(table, batch)), batches)
             return
         file = FixedFile(path, table.layout.width)
@@ -296,6 +328,14 @@ class _Reading:
             wrong += other
             yield made
         self.found += file.findings(("length",), {}, np.array([wrong]))
+
+
+_NO_COLUMN: Final = np.zeros(0, np.int32)
+
+
+def _person_part(units: UnitTable, fields: _Fields) -> PersonPart:
+    more = fields.more.get("RTYPE", _NO_COLUMN), fields.more.get("LIVE_ALONE", _NO_COLUMN)
+    return units.recode(PersonFields(**fields.columns), more)
 
 
 def _worked(lines: _Lines, work: Callable[[_Fields], _Made]) -> tuple[int, _Made]:

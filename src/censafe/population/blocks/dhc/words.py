@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.population.blocks.dhc.kernels import PERSON_RULES, UNIT_RULES
+from censafe.population.blocks.dhc.kernels import PERSON_DOUBTS, PERSON_RULES, UNIT_RULES
 from censafe.population.blocks.dhc.tables import AGES, household_rules, person_recodes, relgq_label
 from censafe.population.findings import Finding
+from censafe.population.household_rules import RULES, SEVERAL_HOUSEHOLDERS, Rule
 
-__all__ = ["PERSON_COLUMNS", "UNIT_COLUMNS", "person_findings", "unit_findings"]
+__all__ = ["PERSON_COLUMNS", "UNIT_COLUMNS", "contradiction_findings", "person_findings", "unit_findings"]
 
 PERSON_COLUMNS: Final[Mapping[str, str]] = {
     "mafid": "MAFID", "sex": "QSEX", "age": "QAGE", "hispanic": "CENHISP", "race": "CENRACE", "relship": "RELSHIP",
@@ -122,3 +123,49 @@ def person_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
         for level, rows in enumerate(edits.tolist())
         if rows
     ]  # fmt: skip
+
+
+_RULE_WORDS: Final = {rule.name: rule for rule in RULES}
+_DOUBT_WORDS: Final[Mapping[str, _Words]] = {
+    "RTYPE": ("RTYPE", "C1", _RULE_WORDS["C1"].problem, "RTYPE 3 in housing units, 5 in group quarters"),
+    "LIVE_ALONE": ("LIVE_ALONE", "alone", "persons whose LIVE_ALONE contradicts the number of persons of their unit",
+                   "1 in a housing unit of one person, 2 in one of several, 0 in group quarters"),
+    "HHLDRAGE": ("HHLDRAGE", "householder-age", "householders whose age is not HHLDRAGE of their unit", "the QAGE of the householder"),
+    "HHSEX": ("HHSEX", "householder-sex", "householders whose sex is not HHSEX of their unit", "the QSEX of the householder"),
+    "C10": ("HHRACE, HHSPAN", "C10", "householders whose race or origin is not that of their unit", _RULE_WORDS["C10"].allowed),
+}  # fmt: skip
+_CONTRADICTED: Final = "correct the records; where this only warns, each record is counted as it stands"
+
+
+def contradiction_findings(
+    files: tuple[str, str], rules: Sequence[tuple[Rule, int]], doubts: _Ints, foreign: int
+) -> list[Finding]:
+    """Records of persons and units that contradict each other: they warn, but for units with several householders.
+
+    Args:
+        files: names of the files of persons and of units.
+        rules: units that break each rule.
+        doubts: persons that contradict their unit, by PERSON_DOUBTS.
+        foreign: units of another state than their block.
+    """
+    persons, units = files
+    several = next(rows for rule, rows in rules if rule is SEVERAL_HOUSEHOLDERS)
+    found = [
+        Finding(
+            persons if rule.table == "persons" else units, rule.columns, rule.name, "stop" if rule is SEVERAL_HOUSEHOLDERS else "warn",
+            rows - (several if rule.name == "C4" else 0), rule.problem, rule.allowed, _CONTRADICTED,
+        )
+        for rule, rows in rules
+    ]  # fmt: skip
+    found += [
+        Finding(persons if name in ("RTYPE", "LIVE_ALONE") else units, column, rule, "warn", rows, problem, allowed, _CONTRADICTED)
+        for name, rows in zip(PERSON_DOUBTS, doubts.tolist(), strict=True)
+        for column, rule, problem, allowed in (_DOUBT_WORDS[name],)
+    ]  # fmt: skip
+    found.append(
+        Finding(
+            units, "BCUSTATEFP, OIDTB", "state", "warn", foreign, "units whose state is not that of their block",
+            "BCUSTATEFP equal to TABBLKST of the block OIDTB", "correct the records; the block decides where a unit is counted",
+        )
+    )  # fmt: skip
+    return [one for one in found if one.rows]

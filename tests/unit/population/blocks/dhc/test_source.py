@@ -197,6 +197,70 @@ def test_every_age_rule_of_persons_is_checked():
             assert part.bad.tolist() == [0] * len(PERSON_RULES)
 
 
+def contradictions(folder: Path):
+    """Findings of records that contradict each other: file and rows by rule."""
+    return {one.rule: (one.file, one.rows) for one in read(folder).findings}
+
+
+def couple(folder: Path) -> tuple[int, int, int]:
+    """Rows of a householder aged 25 to 54, of the spouse, who is the next person, and of the unit."""
+    people = pq.read_table(folder / "persons.parquet").to_pydict()
+    relships = people["RELSHIP"]
+    row = next(
+        row for row in rows(folder, "persons", RELSHIP="20")
+        if 25 <= people["QAGE"][row] < 55 and relships[row + 1 : row + 2] == ["21"]
+    )  # fmt: skip
+    return row, row + 1, rows(folder, "units", MAFID=people["MAFID"][row])[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_population_that_is_drawn_contradicts_itself_nowhere(folders, kind):
+    assert read(folders / kind).findings == ()
+
+
+CONTRADICTIONS = [
+    ("persons", "LIVE_ALONE", lambda value: "1", "alone"),
+    ("persons", "RTYPE", lambda value: "5", "C1"),
+    ("persons", "QAGE", lambda value: value - 1, "householder-age"),
+    ("units", "HHLDRAGE", lambda value: value - 1, "householder-age"),
+    ("units", "HHSEX", lambda value: "1" if value == "2" else "2", "householder-sex"),
+    ("units", "HHRACE", lambda value: "63" if value != "63" else "01", "C10"),
+    ("units", "HHSPAN", lambda value: "1" if value == "2" else "2", "C10"),
+    ("units", "BCUSTATEFP", lambda value: "44", "state"),
+    ("units", "P18", lambda value: value + 1, "ages"),
+    ("units", "PAC", lambda value: "1" if value != "1" else "2", "children"),
+    ("units", "HHT2", lambda value: "12" if value != "12" else "08", "C7"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "column", "change", "rule"), CONTRADICTIONS)
+def test_persons_and_units_that_contradict_each_other_are_counted(folder, table, column, change, rule):
+    person, _, unit = couple(folder)
+    if column in ("P18", "PAC"):  # of a household whose type stays possible
+        homes = zip(
+            *pq.read_table(folder / "units.parquet", columns=["PAC", "PAOC"]).to_pydict().values(),
+            strict=True,
+        )
+        unit = list(homes).index(("1", "4"))
+    row = person if table == "persons" else unit
+    edit(folder, table, **{column: lambda values: replaced(values, [row], change(values[row]))})
+    file = "persons.parquet" if rule in ("alone", "C1") else "units.parquet"
+    assert contradictions(folder)[rule] == (file, 1)
+
+
+def test_units_without_householder_warn_and_those_with_two_stop(folder):
+    householder, spouse, _ = couple(folder)
+    none = Path(shutil.copytree(folder, folder.parent / "none"))
+    edit(none, "persons", RELSHIP=lambda values: replaced(values, [householder], "34"))
+    assert contradictions(none)["C4"] == ("units.parquet", 1)
+    edit(folder, "persons", RELSHIP=lambda values: replaced(values, [spouse], "20"))
+    told = complaint(folder)
+    assert (
+        "persons.parquet: RELSHIP: units with two householders or more (1 row) [several-householders]" in told
+    )
+    assert "C4" not in told
+
+
 PERSON_ERRORS = [
     ("QSEX", "3", "persons.parquet", "codes outside the allowed set; allowed: 1 or 2"),
     ("QAGE", 116, "persons.parquet", "ages outside the allowed range; allowed: 0 to 115"),
