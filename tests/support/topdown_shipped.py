@@ -43,9 +43,9 @@ def write_small(folder: Path, config: TopdownConfig, *, seed: int = 2) -> Path:
 
 
 def _codes(config: TopdownConfig) -> list[str]:
-    """Codes of the lowest level; the block group is the first digit of the block."""
+    """Codes of the lowest level; counties exist, and the block group is the first digit of the block."""
     state = _STATES[1] if config.origin.endswith("-pr") else _STATES[0]
-    codes = [state] if config.root == "State" else sorted({state, "02"})
+    codes = [state] if config.root == "State" else sorted({state, "01"})
     widths = [level.prefix for level in config.levels if level.prefix >= len(state)]
     for above, below in pairwise(widths):
         codes = [code + _child(code, below - above, number) for code in codes for number in (1, 2)]
@@ -53,6 +53,8 @@ def _codes(config: TopdownConfig) -> list[str]:
 
 
 def _child(code: str, digits: int, number: int) -> str:
+    if len(code) == 2 and digits == 3:  # counties have odd numbers
+        return f"{2 * number - 1:03d}"
     if len(code) + digits == 16:
         return code[-1] + f"{number:0{digits - 1}d}"
     return f"{number:0{digits}d}"

@@ -145,7 +145,7 @@ def test_lists_that_break_a_rule_leave_no_page(run: Path, tmp_path: Path, censaf
     for rows, message in (
         (f"{code},a\n{code},b\n", f"blocks there twice (1), such as {code} in a and b"),
         (f"{code},\n", "ward: no block of this run is in an area of it"),
-        ("990010001001000,a\n", "none of the 1 rows is a block of this run"),
+        ("560010001001000,a\n", "none of the 1 rows is a block of this run"),
         (f"{code[:11]},a\n", "codes in column GEOID that are not GEOIDs of 15 digits"),
     ):
         areas.write_text(f"GEOID,ward\n{rows}", encoding="utf-8")

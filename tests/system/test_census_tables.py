@@ -213,7 +213,7 @@ def test_lists_that_break_a_rule_leave_nothing_behind(
     for text, message in (
         (f"GEOID,ward\n{code},a\n{code},b\n", "blocks there twice"),
         ("GEOID,ward\n12345,a\n", "codes in column GEOID"),
-        ("GEOID,ward\n990010001001000,a\n", "none of the 1 rows is a block of this run"),
+        ("GEOID,ward\n560010001001000,a\n", "none of the 1 rows is a block of this run"),
         ("ward\na\n", "a table of areas has a header with geocode"),
         (f"GEOID/ward\n{code}/a\n", "a table of areas has a header with geocode"),
         (f"BLOCKID|ward\n{code}|a\n{code}|b\n", f"blocks there twice (1), such as {code} in a and b"),

@@ -62,12 +62,14 @@ class ComparedAreas:
         area_class: empty for a level of the spine; otherwise the name of the area list.
         names: codes of the areas, shape (n,).
         of_block: int32, shape (blocks,), area of every block in the order of the spine; -1 in none.
+        remarks: what the user should know of the list.
     """
 
     level: str
     area_class: str
     names: NDArray[np.str_] = field(repr=False)
     of_block: NDArray[np.int32] = field(repr=False)
+    remarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.of_block) and not -1 <= int(self.of_block.min()) <= int(self.of_block.max()) < len(
@@ -135,7 +137,13 @@ def areas_of_codes(
     names, area = np.unique(codes[inside], return_inverse=True)
     of_block = np.full(spine.leaf.nodes, -1, np.int32)
     of_block[place[inside]] = area
-    return ComparedAreas(name, name, names, of_block)
+    remarks: tuple[str, ...] = ()
+    if 2 * int(known.sum()) < min(len(blocks), spine.leaf.nodes):
+        remarks = (
+            f"area list {name}: {int(known.sum()):,} of its {len(blocks):,} blocks are among the {spine.leaf.nodes:,} of the data; check that it is of "
+            "the same states and vintage.",
+        )
+    return ComparedAreas(name, name, names, of_block, remarks)
 
 
 COUNTY_SIZES: Final = (0, 1_000, 5_000, 10_000, 50_000, 100_000)

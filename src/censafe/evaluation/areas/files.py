@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -169,11 +170,13 @@ def _areas_of_list(
         names[one]: np.array(plain_areas(texts_of(table.column(name))).to_pylist(), np.str_)
         for one, name in held.items()
     }
-    codes, _ = without_words(path, codes)
+    codes, remarks = without_words(path, codes)
     listed = listed_blocks(path, block, texts_of(table.column(block)), codes, spine.leaf.form)
     for one in kinds:
         if names[one] in listed.areas:
-            yield areas_of_codes(spine, one, listed.numbers, listed.areas[names[one]])
+            found = areas_of_codes(spine, one, listed.numbers, listed.areas[names[one]])
+            yield replace(found, remarks=(*found.remarks, *listed.remarks, *remarks))
+            remarks = ()
 
 
 def _areas_of_grfc(path: Path, table: pa.Table, spine: Spine, held: str, kind: str) -> ComparedAreas:

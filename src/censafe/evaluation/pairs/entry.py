@@ -177,6 +177,8 @@ def _opened(
     if request.names is not None or not opened.names.by_code:
         opened = replace(opened, names=named_areas(config, request.names))
     areas = {level.name: level.geounits for level in opened.persons.spine.levels}
+    for words in dict.fromkeys(words for one in opened.lists for words in one.remarks):
+        reading.observer.remark(words)
     if words := opened.names.remark({**areas, **{one.level: one.names for one in opened.lists}}):
         reading.observer.remark(words)
     return with_vintages(opened, tuple(name for name, _ in request.also if name))

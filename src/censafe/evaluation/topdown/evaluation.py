@@ -96,6 +96,8 @@ def evaluate_topdown(
         "seed": str(series.seed),
     }
     lists = read_named_lists(population.pairs[population.main.name].spine, areas)
+    for words in dict.fromkeys(words for one in lists for words in one.remarks):
+        reading.observer.remark(words)
     with evaluation_folder(out, identity, standing=standing) as folder:
         document = {"kind": "topdown", "runs": series.runs, "seed": series.seed, **described(population)}
         document |= {"standing": standing.value, "lists": [one.level for one in lists]}
