@@ -26,6 +26,7 @@ from censafe.population.blocks.cef_kernels import (
     parse_persons,
     parse_units,
 )
+from censafe.population.blocks.dhc.words import contradiction_findings
 from censafe.population.blocks.layout import (
     BlockData,
     HistogramLayout,
@@ -37,6 +38,7 @@ from censafe.population.blocks.layout import (
 )
 from censafe.population.files.fixed_width import FixedFile, field_words, fixed_layout
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
+from censafe.population.household_rules import DHC_RULES
 
 __all__ = ["TOTALS", "find_cef", "read_cef", "total_findings"]
 
@@ -74,6 +76,7 @@ class _Counts:
     counts: list[_Ints]
     units: _Ints  # (blocks, 8)
     occupied: _Ints  # (blocks,)
+    states: NDArray[np.int8]  # (blocks,)
 
 
 def find_cef(folder: Path) -> Mapping[str, tuple[Path, ...]]:
@@ -124,7 +127,8 @@ def read_cef(
         )
     blocks = read_grfc_blocks(grfc, layout.rules)
     total = blocks.spine.leaf.nodes
-    counts = _Counts([], [], np.zeros((total, _KINDS), np.int64), np.zeros(total, np.int64))
+    states = (blocks.spine.leaf.codes // 10**14).astype(np.int8)
+    counts = _Counts([], [], np.zeros((total, _KINDS), np.int64), np.zeros(total, np.int64), states)
     seen = np.zeros(MOST_MAFID // 64 + 1, np.uint64)
     problems: list[Finding] = []
     for unit_path, person_path in zip(records["units"], records["persons"], strict=True):
@@ -143,7 +147,7 @@ def read_cef(
     held = None if layout.schema is None else persons
     areas = in_order(blocks.areas, blocks.spine.leaf.codes)
     files = tuple(path for paths in records.values() for path in paths)
-    return BlockData(blocks.spine, held, facilities, occupancy, (), files, areas)
+    return BlockData(blocks.spine, held, facilities, occupancy, (), files, areas, merge_findings(problems))
 
 
 def _require_schema(layout: HistogramLayout, name: str) -> None:
@@ -158,15 +162,16 @@ def _require_schema(layout: HistogramLayout, name: str) -> None:
 def _read_units(
     path: Path, table: BlockTable, seen: NDArray[np.uint64], counts: _Counts, problems: list[Finding]
 ) -> UnitColumns:
-    bad = np.zeros(len(UNIT_RULES), np.int64)
+    bad, foreign = np.zeros(len(UNIT_RULES), np.int64), np.zeros(1, np.int64)
     parts: list[UnitColumns] = [_empty_units(0)]
     file = FixedFile(path, _UNIT.width)
     for chunk in file.chunks():
         rows = _empty_units(int(np.count_nonzero(chunk == _LINE_FEED)) + 1)
-        held = parse_units(chunk, 0, KIND_OF_GQ, table, seen, bad, rows)
+        held = parse_units(chunk, 0, KIND_OF_GQ, table, counts.states, seen, bad, foreign, rows)
         parts.append(UnitColumns._make(column[:held].copy() for column in rows))
     units = UnitColumns._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
     problems += file.findings(UNIT_RULES, _UNIT_WORDS, bad)
+    problems += contradiction_findings((path.name, path.name), (), foreign=int(foreign[0]))
     blocks = len(counts.units)
     block = np.maximum(units.block, 0).astype(np.int64)
     kinds = block * _KINDS + units.kind
@@ -179,25 +184,28 @@ def _read_units(
 def _empty_units(rows: int) -> UnitColumns:
     return UnitColumns(
         np.zeros(rows, np.int32), np.zeros(rows, np.int32), np.zeros(rows, np.int8), np.zeros(rows, np.int8),
-        np.zeros(rows, np.int32),
+        np.zeros(rows, np.int32), np.zeros(rows, np.int8),
     )  # fmt: skip
 
 
 def _read_persons(
     path: Path, unit_path: Path, units: UnitColumns, counts: _Counts, problems: list[Finding]
 ) -> None:
-    bad = np.zeros(len(PERSON_RULES), np.int64)
+    bad, doubts = np.zeros(len(PERSON_RULES), np.int64), np.zeros(2, np.int64)
     slots = np.full(1 << max(4, (2 * len(units.mafid) - 1).bit_length()), -1, np.int32)
     fill_units(slots, units.mafid)
     met = np.zeros(len(units.mafid), np.int32)
     file = FixedFile(path, _PERSON.width)
     for chunk in file.chunks():
         keys = np.zeros(int(np.count_nonzero(chunk == _LINE_FEED)) + 1, np.int64)
-        held = parse_persons(chunk, 0, KIND_OF_GQ, slots, units, met, bad, keys)
+        held = parse_persons(chunk, 0, KIND_OF_GQ, slots, units, met, bad, doubts, keys)
         distinct, count = np.unique(keys[:held], return_counts=True)
         counts.keys.append(distinct)
         counts.counts.append(count)
     problems += file.findings(PERSON_RULES, _PERSON_WORDS, bad)
+    heads = int(np.count_nonzero((units.kind == 0) & (units.heads >= 0) & (units.heads != 1)))
+    rules = [(rule, heads) for rule in DHC_RULES if rule.name == "C4"]
+    problems += contradiction_findings((path.name, unit_path.name), rules, doubts)
     other = int(np.count_nonzero(met != units.expected))
     problems += finding(
         unit_path.name, "FINAL_POP", "persons", other, f"units with another number of records in {path.name}",

@@ -18,11 +18,12 @@ __all__ = [
 
 MOST_MAFID = 10**9
 _UNIT, _PERSON = fixed_layout("cef_unit").fields, fixed_layout("cef_per").fields
-_RTYPE_AT, _MAFID_AT, _QUARTERS_AT, _VACS_AT, _POP_AT, _BLOCK_AT = (
-    _UNIT[name].place for name in ("RTYPE", "MAFID", "QGQTYP", "VACS", "FINAL_POP", "OIDTB")
+_RTYPE_AT, _MAFID_AT, _QUARTERS_AT, _VACS_AT, _POP_AT, _BLOCK_AT, _STATE_AT = (
+    _UNIT[name].place for name in ("RTYPE", "MAFID", "QGQTYP", "VACS", "FINAL_POP", "OIDTB", "BCUSTATEFP")
 )
-_HOME_AT, _AGE_AT, _ORIGIN_AT, _RACE_AT, _INSIDE_AT = (
-    _PERSON[name].place for name in ("MAFID", "QAGE", "CENHISP", "CENRACE", "QGQTYP")
+_HOME_AT, _AGE_AT, _ORIGIN_AT, _RACE_AT, _INSIDE_AT, _RECORD_AT, _RELSHIP_AT, _ALONE_AT = (
+    _PERSON[name].place
+    for name in ("MAFID", "QAGE", "CENHISP", "CENRACE", "QGQTYP", "RTYPE", "RELSHIP", "LIVE_ALONE")
 )
 _TYPES, _VACANCIES = _UNIT["RTYPE"].level_of, _UNIT["VACS"].level_of
 _AGES, _ORIGINS, _RACE_CODES = (_PERSON[name].level_of for name in ("QAGE", "CENHISP", "CENRACE"))
@@ -82,6 +83,7 @@ class UnitColumns(NamedTuple):
     kind: NDArray[np.int8]
     vacant: NDArray[np.int8]
     expected: NDArray[np.int32]  # FINAL_POP
+    heads: NDArray[np.int8]  # householders, at most 2; -1 where no person says what it is to the householder
 
 
 @_kernel
@@ -174,8 +176,8 @@ def block_of(table: BlockTable, text: _Bytes, at: int, before: int, last: int) -
 
 @_kernel
 def _unit(
-    text: _Bytes, at: int, block: int, kinds: NDArray[np.int8], seen: NDArray[np.uint64], bad: _Ints,
-    units: UnitColumns, row: int,
+    text: _Bytes, at: int, block: int, kinds: NDArray[np.int8], states: NDArray[np.int8], seen: NDArray[np.uint64], bad: _Ints,
+    foreign: _Ints, units: UnitColumns, row: int,
 ) -> None:  # fmt: skip
     rtype, mafid = number_at(text, at, _RTYPE_AT), number_at(text, at, _MAFID_AT)
     code, vacancy = number_at(text, at, _QUARTERS_AT), number_at(text, at, _VACS_AT)
@@ -199,6 +201,9 @@ def _unit(
     units.kind[row] = max(kind, 0)
     units.vacant[row] = vacancy > 0
     units.expected[row] = max(persons, 0)
+    units.heads[row] = -1
+    state = number_at(text, at, _STATE_AT)
+    foreign[0] += state >= 0 and block >= 0 and state != states[block]
 
 
 @_kernel
@@ -207,8 +212,10 @@ def parse_units(
     start: int,
     kinds: NDArray[np.int8],
     table: BlockTable,
+    states: NDArray[np.int8],
     seen: NDArray[np.uint64],
     bad: _Ints,
+    foreign: _Ints,
     units: UnitColumns,
 ) -> int:
     """Read the units of a chunk of lines; how many there are.
@@ -218,8 +225,10 @@ def parse_units(
         start: where to begin; an argument, because a constant is compiled apart from other places.
         kinds: KIND_OF_GQ.
         table: of the blocks.
+        states: of the blocks, in the order of the spine.
         seen: one bit for each MAFID.
         bad: how many records break each of UNIT_RULES.
+        foreign: takes how many units are of another state than their block, shape (1,).
         units: takes the units; as long as the chunk has lines.
     """
     row = 0
@@ -228,7 +237,7 @@ def parse_units(
         length, after = next_line(text, at, UNIT_WIDTH)
         if length == UNIT_WIDTH:
             block = block_of(table, text, at, before, block)
-            _unit(text, at, block, kinds, seen, bad, units, row)
+            _unit(text, at, block, kinds, states, seen, bad, foreign, units, row)
             row += 1
             before = at
         else:
@@ -272,6 +281,21 @@ def _person(text: _Bytes, at: int, kinds: NDArray[np.int8], units: UnitColumns, 
 
 
 @_kernel
+def _doubts(text: _Bytes, at: int, units: UnitColumns, unit: int, doubts: _Ints) -> None:
+    """Count what a person contradicts in its unit: record type, whether it lives alone; and householders."""
+    inside = units.kind[unit] > 0
+    record, alone, relship = (
+        number_at(text, at, _RECORD_AT),
+        number_at(text, at, _ALONE_AT),
+        number_at(text, at, _RELSHIP_AT),
+    )
+    doubts[0] += record >= 0 and record != (5 if inside else 3)
+    doubts[1] += alone >= 0 and alone != (0 if inside else 1 if units.expected[unit] == 1 else 2)
+    if relship >= 0:
+        units.heads[unit] = min(max(units.heads[unit], 0) + (relship == 20), 2)
+
+
+@_kernel
 def parse_persons(
     text: _Bytes,
     start: int,
@@ -280,6 +304,7 @@ def parse_persons(
     units: UnitColumns,
     met: NDArray[np.int32],
     bad: _Ints,
+    doubts: _Ints,
     keys: _Ints,
 ) -> int:
     """Read the persons of a chunk of lines; how many have a unit.
@@ -292,6 +317,7 @@ def parse_persons(
         units: of the file.
         met: persons of every unit so far.
         bad: how many records break each of PERSON_RULES.
+        doubts: how many persons have another RTYPE and LIVE_ALONE than their unit allows, shape (2,).
         keys: takes block times 2,016 plus cell of every person; as long as the chunk has lines.
     """
     at, row = start, 0
@@ -313,6 +339,7 @@ def parse_persons(
                 bad[_P_UNIT] += 1
             else:
                 keys[row] = _person(text, at, kinds, units, unit, bad)
+                _doubts(text, at, units, unit, doubts)
                 met[unit] += 1
                 row += 1
         at = after

@@ -223,3 +223,29 @@ def test_files_without_counterpart_and_other_schemas_stop(tmp_path: Path) -> Non
         read_blocks(tmp_path, e2e_layout(E2E, E2E_1940))
     (tmp_path / "CEF20_PER.txt").rename(tmp_path / "CEF20_PER_44.txt")
     assert "2 of the files CEF20_UNIT* and CEF20_PER* have no counterpart" in problems(tmp_path)
+
+
+def with_fields(text: str, fields: dict[int, str]) -> str:
+    for start, value in fields.items():
+        text = text[:start] + value + text[start + len(value) :]
+    return text
+
+
+@pytest.mark.parametrize(
+    ("unit", "persons", "rules"),
+    [
+        ({10: "44"}, [{85: "20", 90: "2"}, {85: "21", 90: "2"}], {}),
+        ({10: "09"}, [{}, {}], {"state": 1}),
+        ({}, [{85: "20"}, {85: "20"}], {"C4": 1}),
+        ({}, [{85: "25"}, {85: "21"}], {"C4": 1}),
+        ({}, [{90: "1"}, {0: "5"}], {"alone": 1, "C1": 1}),
+    ],
+)
+def test_units_and_persons_that_contradict_each_other_warn(
+    tmp_path: Path, unit: dict[int, str], persons: list[dict[int, str]], rules: dict[str, int]
+) -> None:
+    people = [PERSONS[0].replace("3", "5", 1)]
+    people += [with_fields(text, own) for text, own in zip(PERSONS[1:], persons, strict=True)]
+    data = read_blocks(write(tmp_path, [with_fields(UNITS[0], unit), *UNITS[1:]], people), LAYOUT)
+    assert {one.rule: one.rows for one in data.findings} == rules
+    assert {one.severity for one in data.findings} <= {"warn"}

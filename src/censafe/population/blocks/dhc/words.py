@@ -138,18 +138,18 @@ _CONTRADICTED: Final = "correct the records; where this only warns, each record 
 
 
 def contradiction_findings(
-    files: tuple[str, str], rules: Sequence[tuple[Rule, int]], doubts: _Ints, foreign: int
+    files: tuple[str, str], rules: Sequence[tuple[Rule, int]], doubts: _Ints | None = None, foreign: int = 0
 ) -> list[Finding]:
     """Records of persons and units that contradict each other: they warn, but for units with several householders.
 
     Args:
         files: names of the files of persons and of units.
         rules: units that break each rule.
-        doubts: persons that contradict their unit, by PERSON_DOUBTS.
+        doubts: persons that contradict their unit, by the first of PERSON_DOUBTS; None where they were not read.
         foreign: units of another state than their block.
     """
     persons, units = files
-    several = next(rows for rule, rows in rules if rule is SEVERAL_HOUSEHOLDERS)
+    several = next((rows for rule, rows in rules if rule is SEVERAL_HOUSEHOLDERS), 0)
     found = [
         Finding(
             persons if rule.table == "persons" else units, rule.columns, rule.name, "stop" if rule is SEVERAL_HOUSEHOLDERS else "warn",
@@ -159,7 +159,7 @@ def contradiction_findings(
     ]  # fmt: skip
     found += [
         Finding(persons if name in ("RTYPE", "LIVE_ALONE") else units, column, rule, "warn", rows, problem, allowed, _CONTRADICTED)
-        for name, rows in zip(PERSON_DOUBTS, doubts.tolist(), strict=True)
+        for name, rows in zip(PERSON_DOUBTS, [] if doubts is None else doubts.tolist(), strict=False)
         for column, rule, problem, allowed in (_DOUBT_WORDS[name],)
     ]  # fmt: skip
     found.append(
