@@ -44,11 +44,11 @@ def test_the_result_does_not_depend_on_workers(seed):
 
 
 class Uneven(World):
-    """Every second geounit has four times the weight of the others."""
+    """Half of the geounits have four times the weight of the others."""
 
     def objective(self, depth, *more, **options):
         one = super().objective(depth, *more, **options)
-        kinds = (np.arange(len(one.kinds)) % 2).astype(np.int32)
+        kinds = np.random.default_rng(depth).integers(0, 2, len(one.kinds)).astype(np.int32)
         return replace(one, weights=np.vstack([one.weights, 4 * one.weights]), kinds=kinds)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
+from censafe.estimation.topdown.operator import parent
 from censafe.estimation.topdown.operator.family import OperatorFamily
 from censafe.estimation.topdown.operator.newton import climb, evaluate
 from censafe.estimation.topdown.operator.parent import estimate_operator_parent, judge
@@ -99,8 +100,21 @@ def test_children_that_do_not_add_up_to_their_parent_are_refused():
     given = family([[3, 0, 2, 1, 0, 0, 4, 1], [1, 1, 0, 2, 5, 0, 0, 1]])
     more = given.count.copy()
     more[0] += 1
-    with pytest.raises(CheckError, match="County 1: the exact sums of its children do not add up"):
-        estimate_operator_parent(RULES, replace(given, count=more))
+    other = more.copy()
+    other[-1] -= 1  # as many in all, in other exact sums
+    for count in (more, other):
+        with pytest.raises(CheckError, match="County 1: the exact sums of its children do not add up"):
+            estimate_operator_parent(RULES, replace(given, count=count))
+
+
+def test_a_parent_that_stopped_before_its_tolerance_is_not_certified(monkeypatch):
+    """Whether sums are missed at a small gap, or the gap is large where they are met."""
+    given = family(np.random.default_rng(0).poisson(3, (4, 8)), noise=4.0)
+    passes = len(RULES.passes)
+    for missed, gap, expected in ((0.0, 0.0, 0), (1.0, 0.0, passes), (0.0, 1.0, passes), (1.0, 1.0, passes)):
+        monkeypatch.setattr(parent, "judge", lambda sums, dual, gap=gap: (0.0, gap))
+        monkeypatch.setattr(parent, "climb", lambda *more, missed=missed: (*climb(*more)[:2], missed))
+        assert estimate_operator_parent(RULES, given).uncertified == expected
 
 
 def test_records_without_a_cell_are_refused_at_a_root():
