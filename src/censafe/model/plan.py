@@ -119,8 +119,8 @@ class PartPlan:
         queries: in the order of their ordinals.
         disjoint: groups of query positions that measure disjoint rows of a record, each position in exactly one
             group; empty when every query may see every row.
-        record: whose record its queries count, in words; empty for that of the plan's unit. It decides nothing, and is not part
-            of the plan's identity.
+        factor: how many times the loss that the costs of the queries state the plan's relation costs. The costs of TopDown's queries
+            are for one row of a histogram, and the change of one person may move several.
 
     Raises:
         ValueError: ``disjoint`` leaves a query out, names it twice, or names one that is not there.
@@ -135,7 +135,7 @@ class PartPlan:
     name: str
     queries: tuple[QueryPlan, ...]
     disjoint: tuple[tuple[int, ...], ...] = ()
-    record: str = field(default="", compare=False)
+    factor: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         named = sorted(position for group in self.disjoint for position in group)
@@ -144,9 +144,9 @@ class PartPlan:
 
     @property
     def cost(self) -> Fraction:
-        """Sum of the queries' costs within a disjoint group, and the largest of the groups' sums."""
+        """Sum of the queries' costs within a disjoint group, the largest of the groups' sums, times the factor."""
         groups = self.disjoint or (tuple(range(len(self.queries))),)
-        return max(sum((self.queries[i].cost for i in group), Fraction(0)) for group in groups)
+        return self.factor * max(sum((self.queries[i].cost for i in group), Fraction(0)) for group in groups)
 
 
 @dataclass(frozen=True)
@@ -217,6 +217,8 @@ def _part_document(part: PartPlan) -> dict[str, Any]:
             for query in part.queries
         ],
     }
+    if part.factor != 1:
+        document["factor"] = str(part.factor)
     if part.disjoint:
         document["disjoint"] = [list(group) for group in part.disjoint]
     return document

@@ -277,6 +277,7 @@ def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:
                 for query in part["queries"]
             ),
             tuple(tuple(group) for group in part.get("disjoint", ())),
+            Fraction(part.get("factor", "1")),
         )
         for part in document["parts"]
     )

@@ -293,8 +293,8 @@ def _share_columns(report: PlanReport) -> tuple[_Column, ...]:
             "share of\nlevel", "", lambda row: "" if row.facts.share is None else _percent(row.facts.share)
         ),
         _Column(
-            f"{report.plan.definition.symbol}\n{_SHORT[relation]}",
-            loss_text(report.totals[relation]),
+            f"{report.plan.definition.symbol}\nby rows",
+            loss_text(sum((row.losses[relation] for row in report.rows), Fraction(0))),
             lambda row: loss_text(row.losses[relation]),
         ),
         *_noise_columns(report),

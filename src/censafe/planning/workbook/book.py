@@ -259,7 +259,7 @@ def write_share_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
     losses, place = _write_losses(law, report, rows)
     levels, place = _write_levels(law, rows, losses, place)
     _write_queries(law, rows, levels, place)
-    sheet.text(4, 0, f"{law.loss}, bounded (one record replaced), of the levels of the run")
+    sheet.text(4, 0, f"{law.loss} by rows (one row of each histogram replaced), of the levels of the run")
     spent = [cell.name for cell in levels.values()]
     total = sheet.formula(
         4, 3, f"=SUM({','.join(spent)})" if spent else "=0", sum(cell.number for cell in levels.values())

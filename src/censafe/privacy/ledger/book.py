@@ -46,10 +46,10 @@ from censafe.privacy.ledger.records import (
     RunRecord,
     Settlement,
     cap_fields,
+    factor_fields,
     partition_fields,
     promise_fields,
     query_fields,
-    record_fields,
     reservation_of,
 )
 from censafe.privacy.ledger.report import LedgerReport, audited_state, verify
@@ -266,7 +266,7 @@ class Ledger(Closing):
             "cost": fraction_text(loss.cost),
             "queries": query_fields(part),
             **partition_fields(part),
-            **record_fields(part),
+            **factor_fields(part),
             "source": source,
         }
         after = self._state.stated(run.accounts)

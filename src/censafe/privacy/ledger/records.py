@@ -20,10 +20,10 @@ __all__ = [
     "Settlement",
     "cap_fields",
     "cost_by_part",
+    "factor_fields",
     "partition_fields",
     "promise_fields",
     "query_fields",
-    "record_fields",
     "reservation_of",
     "second_release_text",
 ]
@@ -150,9 +150,9 @@ def query_fields(part: PartPlan) -> list[dict[str, str]]:
     ]
 
 
-def record_fields(part: PartPlan) -> dict[str, str]:
-    """Whose record a part counts, in words; nothing where it is that of the plan's unit."""
-    return {"record": part.record} if part.record else {}
+def factor_fields(part: PartPlan) -> dict[str, str]:
+    """How many times the loss of its queries a part costs; nothing where that is once."""
+    return {} if part.factor == 1 else {"factor": fraction_text(part.factor)}
 
 
 def partition_fields(part: PartPlan) -> dict[str, list[list[int]]]:

@@ -92,9 +92,9 @@ def _sum(amounts: Collection[Fraction | None]) -> Fraction | None:
     return compose(finite) if len(finite) == len(amounts) else None
 
 
-@proven("composition.proof.md", digest="9976c37bd8b2706f")
+@proven("composition.proof.md", digest="620fa4b460ebb5cb")
 def part_cost(part: PartPlan) -> Fraction:
-    """Cost of a part: by :func:`compose` within every disjoint group, the largest over the groups.
+    """Cost of a part: by :func:`compose` within every disjoint group, the largest over the groups, times the factor of the part.
 
     Without groups that is the sum. Every query must cost an exact, positive amount.
 
@@ -110,4 +110,6 @@ def part_cost(part: PartPlan) -> Fraction:
     groups = part.disjoint or (tuple(range(len(part.queries))),)
     if sorted(itertools.chain.from_iterable(groups)) != list(range(len(part.queries))):
         raise ValueError(f"the disjoint groups of part {part.name} must name every query exactly once")
-    return max(compose(part.queries[position].cost for position in group) for group in groups)
+    if exact(part.factor, f"factor of part {part.name}") <= 0:
+        raise ValueError(f"factor of part {part.name} must be positive")
+    return part.factor * max(compose(part.queries[position].cost for position in group) for group in groups)

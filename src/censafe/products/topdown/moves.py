@@ -6,20 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
 
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.paths import distinct_paths, shares_apart
-from censafe.model import Definition
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
+from censafe.products.topdown.person_loss import known_depth
 from censafe.products.topdown.plan import record_words
 
-__all__ = ["Paths", "known_depth", "move_words", "moved_records", "paths_of", "possible_paths"]
-
-_PARTED: Final = "State"  # the level at which spines with American Indian areas begin to part areas
+__all__ = ["Paths", "move_words", "moved_records", "paths_of", "possible_paths"]
 
 
 @dataclass(frozen=True)
@@ -81,22 +78,6 @@ def possible_paths(config: TopdownConfig) -> Paths:
             for name in published_levels(config)[:-1]
         },
     )
-
-
-def known_depth(config: TopdownConfig, area: str) -> int:
-    """Depth of the lowest level of the tree on which two blocks of an area have one geounit whatever the geography; -1 for none.
-
-    Args:
-        config: chooses the spine.
-        area: level of the areas, a standard one.
-    """
-    levels = [level.name for level in config.run_levels]
-    depth = published_levels(config).index(area)
-    if config.choices.spine != "standard":
-        depth = min(depth, levels.index(_PARTED) - 1 if _PARTED in levels else -1)
-    if config.choices.bypass and config.definition is Definition.PURE:
-        depth = min(depth, 0)  # geounits with several children are passed over as well, but for the root
-    return depth
 
 
 @proven("moves.proof.md", digest="aa8d0b41a36b72ee")

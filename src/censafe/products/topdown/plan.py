@@ -24,6 +24,7 @@ from censafe.model.topdown.histograms import Facilities, GeoLevel, MeasuredHisto
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
 from censafe.products.topdown.configuration.layout import histogram_layout
 from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.products.topdown.person_loss import person_loss
 
 __all__ = [
     "LevelWorkload",
@@ -42,11 +43,11 @@ __all__ = [
 
 @proven("sensitivity.proof.md", digest="6178e4a289a5c303")
 def noise_law(definition: Definition, cost: Fraction) -> NoiseLaw:
-    """Law of the noise of every answer of a query that costs ``cost`` at its level.
+    """Law of the noise of every answer of a query that costs ``cost`` at its level by rows of its histogram.
 
     Args:
         definition: zCDP (the cost is rho) or pure DP (the cost is epsilon).
-        cost: above 0.
+        cost: for one row of the histogram replaced by another one, as the Bureau states it; above 0.
 
     Source: 2020 production code (sigma2 = 1 / rho); 1940 end-to-end code (two-sided geometric, exp(-epsilon / 2)).
 
@@ -62,6 +63,7 @@ def noise_law(definition: Definition, cost: Fraction) -> NoiseLaw:
 _LEVELS: Final = (("State", 2), ("County", 5), ("Tract", 11), ("Block_Group", 12), ("Block", 16))
 _SCHEMAS: Final = ("pl94-persons", "pl94-units")
 _PRIM_ROOTS: Final = 3
+_TOGETHER: Final = "loss of one change in all histograms"
 _RECORDS: Final = {ProtectedUnit.PERSON: "person", ProtectedUnit.HOUSEHOLD: "housing unit"}
 
 
@@ -95,11 +97,11 @@ class LevelWorkload:
 def plan_release(config: TopdownConfig) -> ReleasePlan:
     """Lay out one part for every measured histogram and level, the histograms in order, the widest level first.
 
-    A record is in one geounit of a level, so a level costs the sum of its queries' costs once, however many geounits
-    it has. A query is named ``histogram.query``, for example ``persons.votingage * hispanic``.
+    The total is what one person's change costs (``person_loss``): for each histogram the largest loss over all pairs of records, each
+    query with its share of it. So the parts of several plans, one for each histogram, add up to the total of one plan with all.
+    A query is named ``histogram.query``, for example ``persons.votingage * hispanic``.
 
-    There is no loss for a record added or removed: it would change a total that is published exactly. Where budget moves
-    along the spine, a part states what it costs at a geounit with the level's own share.
+    A loss for a person who enters or leaves is stated where no total of persons is published exactly.
 
     Raises:
         ConfigError: the spine does not go with the schemas, the levels or the exact totals, the passes of a level cannot work,
@@ -110,24 +112,47 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
         >>> plan = plan_release(load_config("e2e-1940"))
         >>> plan.total, plan.parts[0].name, plan.parts[0].queries[1].law.parameter
         (Fraction(1, 4), 'persons_National', Fraction(1280, 9))
+        >>> plan = plan_release(load_config("dhc-us", {"root": "State", "bypass": "false"}))
+        >>> float(plan.total), float(rows_loss(plan))
+        (37.3017, 12.0844)
     """
     check_spine(config)
     check_pass_order(config)
     if config.reader != "records":
         histogram_layout(config)
-    units = {histogram.schema.record for histogram in config.histograms}
+    loss = person_loss(config)
     return ReleasePlan(
         product="topdown",
         definition=config.definition,
         neighbours=Neighbours.REPLACE,
-        unit=ProtectedUnit.PERSON if ProtectedUnit.PERSON in units else ProtectedUnit.HOUSEHOLD,
-        other_losses={},
+        unit=ProtectedUnit.PERSON,
+        other_losses=_other_losses(config),
         parts=tuple(
-            _part(config, histogram, level) for histogram in config.histograms for level in config.run_levels
+            _part(config, histogram, level, loss.histograms[histogram.name])
+            for histogram in config.histograms
+            for level in config.run_levels
         ),
-        settings=_settings(config),
+        settings={**_settings(config), _TOGETHER: str(loss.together)},
         joint=config.choices.bypass,
     )
+
+
+def rows_loss(plan: ReleasePlan) -> Fraction:
+    """Loss for one row of each histogram replaced by another one: the Bureau's statement."""
+    return sum((query.cost for part in plan.parts for query in part.queries), Fraction(0))
+
+
+def one_change_loss(plan: ReleasePlan) -> Fraction:
+    """Largest loss that one and the same change of a person has in all histograms together."""
+    return Fraction(plan.settings[_TOGETHER])
+
+
+def _other_losses(config: TopdownConfig) -> dict[Neighbours, Fraction]:
+    persons = [one for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
+    if any(one.exact_totals is not None for one in persons):
+        return {}
+    losses = person_loss(config, Neighbours.ADD_REMOVE).histograms.values()
+    return {Neighbours.ADD_REMOVE: sum(losses, Fraction(0))}
 
 
 def check_spine(config: TopdownConfig) -> None:
@@ -196,7 +221,7 @@ def workloads(config: TopdownConfig) -> tuple[LevelWorkload, ...]:
         >>> [(load.part.name, load.answers) for load in workloads(load_config("pl94-pr"))][:2]
         [('persons_State', 2602), ('persons_County', 2603)]
     """
-    loads = []
+    loads, loss = [], person_loss(config)
     for histogram in config.histograms:
         texts = dict.fromkeys(query for shares in histogram.query_shares.values() for query in shares)
         queries = {text: histogram.schema.query(text) for text in texts}
@@ -204,7 +229,7 @@ def workloads(config: TopdownConfig) -> tuple[LevelWorkload, ...]:
             LevelWorkload(
                 histogram,
                 level,
-                _part(config, histogram, level),
+                _part(config, histogram, level, loss.histograms[histogram.name]),
                 tuple(queries[text] for text in histogram.query_shares[level.name]),
             )
             for level in config.run_levels
@@ -242,19 +267,26 @@ def unit_words(rule: Facilities) -> str:
     return f"{', '.join(kinds[:-1])} and {kinds[-1]}"
 
 
-def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel) -> PartPlan:
+def rows_of(config: TopdownConfig, histogram: MeasuredHistogram) -> Fraction:
+    """Loss of a histogram by rows, over the levels of the run."""
+    return histogram.loss * sum((histogram.level_shares[one.name] for one in config.run_levels), Fraction(0))
+
+
+def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel, loss: Fraction) -> PartPlan:
+    """Queries of a level with their cost by rows; the part costs its share of the loss of the histogram."""
     queries = []
     for query in histogram.query_shares[level.name]:
         cost = histogram.cost(level.name, query)
         law = noise_law(config.definition, cost)
         queries.append(QueryPlan(f"{histogram.name}.{query}", level.name, law, cost))
-    return PartPlan(histogram_part(histogram, level), tuple(queries), record=record_words(histogram))
+    # where nothing that is measured can change, a ledger is charged the cost by rows
+    factor = loss / rows_of(config, histogram) or Fraction(1)
+    return PartPlan(histogram_part(histogram, level), tuple(queries), factor=factor)
 
 
 def _settings(config: TopdownConfig) -> dict[str, str]:
     """What decides the measurements besides the laws; how they are estimated is not part of the plan."""
     settings = {
-        "records": ", ".join(dict.fromkeys(record_words(histogram) for histogram in config.histograms)),
         "levels": ",".join(
             f"{level.name}:{'' if level.prefix is None else level.prefix}" for level in config.run_levels
         ),
@@ -274,19 +306,18 @@ def _settings(config: TopdownConfig) -> dict[str, str]:
 def _relation(config: TopdownConfig) -> str:
     """The protected change in words."""
     lowest = config.run_levels[-1].name
-    clauses = []
-    for stack in config.stacks:
-        first = stack.histograms[0]
-        words = f"one {record_words(first)}'s record has other values"
-        if first.record_totals == lowest:
-            clauses.append(f"{words} in the same {lowest}")
-            continue
-        totals = [f"{first.record_totals} totals"] if first.record_totals else []
-        counted = dict.fromkeys(text for one in stack.histograms if (text := counted_units(one)))
-        totals += [f"counts of {text} by {lowest}" for text in counted]
-        words = f"{words}, possibly in another {lowest}"
-        clauses.append(words + (f", with the published {' and '.join(totals)} unchanged" if totals else ""))
-    return "; and ".join(clauses)
+    words = (
+        "one person's record is replaced by another one, in the same housing unit or quarters or in another; the records of the two units, and no "
+        "others, change with it in all their answers, but not in their place, kind or number"
+    )
+    exact = dict.fromkeys(
+        f"{one.record_totals} totals"
+        for one in config.histograms
+        if one.record_totals and one.schema.record is ProtectedUnit.PERSON
+    )
+    counted = dict.fromkeys(text for one in config.histograms if (text := counted_units(one)))
+    totals = [*exact, *(f"counts of {text} by {lowest}" for text in counted)]
+    return words + (f", with the published {' and '.join(totals)} unchanged" if totals else "")
 
 
 def record_words(histogram: MeasuredHistogram) -> str:

@@ -36,10 +36,13 @@ from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.effort import TALLIES, effort
 from censafe.products.topdown.intake.production_spine import load_for_plan
 from censafe.products.topdown.intake.spines import spine_refusal
+from censafe.products.topdown.person_loss import person_loss
 from censafe.products.topdown.plan import (
     level_costs,
+    one_change_loss,
     plan_release,
     record_words,
+    rows_loss,
     workloads,
 )
 from censafe.products.topdown.readings import loss_readings, record_questions
@@ -58,7 +61,7 @@ __all__ = [
 
 
 def budgets_of(config: TopdownConfig) -> dict[str, Fraction]:
-    """Budgets of the measured queries by ``HISTOGRAM.QUERY/LEVEL``.
+    """Budgets of the measured queries, by rows, by ``HISTOGRAM.QUERY/LEVEL``.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -66,9 +69,10 @@ def budgets_of(config: TopdownConfig) -> dict[str, Fraction]:
         Fraction(11417641, 31231678045)
     """
     return {
-        f"{query.table}/{query.level}": query.cost
-        for load in workloads(config)
-        for query in load.part.queries
+        f"{histogram.name}.{query}/{level.name}": histogram.cost(level.name, query)
+        for histogram in config.histograms
+        for level in config.run_levels
+        for query in histogram.query_shares[level.name]
     }
 
 
@@ -311,14 +315,22 @@ def query_facts(config: TopdownConfig) -> tuple[QueryFacts, ...]:
 
 
 def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
-    notes = []
+    plan, symbol = plan_release(config), config.definition.symbol
+    alone = person_loss(config).histograms.items()
+    each = ", ".join(f"{name} {_short(loss)}" for name, loss in alone)
+    notes = [
+        f"The total is the sum over histograms of the largest loss of one person's change: {each}. One and the same change costs at most "
+        f"{symbol} {_short(one_change_loss(plan))} in all of them.",
+        f"By rows of one histogram, the Bureau's statement: {symbol} {_short(rows_loss(plan))} for one row of each histogram replaced; it is "
+        "not the loss of a person.",
+    ]
     for histogram in config.histograms:
         shares = ", ".join(f"{level} {float(100 * s):.2f}%" for level, s in histogram.level_shares.items())
         answers = dict.fromkeys(
             f"{load.level.name} {load.answers:,}" for load in workloads(config) if load.histogram is histogram
         )
         notes += [
-            f"{histogram.name}: {config.definition.symbol} {decimal_text(histogram.loss)}, by level {shares}.",
+            f"{histogram.name}: {config.definition.symbol} {decimal_text(histogram.loss)} by rows, by level {shares}.",
             f"{histogram.name}: {histogram.schema.schema.cells:,} cells; measured answers of one geounit: "
             f"{', '.join(answers)}.",
         ]
@@ -340,6 +352,12 @@ def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _short(loss: Fraction) -> str:
+    """A loss as it is where it is short, or with seven digits, rounded up."""
+    text = decimal_text(loss)
+    return text if len(text) <= 12 else f"{math.ceil(float(loss) * 10**6 * (1 + 1e-12)) / 10**6:.6f}"
+
+
 def _spine_note(config: TopdownConfig) -> str:
     """Which spine a run will use, where the data decide it."""
     if config.choices.spine == "standard":
@@ -357,7 +375,7 @@ def _level_sums(config: TopdownConfig, stack: Stack) -> str:
     total = sum(levels.values())
     shares = ", ".join(f"{name} {cost} ({float(100 * cost / total):.2f}%)" for name, cost in levels.items())
     record = record_words(stack.histograms[0])
-    return f"{stack.name}: {config.definition.symbol} {total} for one {record} record, exactly, by level {shares}."
+    return f"{stack.name}: {config.definition.symbol} {total} for one {record} record by rows, exactly, by level {shares}."
 
 
 def _earlier(config: TopdownConfig, delta: Fraction) -> list[str]:

@@ -14,7 +14,8 @@ from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.readings import LossReading
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.moves import Paths, known_depth, move_words, moved_records, possible_paths
+from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
+from censafe.products.topdown.person_loss import known_depth
 from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, record_words, workloads
 
 __all__ = [

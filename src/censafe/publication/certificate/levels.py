@@ -223,7 +223,7 @@ class LevelEstimates:
 
     def tables(self, total: Fraction, confidence: Fraction) -> Iterator[Mapping[str, Any]]:
         """One entry for each query, with its levels."""
-        return level_tables(self.facts, total, confidence)
+        return level_tables(self.facts, confidence)
 
     def more(self) -> Mapping[str, Any]:
         """Records, exact figures and solves."""
@@ -251,16 +251,14 @@ class LevelEstimates:
         return levels_sections(document, SYMBOLS[document["loss"]["kind"]])
 
 
-def level_tables(
-    facts: Sequence[LevelFacts], total: Fraction, confidence: Fraction
-) -> Iterator[dict[str, Any]]:
-    """One entry for each query, with its levels.
+def level_tables(facts: Sequence[LevelFacts], confidence: Fraction) -> Iterator[dict[str, Any]]:
+    """One entry for each query, with its levels and its share of the loss by rows.
 
     Args:
         facts: of every measured query.
-        total: privacy loss of the release.
         confidence: of the margins of error.
     """
+    total = sum((fact.cost for fact in facts), Fraction(0))
     for name in dict.fromkeys(fact.table for fact in facts):
         own = [fact for fact in facts if fact.table == name]
         cost = sum((fact.cost for fact in own), Fraction(0))

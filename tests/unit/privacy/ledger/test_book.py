@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import LedgerError, OverspendError
-from censafe.model import Neighbours
 from censafe.privacy.ledger.book import RunNotes, read_entries, verify
 from censafe.privacy.ledger.entries import NO_HEAD
 from censafe.privacy.loss.promises import Promise
@@ -90,20 +89,14 @@ def test_report_rows(path):
     assert (report.entries, report.torn_bytes) == (6, 0)
 
 
-def test_a_row_names_the_record_of_its_part(path):
-    parts = (
-        replace(make_part("persons", "1/3"), record="person"),
-        replace(make_part("units", "1/6"), record="housing unit"),
-    )
-    spend(path, make_plan(*parts, make_part("others", "1/2"), neighbours=Neighbours.REPLACE))
+def test_a_part_costs_its_factor_times_what_its_queries_state(path):
+    part = replace(make_part("persons", "1/3"), factor=Fraction(3, 2))
+    plan = make_plan(part, make_part("others", "1/2"))
+    spend(path, plan)
     report = verify(path)
-    assert [(row.part, row.relation, row.total) for row in report.rows] == [
-        ("persons", "replace one person", Fraction(1, 3)),
-        ("units", "replace one housing unit", HALF),
-        ("others", "replace one person", Fraction(1)),
-    ]
-    assert report.totals[0].statement() == "together: rho = 1 (replace one person)"
-    assert make_plan(*parts).digest() == make_plan(*(replace(part, record="") for part in parts)).digest()
+    assert [(row.part, row.total) for row in report.rows] == [("persons", HALF), ("others", Fraction(1))]
+    assert plan.total == 1
+    assert plan.digest() != make_plan(replace(part, factor=Fraction(1)), make_part("others", "1/2")).digest()
 
 
 def test_a_second_release_needs_the_operators_word(path):

@@ -77,6 +77,7 @@ class TopdownConfig:
         title: what the configuration is for, in its own words; empty without.
         microdata: layouts of its own, by name.
         tables: of its own, by name.
+        computed: what follows from all this and is computed once.
     """
 
     levels: tuple[GeoLevel, ...]
@@ -95,6 +96,7 @@ class TopdownConfig:
     published: Mapping[str, str] = field(default_factory=dict)
     microdata: Mapping[str, MicrodataLayout] = field(default_factory=dict, repr=False)
     tables: Mapping[str, CensusTable] = field(default_factory=dict, repr=False)
+    computed: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def stacks(self) -> tuple[Stack, ...]:

@@ -82,11 +82,11 @@ def _conditional(config: TopdownConfig) -> Iterator[str]:
             for records, exchanged in ((1, False), (2, True), (2, False))
         )
         yield (
-            f"{one.name}: one {record_words(one)}'s record changes and all these figures stay: {symbol} {single}. Where they tie a record to its "
+            f"{one.name}, by rows: one {record_words(one)}'s row changes and all these figures stay: {symbol} {single}. Where they tie a record to its "
             f"place, records change together: two exchange places at {symbol} {exchanged} at most, any two change at {symbol} {two} at most."
         )
     if len(config.histograms) > 1:
-        yield "The losses of the histograms add: the total is their sum, for a change of one record of each kind."
+        yield "The losses of the histograms add."
     if config.published:
         yield (
             f"The losses of {', '.join(config.published)}, released from the same records before, are not in this total and add to it."

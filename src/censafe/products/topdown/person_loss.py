@@ -1,0 +1,370 @@
+"""What the change of one person costs: the largest loss over all pairs of records, units included (DECISIONS 29).
+
+One person's record is replaced by another one, in the same unit or in another. The records of the unit left and of the unit entered, and no
+others, may change in all their answers: occupied or vacant, tenure, type, size, householder. Every field that a reader derives changes with
+them, such as "householder alone" or "with others", which follows the number of persons of the unit. ``sensitivity.proof.md`` has the proof.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from censafe.model import CellQuery, Definition, Neighbours, ProtectedUnit
+from censafe.model.proven import proven
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import published_levels
+
+_QUARTERS: Final = -1
+_VACANT: Final = 0
+_OPEN: Final = 7  # the open class of household sizes
+_SIZES: Final = range(1, _OPEN + 1)
+_PARTED: Final = "State"  # the level at which spines with American Indian areas begin to part areas
+_HOUSEHOLDER: Final = "20"  # code of RELSHIP
+
+# A unit by what is known of it before and after a person leaves: quarters, vacant, or the size of its household.
+_LEFT: Final = ((_QUARTERS, _QUARTERS), *((size, size - 1) for size in _SIZES), (_OPEN, _OPEN))
+_KEPT: Final = tuple((state, state) for state in (_QUARTERS, *_SIZES))
+
+_Levels = frozenset[int]
+
+
+class _Item(NamedTuple):
+    """A record taken (-1) or added (1), the levels that it may have, and whether it is one of a householder whose level changes."""
+
+    sign: int
+    levels: _Levels
+    householder: bool = False
+
+
+@dataclass(frozen=True)
+class Structure:
+    """How the records of a histogram follow the state of their unit.
+
+    Args:
+        attribute: position of the attribute whose levels do; None where none does.
+        levels: of that attribute that records may have, by state; no entry where the histogram has no record of such a unit.
+        alone: level of a householder who lives alone, and of one who does not; None where no reader derives it.
+    """
+
+    attribute: int | None
+    levels: Mapping[int, _Levels]
+    alone: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class PersonLoss:
+    """Largest losses of the change of one person.
+
+    Args:
+        histograms: of each histogram alone; their sum bounds the loss of the release.
+        together: of all histograms at once, the largest that one and the same change has.
+    """
+
+    histograms: Mapping[str, Fraction]
+    together: Fraction
+
+
+def structure_of(schema: HistogramSchema) -> Structure:
+    """What the tables of a schema, its facilities and its shape say about the units of its records.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
+        >>> persons = structure_of(shipped_schemas()["dhc-persons"])
+        >>> persons.alone, sorted(persons.levels[1])[:3], min(persons.levels[-1])
+        ((0, 1), [0, 2, 3], 18)
+    """
+    names, person = schema.schema.names, schema.record is ProtectedUnit.PERSON
+    tables = {name: table for name, table in schema.tables.items() if name in names}
+    for name, table in tables.items():
+        if "size" in table and not person:
+            sizes = [min(int(text), _OPEN) for text in table["size"]]
+            return Structure(
+                names.index(name), {size: _where(one == size for one in sizes) for size in _SIZES}
+            )
+        if "vacant" in table and not person:
+            vacant = _where(text == "1" for text in table["vacant"])
+            occupied = _where(text == "1" for text in table["housing_unit"]) - vacant
+            return Structure(names.index(name), {_VACANT: vacant, **dict.fromkeys(_SIZES, occupied)})
+        if "mdf_live_alone" in table and person:
+            rows = list(zip(table["input_relship"], table["mdf_live_alone"], strict=True))
+            alone, others = (rows.index((_HOUSEHOLDER, code)) for code in ("1", "2"))
+            housing = _where(text == "0" for text in table["hhgq25"])
+            quarters = _where(text != "0" for text in table["hhgq25"])
+            sizes_of = {size: housing - {others if size == 1 else alone} for size in _SIZES}
+            return Structure(names.index(name), {_QUARTERS: quarters, **sizes_of}, (alone, others))
+    if person and schema.kind_attribute is not None and schema.facilities is not None:
+        position = names.index(schema.kind_attribute)
+        recode = schema.recodes.get(schema.facilities.attribute)
+        housing = frozenset(recode.groups[0]) if recode is not None else frozenset([0])
+        quarters = frozenset(range(schema.schema.shape[position])) - housing
+        return Structure(position, {_QUARTERS: quarters, **dict.fromkeys(_SIZES, housing)})
+    if not person and schema.schema.shape == (2,):  # vacant, occupied
+        return Structure(0, {_VACANT: frozenset([0]), **dict.fromkeys(_SIZES, frozenset([1]))})
+    return Structure(None, dict.fromkeys((_QUARTERS, _VACANT, *_SIZES), frozenset([0])))
+
+
+def _where(flags: Iterable[bool]) -> _Levels:
+    return frozenset(level for level, flag in enumerate(flags) if flag)
+
+
+def known_depth(config: TopdownConfig, area: str) -> int:
+    """Depth of the lowest level of the tree on which two blocks of an area have one geounit whatever the geography; -1 for none.
+
+    Args:
+        config: chooses the spine.
+        area: level of the areas, a standard one.
+    """
+    levels = [level.name for level in config.run_levels]
+    depth = published_levels(config).index(area)
+    if config.choices.spine != "standard":
+        depth = min(depth, levels.index(_PARTED) - 1 if _PARTED in levels else -1)
+    if config.choices.bypass and config.definition is Definition.PURE:
+        depth = min(depth, 0)  # geounits with several children are passed over as well, but for the root
+    return depth
+
+
+@proven("sensitivity.proof.md", digest="f2f4a4198634a83f")
+def largest_change(
+    query: CellQuery, structure: Structure, items: Sequence[_Item], power: int
+) -> tuple[int, ...]:
+    """By how much answers of one geounit change when records are taken and added, in the way whose sum of powers is largest.
+
+    Where the query tells records apart by other attributes than that of the structure, records of one sign fall together wherever their levels
+    allow it, and records of different signs never do. Otherwise all levels are tried.
+
+    Args:
+        query: of the histogram.
+        structure: of its records.
+        items: records taken and added.
+        power: 2 for squares, 1 for absolute values.
+
+    Returns:
+        Absolute changes, the largest first.
+    """
+    position = structure.attribute
+    group_of = [0] if position is None else query.factors[position].of_level.tolist()
+    if structure.alone is not None and len({group_of[level] for level in structure.alone}) == 1:
+        items = [item for item in items if not item.householder]  # taken from and added to one answer
+    groups = [(item.sign, frozenset(group_of[level] for level in item.levels)) for item in items]
+    if any(factor.groups > 1 for place, factor in enumerate(query.factors) if place != position):
+        sides = (_merged([one for sign, one in groups if sign == side], power) for side in (-1, 1))
+        return tuple(sorted(itertools.chain(*sides), reverse=True))
+    reduced = [_representatives(one, [other for _, other in groups]) for _, one in groups]
+    largest: tuple[int, ...] = ()
+    for chosen in itertools.product(*reduced):
+        change: dict[int, int] = {}
+        for (sign, _), group in zip(groups, chosen, strict=True):
+            change[group] = change.get(group, 0) + sign
+        steps = tuple(sorted((abs(one) for one in change.values() if one), reverse=True))
+        largest = max(largest, steps, key=lambda one: _sum_of_powers(one, power))
+    return largest
+
+
+def _sum_of_powers(steps: Sequence[int], power: int) -> int:
+    return sum(step**power for step in steps)
+
+
+def _merged(sets: Sequence[_Levels], power: int) -> tuple[int, ...]:
+    """Sizes of the groups into which records may fall, each into one group of its set, with the largest sum of powers."""
+    most = (1,) * len(sets)
+    for count in range(2, len(sets) + 1):
+        for some in itertools.combinations(range(len(sets)), count):
+            if frozenset.intersection(*(sets[one] for one in some)):
+                rest = [one for place, one in enumerate(sets) if place not in some]
+                most = max(most, (count, *_merged(rest, power)), key=lambda one: _sum_of_powers(one, power))
+    return most
+
+
+def _representatives(groups: _Levels, others: Sequence[_Levels]) -> list[int]:
+    """Two groups, where there are so many, of every kind by the sets that hold them; more are never needed at once."""
+    kinds: dict[tuple[bool, ...], list[int]] = {}
+    for group in sorted(groups):
+        kinds.setdefault(tuple(group in other for other in others), []).append(group)
+    return [group for own in kinds.values() for group in own[:2]]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A change of one person.
+
+    Args:
+        left: state of the unit left, before and after.
+        entered: state of the unit entered, before and after; None where it is the unit left, or the person leaves for good.
+        replaced: whether there is a record afterwards.
+        stays: whether a householder stays behind alone.
+        joined: whether a householder who was alone is joined.
+    """
+
+    left: tuple[int, int]
+    entered: tuple[int, int] | None
+    replaced: bool = True
+    stays: bool = False
+    joined: bool = False
+
+
+def _steps(relation: Neighbours) -> list[_Step]:
+    """All changes of one person, up to what a histogram can tell."""
+    lefts = [(one, flip) for one in _LEFT for flip in ((False, True) if one == (2, 1) else (False,))]
+    if relation is Neighbours.ADD_REMOVE:  # to enter is to leave, reversed
+        return [_Step(left, None, replaced=False, stays=stays) for left, stays in lefts]
+    return [_Step((state, state), None) for state in (_QUARTERS, *_SIZES)] + [
+        _Step(left, (after, before), stays=stays, joined=joined)
+        for (left, stays), ((before, after), joined) in itertools.product(lefts, lefts)
+    ]
+
+
+def _items(
+    schema: HistogramSchema, structure: Structure, step: _Step
+) -> tuple[tuple[_Item, ...], tuple[_Item, ...]]:
+    """Records taken and added in the unit left, and in the unit entered."""
+    levels = structure.levels
+    if schema.record is not ProtectedUnit.PERSON:
+        left, entered = (
+            tuple(_Item(sign, levels[state]) for sign, state in unit if state in levels)
+            for unit in (
+                zip((-1, 1), step.left, strict=True),
+                zip((-1, 1), step.entered, strict=True) if step.entered else (),
+            )
+        )
+        return left, entered
+    householders = frozenset(structure.alone or ())
+    out = [_Item(-1, levels[step.left[0]] - (householders if step.stays else frozenset()))]
+    into = list[_Item]()
+    if step.entered is None and step.replaced:
+        out.append(_Item(1, levels[step.left[1]]))
+    if step.entered is not None:
+        into.append(_Item(1, levels[step.entered[1]] - (householders if step.joined else frozenset())))
+    if structure.alone is not None:
+        alone, others = (frozenset([level]) for level in structure.alone)
+        if step.stays:
+            out += [_Item(-1, others, householder=True), _Item(1, alone, householder=True)]
+        if step.joined:
+            into += [_Item(-1, alone, householder=True), _Item(1, others, householder=True)]
+    return tuple(out), tuple(into)
+
+
+_Effect = tuple[tuple[Fraction, ...], ...]
+"""Loss per unit of the budget of each level: where one geounit holds both units, then of the unit left, then of the unit entered."""
+
+
+class _Effects:
+    """Effects of changes on one histogram, each computed once."""
+
+    def __init__(self, config: TopdownConfig, histogram: MeasuredHistogram) -> None:
+        self.histogram = histogram
+        self.person = histogram.schema.record is ProtectedUnit.PERSON
+        self._structure = structure_of(histogram.schema)
+        self._power = 2 if config.definition is Definition.ZCDP else 1
+        self._shares = [histogram.query_shares[level.name] for level in config.run_levels]
+        self._texts = tuple(dict.fromkeys(text for shares in self._shares for text in shares))
+        self._norms: dict[tuple[_Item, ...], tuple[int, ...]] = {}
+        self._sums: dict[tuple[int, ...], tuple[Fraction, ...]] = {}
+
+    def _by_level(self, items: tuple[_Item, ...]) -> tuple[Fraction, ...]:
+        if items not in self._norms:
+            queries = map(self.histogram.schema.query, self._texts)
+            changes = (largest_change(one, self._structure, items, self._power) for one in queries)
+            self._norms[items] = tuple(_sum_of_powers(one, self._power) for one in changes)
+        norms = self._norms[items]
+        if norms not in self._sums:
+            by_text = dict(zip(self._texts, norms, strict=True))
+            self._sums[norms] = tuple(
+                sum((share * by_text[text] for text, share in shares.items()), Fraction(0)) / 2
+                for shares in self._shares
+            )
+        return self._sums[norms]
+
+    def of(self, step: _Step) -> _Effect | None:
+        """None where no records can change so."""
+        left, entered = _items(self.histogram.schema, self._structure, step)
+        if not all(item.levels for item in (*left, *entered)):
+            return None
+        return tuple(map(self._by_level, (left + entered, left, entered)))
+
+
+def _largest(
+    config: TopdownConfig, parts: Sequence[tuple[MeasuredHistogram, _Effect]], least: int, *, apart: bool
+) -> Fraction:
+    """Largest loss of a change over all geographies: where the paths to its two blocks part, and what shares stand on them.
+
+    Args:
+        config: its levels, and whether shares of only children stand at their parents.
+        parts: histograms with the effects of the change on them.
+        least: depth of the lowest geounit that surely holds both blocks.
+        apart: whether there are two units.
+    """
+    names = [level.name for level in config.run_levels]
+    count = len(names)
+    shares = [[one.level_shares[name] for name in names] for one, _ in parts]
+
+    def path(first: int, stop: int, kind: int) -> Fraction:
+        """Most that the levels from `first` to `stop` spend, over all ways in which their shares come together."""
+        best = {stop: Fraction(0)}
+        for start in range(stop - 1, first - 1, -1):
+            ends = range(start + 1, stop + 1) if config.choices.bypass else (start + 1,)
+            best[start] = max(
+                sum(
+                    (
+                        one.loss * sum(own[start:end]) * effect[kind][start]
+                        for (one, effect), own in zip(parts, shares, strict=True)
+                    ),
+                    best[end],
+                )
+                for end in ends
+            )
+        return best[first]
+
+    lowest = range(least if apart else count - 1, count)
+    return max(
+        path(0, depth + 1, 0) + path(depth + 1, count, 1) + path(depth + 1, count, 2) for depth in lowest
+    )
+
+
+@proven("sensitivity.proof.md", digest="c65b4d5198953a8c")
+def person_loss(config: TopdownConfig, relation: Neighbours = Neighbours.REPLACE) -> PersonLoss:
+    """Largest loss of the change of one person, by histogram and for all histograms at once.
+
+    Args:
+        config: of the release.
+        relation: ``replace``, or ``add_remove`` for a person who enters or leaves.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> person_loss(load_config("e2e-1940")).together
+        Fraction(1, 4)
+    """
+    known = config.computed.get(f"loss of a person, {relation.value}")
+    if isinstance(known, PersonLoss):
+        return known
+    effects = [_Effects(config, histogram) for histogram in config.histograms]
+    root = published_levels(config)[0]
+
+    def least(chosen: Sequence[_Effects]) -> int:
+        exact = [one.histogram.exact_totals for one in chosen if one.person]
+        areas = [area for area in exact if area in published_levels(config)]
+        return max(known_depth(config, area) for area in (root, *areas))
+
+    alone, together = {one.histogram.name: Fraction(0) for one in effects}, Fraction(0)
+    seen = set[object]()
+    for step in _steps(relation):
+        own = [one.of(step) for one in effects]
+        apart = step.entered is not None
+        parts = [
+            (one.histogram, effect) for one, effect in zip(effects, own, strict=True) if effect is not None
+        ]
+        if len(parts) < len(own) or (apart, *own) in seen:
+            continue
+        seen.add((apart, *own))
+        for one, part in zip(effects, parts, strict=True):
+            name = one.histogram.name
+            if (apart, name, part[1]) not in seen:
+                seen.add((apart, name, part[1]))
+                alone[name] = max(alone[name], _largest(config, [part], least([one]), apart=apart))
+        together = max(together, _largest(config, parts, least(effects), apart=apart))
+    found = config.computed[f"loss of a person, {relation.value}"] = PersonLoss(alone, together)
+    return found
