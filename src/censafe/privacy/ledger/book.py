@@ -236,7 +236,7 @@ class Ledger(Closing):
         charged = self._state.total(accounts, opened.cap.promise)
         return RunRecord(opened.run, opened.cap, charged, closed=opened.closed)
 
-    @proven("ledger.proof.md", digest="391af8c0730eafe0")
+    @proven("ledger.proof.md", digest="745b40c44cfcc49f")
     def reserve(self, plan: ReleasePlan, part: PartPlan, *, source: str = "system") -> Reservation:
         """Write down the cost of a part; on return it is on stable storage and noise may be drawn.
 
