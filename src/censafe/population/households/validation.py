@@ -15,7 +15,6 @@ from censafe.model.observer import unheard
 from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
-from censafe.population.household_rules import RULES
 from censafe.population.households.consistency import Check, cross_file_checks, households
 from censafe.population.households.load import FAULTS
 
@@ -269,6 +268,7 @@ def _filter_checks(population: Population, strict: bool) -> Iterable[Check]:
 
 def _relational_checks(population: Population, severity: Severity, keep: bool) -> list[Check]:
     """Cross-file and consistency rules; ``keep`` stores the household rows so that examples are cheap."""
+    from censafe.population.household_rules import RULES
     from censafe.population.households.summaries import with_persons
 
     with engine_errors("consistency checks"):

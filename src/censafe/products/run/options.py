@@ -9,7 +9,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from censafe.geography.area_names import NAMES, names_text, read_area_names
 from censafe.model.engine import EngineChoice
 from censafe.model.observer import Observer, SilentObserver
 from censafe.publication.atomic import atomic_text
@@ -44,6 +43,8 @@ def stored_names(
         CheckError: the stored names were changed.
         StorageError: a file cannot be read.
     """
+    from censafe.geography.area_names import NAMES, read_area_names
+
     if given is not None:
         return read_area_names(given, census=census)
     if NAMES not in manifest.outputs:
@@ -58,6 +59,8 @@ def write_names(staging: Path, names: Mapping[str, str], *, census: bool = True)
     Raises:
         StorageError: the disk is full or the folder not writable.
     """
+    from censafe.geography.area_names import NAMES, names_text
+
     if not names:
         return ()
     atomic_text(staging / NAMES, names_text(names, census=census))

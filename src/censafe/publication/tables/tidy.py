@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.geography.identifiers import region_geoids, region_gisjoins
 from censafe.model import Definition
 from censafe.model.measurements import PublishedQuery
 from censafe.publication.columns import (
@@ -154,6 +153,8 @@ def write_tidy(
 
 
 def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:
+    from censafe.geography.identifiers import region_geoids, region_gisjoins
+
     size, keys, kind = query.domain.size, key_columns(query), region_type_of(query.level)
     book, area = context.codebook, kind.removeprefix("PR-")
     distinct, inverse = np.unique(query.terms, return_inverse=True)
