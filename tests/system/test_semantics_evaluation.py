@@ -25,7 +25,7 @@ def test_under_zcdp_the_best_attack_lies_between_a_coin_and_the_bound(
     done = censafe("evaluate", "semantics", "topdown", "blocks-16", out, "--quiet")
     assert done.code == 0, done.err
     rows = rows_of(out / "power.csv")
-    assert len({row["question"] for row in rows}) == 2
+    assert len({row["question"] for row in rows}) == 3
     for row in rows:
         alarm, best, bound = (
             float(row[name]) for name in ("false_alarm", "discrete_gaussian_randomised", "bound")
@@ -50,7 +50,7 @@ def test_under_pure_differential_privacy_the_bound_alone_is_stated(
     out = tmp_path / "meaning"
     done = censafe("evaluate", "semantics", "topdown", "e2e-1940", out, "--set", "epsilon=1", "--quiet")
     assert done.code == 0, done.err
-    whole = [row for row in rows_of(out / "power.csv") if row["question"] == "the whole record"]
+    whole = [row for row in rows_of(out / "power.csv") if row["question"] == "one row of each histogram"]
     found = {row["false_alarm"]: float(row["bound"]) for row in whole}
     assert found["0.05"] == pytest.approx(largest_power(Fraction(1), Definition.PURE, Fraction(1, 20)))
     assert {row["discrete_gaussian"] for row in whole} == {"nan"}

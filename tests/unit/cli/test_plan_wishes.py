@@ -16,7 +16,7 @@ from censafe.errors import CensafeError, ConfigError, UsageError
 from censafe.planning.prices import meaning
 from censafe.privacy.loss.loss_law import composed_epsilon, loss_of
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.plan import one_change_loss, plan_release, rows_loss
 from censafe.products.topdown.readings import record_questions
 
 
@@ -129,7 +129,7 @@ def test_the_slides_table_of_attacks_is_found_in_the_plan() -> None:
     corrected = [[0.03314, 0.12403, 0.21425], [0.03314, 0.12403, 0.21425], [0.0391, 0.1451, 0.2472]]
     for row, expected in zip(powers, corrected, strict=True):
         assert row == pytest.approx(expected, abs=6e-6)
-    (whole,) = found["meaning"][0]["epsilon"]
+    (whole,) = found["meaning"][1]["epsilon"]
     assert whole["slide"] == pytest.approx(18.1938, abs=1e-4)
     assert 16.72 < whole["composed_lower"] < whole["composed_upper"] < 16.75 < whole["tight"]
     assert 0.05 < whole["spare_variance_at_tight"] < whole["spare_variance_at_slide"] < 0.25
@@ -137,7 +137,7 @@ def test_the_slides_table_of_attacks_is_found_in_the_plan() -> None:
 
 def test_the_meaning_is_said_in_words_and_under_pure_dp_too() -> None:
     words = run("topdown", "e2e-1940", "--meaning").stdout
-    assert "The whole record: one person's record has other values" in words
+    assert "One person: one person's record is replaced by another one, in the same housing unit" in words
     assert "finds it at most 1.29 times in 100" in words
     words = run("safetab-h", "ddhcb", "--set", "run_us=false", "--meaning", "--delta", "1e-6").stdout
     assert "One household's record of Puerto Rico, all tables" in words
@@ -210,8 +210,8 @@ def test_options_that_contradict_each_other_are_wrong_usage() -> None:
 def test_a_question_of_the_dhc_has_the_noise_of_its_redistricting_data_as_well() -> None:
     config = load_config("dhc-us", {"measure": "persons"})
     questions = {one.name: one for one in record_questions(config)}
-    own, both = questions["the whole record"], questions["the whole record, with pl94-us"]
-    earlier = record_questions(load_config("pl94-us"))[0]
+    own, both = questions["one row of each histogram"], questions["one row of each histogram, with pl94-us"]
+    earlier = record_questions(load_config("pl94-us"))[1]
     assert loss_of(both.queries) == loss_of(own.queries) + loss_of(earlier.queries)
     delta = Fraction(1, 10**10)
     alone, row = composed_epsilon(own.queries, delta), composed_epsilon(both.queries, delta)
@@ -229,9 +229,10 @@ def test_the_meaning_of_the_dhc_is_stated_with_its_redistricting_data(
     assert stated == [(one.name, one.loss) for one in questions]
     assert all(loss_of(one.queries) == one.loss for one in questions)  # what is composed is what is stated
     own, earlier = (plan_release(load_config(name)) for name in ("dhc-us", "pl94-us"))
-    together = found["the whole record, with pl94-us"]
-    assert Fraction(found["the whole record"]["rho"]) == own.total
-    assert Fraction(together["rho"]) == own.total + earlier.total
+    together = found["one row of each histogram, with pl94-us"]
+    assert Fraction(found["one person"]["rho"]) == one_change_loss(own)
+    assert Fraction(found["one row of each histogram"]["rho"]) == rows_loss(own)
+    assert Fraction(together["rho"]) == rows_loss(own) + rows_loss(earlier)
     assert together["cells"] == 2 * sum(len(part.queries) for part in (*own.parts, *earlier.parts))
 
 
@@ -241,8 +242,8 @@ def test_the_noise_of_the_dhc_and_its_redistricting_data_is_composed_together() 
         "meaning"
     ]
     questions = {one["question"]: one for one in found}
-    own, both = questions["the whole record"], questions["the whole record, with pl94-us"]
-    earlier = document("topdown", "pl94-us", "--meaning", "--delta", "1e-10")["meaning"][0]
+    own, both = questions["one row of each histogram"], questions["one row of each histogram, with pl94-us"]
+    earlier = document("topdown", "pl94-us", "--meaning", "--delta", "1e-10")["meaning"][1]
     assert Fraction(both["rho"]) == Fraction(own["rho"]) + Fraction(earlier["rho"])
     assert both["cells"] == own["cells"] + earlier["cells"]
     (row,), (alone,) = both["epsilon"], own["epsilon"]

@@ -75,7 +75,7 @@ def sheet(shipped: ShippedConfig) -> ExplorerSheet:
 
 
 def _questions(config: TopdownConfig) -> tuple[Question, ...]:
-    """Those of the plan: the whole record, and its place within the next larger area; a row counts as often as it is named."""
+    """Those of the plan: one row of each histogram, and its place within the next larger area; a row counts as often as it is named."""
     if config.definition is not Definition.ZCDP:
         return ()
     return tuple(

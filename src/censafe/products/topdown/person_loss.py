@@ -8,7 +8,7 @@ them, such as "householder alone" or "with others", which follows the number of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
@@ -279,9 +279,19 @@ class _Effects:
             )
         return self._sums[norms]
 
+    def changes(self, depth: int, items: tuple[_Item, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """By how much answers to every query of a level change in one geounit."""
+        for text in self._shares[depth]:
+            query = self.histogram.schema.query(text)
+            yield text, largest_change(query, self._structure, items, self._power)
+
+    def items(self, step: _Step) -> tuple[tuple[_Item, ...], tuple[_Item, ...]]:
+        """Records taken and added in the unit left, and in the unit entered."""
+        return _items(self.histogram.schema, self._structure, step)
+
     def of(self, step: _Step) -> _Effect | None:
         """None where no records can change so."""
-        left, entered = _items(self.histogram.schema, self._structure, step)
+        left, entered = self.items(step)
         if not all(item.levels for item in (*left, *entered)):
             return None
         return tuple(map(self._by_level, (left + entered, left, entered)))
@@ -325,7 +335,49 @@ def _largest(
     )
 
 
-@proven("sensitivity.proof.md", digest="c65b4d5198953a8c")
+def _least(config: TopdownConfig, chosen: Sequence[_Effects]) -> int:
+    """Depth of the lowest geounit that surely holds both blocks, by the exact totals of the persons among some histograms."""
+    exact = [one.histogram.exact_totals for one in chosen if one.person]
+    areas = [area for area in exact if area in published_levels(config)]
+    return max(known_depth(config, area) for area in (published_levels(config)[0], *areas))
+
+
+def largest_changes(config: TopdownConfig) -> tuple[tuple[str, str, str, tuple[int, ...]], ...]:
+    """The dearest change of one person at the levels' own shares: histogram, level, query, and by how much its answers change."""
+    effects, count = [_Effects(config, one) for one in config.histograms], len(config.run_levels)
+    names = [level.name for level in config.run_levels]
+    best, found = Fraction(-1), (_Step((1, 1), None), 0)
+    for step in _steps(Neighbours.REPLACE):
+        own = [one.of(step) for one in effects]
+        for lowest in range(_least(config, effects) if step.entered is not None else count - 1, count):
+            loss = sum(
+                (
+                    one.histogram.loss
+                    * one.histogram.level_shares[name]
+                    * (effect[0][depth] if depth <= lowest else effect[1][depth] + effect[2][depth])
+                    for one, effect in zip(effects, own, strict=True)
+                    if effect is not None
+                    for depth, name in enumerate(names)
+                ),
+                Fraction(0),
+            )
+            if None not in own and loss > best:
+                best, found = loss, (step, lowest)
+    step, lowest = found
+    changes = []
+    for one in effects:
+        left, entered = one.items(step)
+        for depth, name in enumerate(names):
+            for items in (left + entered,) if depth <= lowest else (left, entered):
+                changes += [
+                    (one.histogram.name, name, text, moved)
+                    for text, moved in one.changes(depth, items)
+                    if moved
+                ]
+    return tuple(changes)
+
+
+@proven("sensitivity.proof.md", digest="530411bdb01b5549")
 def person_loss(config: TopdownConfig, relation: Neighbours = Neighbours.REPLACE) -> PersonLoss:
     """Largest loss of the change of one person, by histogram and for all histograms at once.
 
@@ -342,13 +394,6 @@ def person_loss(config: TopdownConfig, relation: Neighbours = Neighbours.REPLACE
     if isinstance(known, PersonLoss):
         return known
     effects = [_Effects(config, histogram) for histogram in config.histograms]
-    root = published_levels(config)[0]
-
-    def least(chosen: Sequence[_Effects]) -> int:
-        exact = [one.histogram.exact_totals for one in chosen if one.person]
-        areas = [area for area in exact if area in published_levels(config)]
-        return max(known_depth(config, area) for area in (root, *areas))
-
     alone, together = {one.histogram.name: Fraction(0) for one in effects}, Fraction(0)
     seen = set[object]()
     for step in _steps(relation):
@@ -364,7 +409,7 @@ def person_loss(config: TopdownConfig, relation: Neighbours = Neighbours.REPLACE
             name = one.histogram.name
             if (apart, name, part[1]) not in seen:
                 seen.add((apart, name, part[1]))
-                alone[name] = max(alone[name], _largest(config, [part], least([one]), apart=apart))
-        together = max(together, _largest(config, parts, least(effects), apart=apart))
+                alone[name] = max(alone[name], _largest(config, [part], _least(config, [one]), apart=apart))
+        together = max(together, _largest(config, parts, _least(config, effects), apart=apart))
     found = config.computed[f"loss of a person, {relation.value}"] = PersonLoss(alone, together)
     return found

@@ -15,7 +15,7 @@ from censafe.planning.prices.readings import LossReading
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
-from censafe.products.topdown.person_loss import known_depth
+from censafe.products.topdown.person_loss import known_depth, largest_changes
 from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, record_words, workloads
 
 __all__ = [
@@ -49,7 +49,7 @@ class RecordChange:
 
 
 def record_changes(config: TopdownConfig) -> tuple[RecordChange, ...]:
-    """The whole record, and its block within the next larger area: by histogram, and for all of them at once where there are several.
+    """One row of each histogram, and its block within the next larger area: by histogram, and for all of them at once where there are several.
 
     The last one is then what the slides of the Bureau count, on the standard spine: one record of each histogram, as if a housing unit could be
     in another block alone. On another spine the same change on that spine stands before it.
@@ -63,9 +63,11 @@ def record_changes(config: TopdownConfig) -> tuple[RecordChange, ...]:
         Block within Block_Group, a household [('persons_Block', 1), ('units_Block', 2)]
         Block within Block_Group, as printed [('persons_Block', 1), ('units_Block', 1)]
     """
-    words = plan_release(config).settings[f"neighbours.{Neighbours.REPLACE.value}"]
+    words = "by rows of one histogram, the Bureau's statement: one row of each histogram is replaced, which is not what one person changes"
     spread = _OWN_SHARES if config.choices.bypass else ""
-    whole = RecordChange("the whole record", words + spread, tuple((load, 1) for load in workloads(config)))
+    whole = RecordChange(
+        "one row of each histogram", words + spread, tuple((load, 1) for load in workloads(config))
+    )
     return whole, *_moves(config, spread)
 
 
@@ -127,14 +129,15 @@ def _below(
 def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
     """The questions of :func:`record_changes` with the noise of the cells that move.
 
-    Where constraints hold to published results, the second question is about the whole record in those and in this release. What is measured
+    Where constraints hold to published results, the second question is about one row of each histogram in those and in this release. What is measured
     and with which noise does not depend on the published results, which only post-processing reads; so the noise of both is independent.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> for one in record_questions(load_config("pl94-us")):
         ...     print(one.name, round(float(one.loss), 7))
-        the whole record 2.6311692
+        one person 1.8741989
+        one row of each histogram 2.6311692
         Block within Block_Group, persons 0.1028976
         Block within Block_Group, units 0.0180962
         Block within Block_Group, a household 0.1209937
@@ -142,19 +145,32 @@ def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
     """
     whole, *others = record_changes(config)
     found = (whole, *_with_published(config, whole), *others)
-    return tuple(_record_question(config, change) for change in found)
+    return (_person_question(config), *(_record_question(config, change) for change in found))
+
+
+def _person_question(config: TopdownConfig) -> RecordQuestion:
+    """The dearest change of one person, with the noise of every answer that it moves."""
+    words = plan_release(config).settings[f"neighbours.{Neighbours.REPLACE.value}"]
+    spread = _OWN_SHARES if config.choices.bypass else ""
+    moved, loss = [], Fraction(0)
+    for name, level, text, steps in largest_changes(config):
+        cost = config.histogram(name).cost(level, text)
+        if config.definition is Definition.ZCDP:
+            moved += [MovedQuery(1 / cost, steps.count(step), step) for step in sorted(set(steps))]
+            loss += cost * sum(step**2 for step in steps) / 2
+        else:
+            loss += cost * sum(steps) / 2
+    return RecordQuestion("one person", words + spread, tuple(moved), loss, config.definition)
 
 
 def _with_published(config: TopdownConfig, whole: RecordChange) -> Iterator[RecordChange]:
-    """The whole record, in this release and in the results that its constraints hold to."""
+    """One row of each histogram, in this release and in the results that its constraints hold to."""
     sources = tuple(dict.fromkeys(config.published.values()))
     earlier = [load_config(source) for source in sources]
     if earlier and all(one.definition is config.definition for one in earlier):
         loads = tuple((load, 1) for one in earlier for load in workloads(one))
-        name = f"the whole record, with {', '.join(sources)}"
-        yield RecordChange(
-            name, f"{whole.words}; the same record in {', '.join(sources)}", whole.moved + loads
-        )
+        name = f"one row of each histogram, with {', '.join(sources)}"
+        yield RecordChange(name, f"{whole.words}; the same row in {', '.join(sources)}", whole.moved + loads)
 
 
 def _record_question(config: TopdownConfig, change: RecordChange) -> RecordQuestion:

@@ -92,7 +92,7 @@ def test_the_loss_of_the_noise_is_the_shipped_one_and_its_maximum_is_too_high() 
 
 def test_attacks_are_bounded_as_the_definition_says() -> None:
     config = load_config("e2e-1940", {"epsilon": "1/4"})
-    rows = [row for row in attack_frame(config).to_pylist() if row["question"] == "the whole record"]
+    rows = [row for row in attack_frame(config).to_pylist() if row["question"] == "one row of each histogram"]
     assert [row["false_alarm"] for row in rows] == [0.01, 0.05, 0.1]
     for row in rows:
         bound = largest_power(Fraction(1, 4), config.definition, Fraction(str(row["false_alarm"])))
