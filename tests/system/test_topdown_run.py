@@ -150,8 +150,14 @@ def test_manifest_and_certificate_say_how_every_level_was_solved(
     certificate = json.loads((out / "certificate.json").read_text())
     assert certificate["stamp"] == "NOT PRIVATE"
     assert any("totals of State" in text for text in certificate["estimated"]["exact"])
-    assert sum(entry["budget_decimal"] for entry in certificate["tables"]) == pytest.approx(
-        certificate["loss"]["decimal"]
+    rows = sum(entry["budget_decimal"] for entry in certificate["tables"])
+    assert rows == pytest.approx(2.565947, abs=1e-6)  # by rows of one histogram
+    assert certificate["loss"]["decimal"] == pytest.approx(
+        2.640525, abs=1e-6
+    )  # of one person: occupancy of two units
+    assert any(
+        "By rows of one histogram, the Bureau's statement: rho 2.56595" in text
+        for text in certificate["estimated"]["remarks"]
     )
     readings = {(one["kind"], one["name"]): one["epsilon"] for one in certificate["estimated"]["readings"]
                 if one["histogram"] == "persons"}  # fmt: skip

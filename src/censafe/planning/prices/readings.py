@@ -79,7 +79,7 @@ def reading_sentences(readings: Sequence[LossReading]) -> tuple[str, ...]:
     Example:
         >>> reading = LossReading("persons", "attribute", "race", Fraction(1, 4), None)
         >>> reading_sentences([reading])
-        ('Epsilon, persons, of one attribute, the others being known: race 0.25.',)
+        ('Epsilon, persons, of one attribute of one row, the others being known: race 0.25.',)
     """
     kinds: dict[tuple[str, str, str], list[str]] = {}
     for reading in readings:
@@ -91,7 +91,10 @@ def reading_sentences(readings: Sequence[LossReading]) -> tuple[str, ...]:
         kinds.setdefault((reading.histogram, reading.kind, reading.change), []).append(
             f"{reading.name} {value}"
         )
-    known = {"attribute": "of one attribute, the others being known"}
+    known = {
+        "attribute": "of one attribute of one row, the others being known",
+        "answer": "of one answer of a person",
+    }
     return tuple(
         f"Epsilon, {'all histograms' if histogram == 'all' else histogram}, {known.get(kind, f'of the {kind}')}"
         f"{f' ({change})' if change else ''}: "

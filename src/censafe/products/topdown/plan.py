@@ -21,6 +21,7 @@ from censafe.model import (
 from censafe.model.proven import proven
 from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import Facilities, GeoLevel, MeasuredHistogram
+from censafe.planning.numbers import loss_text
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
 from censafe.products.topdown.configuration.layout import histogram_layout
 from censafe.products.topdown.configuration.shipped import shipped_schemas
@@ -145,6 +146,18 @@ def rows_loss(plan: ReleasePlan) -> Fraction:
 def one_change_loss(plan: ReleasePlan) -> Fraction:
     """Largest loss that one and the same change of a person has in all histograms together."""
     return Fraction(plan.settings[_TOGETHER])
+
+
+def loss_statements(config: TopdownConfig) -> tuple[str, ...]:
+    """How the total comes about, the most that one change costs, and the Bureau's statement under its name; losses rounded up."""
+    plan, symbol = plan_release(config), config.definition.symbol
+    each = ", ".join(f"{name} {loss_text(loss)}" for name, loss in person_loss(config).histograms.items())
+    return (
+        f"The total is the sum over histograms of the largest loss of one person's change: {each}. One and the same change costs at most "
+        f"{symbol} {loss_text(one_change_loss(plan))} in all of them.",
+        f"By rows of one histogram, the Bureau's statement: {symbol} {loss_text(rows_loss(plan))} for one row of each histogram replaced; it is "
+        "not the loss of a person.",
+    )
 
 
 def _other_losses(config: TopdownConfig) -> dict[Neighbours, Fraction]:

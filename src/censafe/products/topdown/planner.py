@@ -36,13 +36,11 @@ from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.effort import TALLIES, effort
 from censafe.products.topdown.intake.production_spine import load_for_plan
 from censafe.products.topdown.intake.spines import spine_refusal
-from censafe.products.topdown.person_loss import person_loss
 from censafe.products.topdown.plan import (
     level_costs,
-    one_change_loss,
+    loss_statements,
     plan_release,
     record_words,
-    rows_loss,
     workloads,
 )
 from censafe.products.topdown.readings import loss_readings, record_questions
@@ -315,15 +313,7 @@ def query_facts(config: TopdownConfig) -> tuple[QueryFacts, ...]:
 
 
 def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
-    plan, symbol = plan_release(config), config.definition.symbol
-    alone = person_loss(config).histograms.items()
-    each = ", ".join(f"{name} {_short(loss)}" for name, loss in alone)
-    notes = [
-        f"The total is the sum over histograms of the largest loss of one person's change: {each}. One and the same change costs at most "
-        f"{symbol} {_short(one_change_loss(plan))} in all of them.",
-        f"By rows of one histogram, the Bureau's statement: {symbol} {_short(rows_loss(plan))} for one row of each histogram replaced; it is "
-        "not the loss of a person.",
-    ]
+    notes = list(loss_statements(config))
     for histogram in config.histograms:
         shares = ", ".join(f"{level} {float(100 * s):.2f}%" for level, s in histogram.level_shares.items())
         answers = dict.fromkeys(
@@ -350,12 +340,6 @@ def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
         names = ", ".join(level.name for level in skipped)
         notes.append(f"The run starts at {config.root}; the shares of {names} are not spent.")
     return tuple(notes)
-
-
-def _short(loss: Fraction) -> str:
-    """A loss as it is where it is short, or with seven digits, rounded up."""
-    text = decimal_text(loss)
-    return text if len(text) <= 12 else f"{math.ceil(float(loss) * 10**6 * (1 + 1e-12)) / 10**6:.6f}"
 
 
 def _spine_note(config: TopdownConfig) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -221,6 +221,94 @@ def attribute_losses(
     }
 
 
+_CHILDREN: Final = frozenset({"own_child_class", "own_child", "child_class", "child_present"})
+_ANSWERS: Final[Mapping[str, tuple[tuple[frozenset[str], frozenset[str]], ...]]] = {
+    "sex": ((frozenset({"sex"}), frozenset({"couple"})),),
+    "age": (
+        (frozenset({"age", "votingage", "age18plus", "hhage", "elderly"}), frozenset()),
+        (frozenset({"age", "votingage", "age18plus"}), _CHILDREN),
+    ),
+    "origin": ((frozenset({"hispanic", "hisp"}), frozenset()),),
+    "race": ((frozenset({"cenrace", "race"}), frozenset()),),
+}
+"""Answers of a person: attributes that hold them in the records of persons and of householders, and columns of household types that follow them."""
+
+
+def answer_losses(config: TopdownConfig, paths: Paths | None = None) -> dict[str, Fraction]:
+    """Loss of one answer of a person in the world, in all histograms, and in the results that constraints hold to.
+
+    The person's own record changes in this answer, and so does what follows from it in the record of the unit: the same answer of a householder, the
+    kind of couple with a sex, the ages of children with an age. Everything else stays.
+
+    Args:
+        config: of the release.
+        paths: of the blocks of a run; None for all that a geography can have.
+
+    Example:
+        >>> config = load_config("dhc-us", {"root": "State", "bypass": "false"})
+        >>> {name: round(float(loss), 4) for name, loss in answer_losses(config).items()}["origin"]
+        7.5819
+    """
+    cases = [(config, possible_paths(config) if paths is None else paths)]
+    for source in dict.fromkeys(config.published.values()):
+        earlier = load_config(source)
+        earlier = (
+            load_config(source, {"root": config.root})
+            if config.root in {one.name for one in earlier.levels}
+            else earlier
+        )
+        cases.append((earlier, possible_paths(earlier)))
+    if len({one.definition for one, _ in cases}) > 1:
+        cases = cases[:1]
+    found = {}
+    for name, roles in _ANSWERS.items():
+        losses = [sum((_role_loss(one, known, *role) for one, known in cases), Fraction(0)) for role in roles]
+        if max(losses):
+            found[name] = max(losses)
+    return found
+
+
+def _role_loss(
+    config: TopdownConfig, paths: Paths, attributes: frozenset[str], columns: frozenset[str]
+) -> Fraction:
+    loss = Fraction(0)
+    for histogram in config.histograms:
+        moved = {
+            text
+            for shares in histogram.query_shares.values()
+            for text in shares
+            if attributes & set(histogram.schema.query(text).attributes) or _tells(histogram, text, columns)
+        }
+        parts = [
+            sum(
+                (share for text, share in histogram.query_shares[level.name].items() if text in moved),
+                Fraction(0),
+            )
+            for level in config.run_levels
+        ]
+        loss += histogram.loss * max(
+            sum((share * part for share, part in zip(path, parts, strict=True)), Fraction(0))
+            for path in paths.shares[histogram.name]
+        )
+    return loss
+
+
+def _tells(histogram: MeasuredHistogram, text: str, columns: frozenset[str]) -> bool:
+    """Whether a query tells levels apart that differ in some columns of their table only."""
+    query = histogram.schema.query(text)
+    for place, name in enumerate(histogram.schema.schema.names):
+        table = histogram.schema.tables.get(name, {})
+        if not columns & table.keys() or name not in query.attributes:
+            continue
+        others = [values for column, values in table.items() if column not in columns | {"label", "level"}]
+        groups: dict[tuple[str, ...], set[int]] = {}
+        for level, key in enumerate(zip(*others, strict=True)):
+            groups.setdefault(key, set()).add(int(query.factors[place].of_level[level]))
+        if any(len(one) > 1 for one in groups.values()):
+            return True
+    return False
+
+
 def levels_below(config: TopdownConfig, histogram: MeasuredHistogram) -> dict[str, Fraction]:
     """Loss of all levels below each level of the standard spine, as the Bureau's certificates print it for a block within an area.
 
@@ -312,7 +400,10 @@ def loss_readings(
         paths: of the blocks of a run; None for all that a geography can have.
     """
     known = possible_paths(config) if paths is None else paths
-    found = []
+    found = [
+        LossReading.of("all", "answer", name, loss, config.definition, delta, _ANSWER)
+        for name, loss in answer_losses(config, known).items()
+    ]
     for histogram in config.histograms:
         for name, loss in attribute_losses(config, histogram, known).items():
             found.append(LossReading.of(histogram.name, "attribute", name, loss, config.definition, delta))
@@ -324,6 +415,7 @@ def loss_readings(
     return tuple(found)
 
 
+_ANSWER: Final = "one answer of one person, what follows from it in the household's record, and nothing else; with the results that it is held to"
 _SIZES: Final = (2, 4, 7)  # of households that are stated
 
 

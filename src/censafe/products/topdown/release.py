@@ -27,7 +27,7 @@ from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES
 from censafe.products.topdown.moves import paths_of
-from censafe.products.topdown.plan import LevelWorkload
+from censafe.products.topdown.plan import LevelWorkload, loss_statements
 from censafe.products.topdown.readings import loss_readings
 from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
 from censafe.publication.atomic import move_into_place
@@ -299,6 +299,7 @@ def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstim
         exact=exact_figures(config),
         exact_records=tuple(kind for one in config.histograms for kind in outputs_of(one).exact),
         remarks=(
+            *loss_statements(config),
             *published,
             *fitted,
             *spine_remarks(config, estimates.public.run, estimates.public.areas),
