@@ -9,12 +9,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from censafe.attack.people import OLDEST, RACE_BITS, RACES, People
 from censafe.errors import DataError, StorageError
+from censafe.geography.area_tables import read_table
 from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
+from censafe.geography.identifiers import later_names
 from censafe.geography.parquet_tables import read_whole
 
 __all__ = ["column_texts", "read_attacker", "read_people", "read_table_file", "read_voting_age"]
@@ -123,23 +124,10 @@ def read_table_file(path: Path, words: str = _WORDS) -> pa.Table:
         StorageError: it cannot be read.
     """
     try:
-        if path.suffix == ".parquet":
-            return _flat(read_whole(path), path)
-        names = _header(path)
-        delimiter = "|" if "|" in names else ","
-        kinds = {name.strip('"'): pa.string() for name in names.split(delimiter)}
-        table = pa_csv.read_csv(
-            path,
-            parse_options=pa_csv.ParseOptions(delimiter=delimiter),
-            convert_options=pa_csv.ConvertOptions(column_types=kinds),
-        )
-        return _flat(table, path)
-    except OSError as error:
-        raise StorageError(f"{path}: the file cannot be read; {words}") from error
-    except (pa.ArrowException, UnicodeDecodeError) as error:  # the second for names of columns
-        raise DataError(
-            f"{path}: this is no CSV with a header and as many fields in every row, and no Parquet file; {words}"
-        ) from error
+        table = read_table(path, "the table")
+    except (DataError, StorageError) as error:
+        raise type(error)(f"{error}; {words}") from error
+    return _flat(table.rename_columns(later_names(table.column_names)), path)
 
 
 def _flat(table: pa.Table, path: Path) -> pa.Table:

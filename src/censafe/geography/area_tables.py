@@ -56,7 +56,7 @@ def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None
         raise StorageError(f"{path}: {what} does not exist or cannot be read; fix: check the path") from error
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(
-            f"{path}: {what} is no text with a header and as many fields in every row, and no Parquet"
+            f"{path}: {what} is no text with a header and as many fields in every row, and no Parquet file"
         ) from error
     if not found.num_columns:
         raise DataError(f"{path}: {what} is empty; fix: give a header and a row each")
@@ -89,15 +89,25 @@ def archived(path: Path, what: str, endings: Sequence[str] = (*TEXT, *STORED)) -
             f"{path}: the archive holds {len(members) or 'no'} tables{f' ({names})' if names else ''}, where {what} is one; fix: unpack it and give "
             "the file"
         )
-    if members[0].file_size > _MOST:
-        raise DataError(f"{path}: {what} has {members[0].file_size:,} bytes in the archive; fix: unpack it")
     return members[0].filename
 
 
 def open_bytes(path: Path, what: str) -> IO[bytes]:
-    """A text file as bytes, or the one in a zip archive; without its byte order mark."""
+    """A text file as bytes, or the one in a zip archive, read as it is needed; without its byte order mark.
+
+    Raises:
+        DataError: the archive is damaged, or holds no text or several.
+        OSError: the file cannot be read.
+    """
     member = archived(path, what, TEXT)
-    stream: IO[bytes] = path.open("rb") if member is None else io.BytesIO(_unpacked(path, member))
+    try:
+        stream: IO[bytes] = path.open("rb") if member is None else zipfile.ZipFile(path).open(member)  # noqa: SIM115 open as long as its member
+    except (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:  # the last of one with a password
+        raise DataError(f"{path}: {what} cannot be unpacked; fix: unpack it and give the file") from error
     if stream.read(len(_BOM)) != _BOM:
         stream.seek(0)
     return stream
@@ -106,6 +116,11 @@ def open_bytes(path: Path, what: str) -> IO[bytes]:
 def _unpacked(path: Path, member: str) -> bytes:
     try:
         with zipfile.ZipFile(path) as archive:
+            size = archive.getinfo(member).file_size
+            if size > _MOST:
+                raise DataError(
+                    f"{path}: {Path(member).name} has {size:,} bytes; fix: unpack it and give the file"
+                )
             return archive.read(member)
     except (
         zipfile.BadZipFile,

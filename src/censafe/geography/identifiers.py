@@ -36,6 +36,7 @@ __all__ = [
     "geoids",
     "gisjoins",
     "known_counties",
+    "later_names",
     "no_area",
     "plain_areas",
     "plain_codes",
@@ -49,6 +50,7 @@ BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid_20", "geoid", "geo_id", "gi
 """Names of columns that say which block a row is about, in lower case, the first that is there taken."""
 
 _BLOCK: Final = 15
+_EARLIER: Final = {"TABTRACT": "TABTRACTCE", "TABBLKGRP": "TABBLKGRPCE"}
 _GEOCODE: Final = 16
 _BLOCK_GROUP: Final = 11  # position of the digit that a geocode of a block has beside those of its GEOID
 _LEVELS: Final = (0, 2, 5, 11, 12, _BLOCK, _GEOCODE)
@@ -198,6 +200,17 @@ def no_area(codes: NDArray[np.str_]) -> NDArray[np.bool_]:
     length = np.char.str_len(codes)
     nines, letters = ((length >= least) & (np.char.strip(codes, mark) == "") for mark, least in _NO_AREA)
     return np.asarray((codes == "") | (codes == "0") | nines | letters)
+
+
+def later_names(names: Iterable[str]) -> list[str]:
+    """Names of columns of microdata as the Bureau has them since 2022, from those of 2021.
+
+    Example:
+        >>> later_names(["TABBLKST", "TABTRACT", "TABBLKGRP"])
+        ['TABBLKST', 'TABTRACTCE', 'TABBLKGRPCE']
+    """
+    plain = [name.strip().strip('"') for name in names]
+    return [name if (later := _EARLIER.get(name, name)) in plain else later for name in plain]
 
 
 def block_words(form: GeocodeForm) -> str:

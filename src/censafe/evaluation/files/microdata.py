@@ -14,7 +14,7 @@ from censafe.errors import DataError
 from censafe.evaluation.files.histograms import BlockCells
 from censafe.geography.identifiers import require_known_blocks
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.publication.microdata.reading import coded, file_header, number_batches
+from censafe.publication.microdata.reading import coded, file_header, microdata_files, number_batches
 
 __all__ = [
     "RecordRows",
@@ -94,8 +94,8 @@ _CELL_OF_STATUS: Final = np.array([-1, 1, 0])  # 0 is a group quarters, 1 occupi
 
 
 def is_microdata(path: Path) -> bool:
-    """Whether a file is pipe-delimited text with the columns of a block."""
-    return path.is_file() and path.suffix != ".parquet" and set(_BLOCK) <= set(file_header(path)[0])
+    """Whether a file is text with the columns of a block."""
+    return path.is_file() and path.suffix.lower() != ".parquet" and set(_BLOCK) <= set(file_header(path))
 
 
 def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
@@ -112,7 +112,7 @@ def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
         DataError: columns are missing, a code is outside its range, or the file cannot hold this schema.
         StorageError: the file cannot be read.
     """
-    columns = _columns(path, file_header(path)[0], schema)
+    columns = _columns(path, file_header(path), schema)
     wanted = [*_BLOCK, *(column.name for column in columns)]
     cells = schema.schema.cells
     parts = []
@@ -172,8 +172,8 @@ _LAYOUT: Final = "the microdata of 1940"
 
 
 def is_district_microdata(path: Path) -> bool:
-    """Whether a file is pipe-delimited text with the columns of an enumeration district."""
-    return path.is_file() and path.suffix != ".parquet" and set(_DISTRICT) <= set(file_header(path)[0])
+    """Whether a file is text with the columns of an enumeration district."""
+    return path.is_file() and path.suffix.lower() != ".parquet" and set(_DISTRICT) <= set(file_header(path))
 
 
 def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
@@ -236,8 +236,8 @@ def _kinds_of(
 
 def _units_beside(path: Path) -> Path | None:
     """The file of units in the folder of a file of persons; None where it lies alone."""
-    others = [one for one in sorted(path.parent.glob("*.txt")) if one != path and is_district_microdata(one)]
-    found = [one for one in others if {_UNIT, _KIND} <= set(file_header(one)[0])]
+    others = [one for one in microdata_files(path.parent) if one != path and is_district_microdata(one)]
+    found = [one for one in others if {_UNIT, _KIND} <= set(file_header(one))]
     if others and len(found) != 1:
         raise DataError(
             f"{path.name}: {len(found)} files of units (columns {_UNIT} and {_KIND}) in its folder; allowed: one, which says the "
@@ -279,6 +279,6 @@ def _keys_of_microdata_1940(path: Path, batch: Any) -> tuple[NDArray[np.int64], 
 
 
 def _has(path: Path, columns: Sequence[str]) -> None:
-    missing = [name for name in columns if name not in file_header(path)[0]]
+    missing = [name for name in columns if name not in file_header(path)]
     if missing:
         raise DataError(f"{path.name}: no column {', '.join(missing)}; fix: name the file of persons of 1940")

@@ -7,6 +7,7 @@ columns the file has beside those of its geocode and its cell plays no part.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,18 +17,22 @@ import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.identifiers import require_known_blocks
+from censafe.geography.area_tables import delimiter, open_bytes
+from censafe.geography.identifiers import later_names, require_known_blocks
 from censafe.model.arrays import Integers
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.constraints import CellGroups
 from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout, SplitLevel
+from censafe.publication.stamps import STAMP_NOTES
 
 __all__ = [
     "coded",
     "file_header",
     "histograms_of_rows",
     "joined_histograms_of_rows",
+    "microdata_files",
     "number_batches",
+    "other_layouts",
     "row_geounits",
     "shows_cells",
     "shows_layout",
@@ -35,31 +40,61 @@ __all__ = [
 
 
 _PIECE_BYTES: Final = 1 << 24
+_ENDINGS: Final = (".txt", ".csv", ".zip")
+_COLUMNS: Final = 6
+_MARKS: Final = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}
 
 
-def file_header(path: Path) -> tuple[list[str], int]:
-    """Columns of a file, and how many comment lines, which start with ``#``, stand before them.
+class _Header(NamedTuple):
+    """How a file of microdata begins."""
 
-    Raises:
-        StorageError: the file cannot be read as text.
-    """
+    names: list[str]
+    comments: int  # lines before the header
+    mark: str
+
+
+def _header(path: Path) -> _Header:
     try:
-        with path.open(encoding="utf-8") as stream:
-            for number, line in enumerate(stream):
+        with open_bytes(path, "the microdata") as stream:
+            for number, raw in enumerate(stream):
+                line = raw.decode().rstrip("\r\n")
                 if not line.startswith("#"):
-                    return line.rstrip("\r\n").split("|"), number
+                    mark = delimiter(line)
+                    return _Header(later_names(line.split(mark)), number, mark)
     except (OSError, UnicodeDecodeError):
         raise StorageError(
             f"{path.name}: the file cannot be read as text; check that it is complete"
         ) from None
-    return [], 0
+    return _Header([], 0, "|")
+
+
+def file_header(path: Path) -> list[str]:
+    """Columns of a file, by the names that the Bureau gives them since 2022.
+
+    Raises:
+        DataError: an archive that does not hold one text.
+        StorageError: the file cannot be read as text.
+    """
+    return _header(path).names
+
+
+def microdata_files(folder: Path) -> list[Path]:
+    """Files of a folder that may be microdata: texts and zip archives, without the notes of stamps; a file itself."""
+    if folder.is_file():
+        return [folder]
+    notes = {note for note, _ in STAMP_NOTES.values()}
+    return sorted(
+        one
+        for one in folder.glob("*")
+        if one.suffix.lower() in _ENDINGS and one.is_file() and one.name not in notes
+    )
 
 
 def number_batches(path: Path, columns: Sequence[str], layout: str) -> Iterator[Any]:
     """Pieces of a file with some of its columns as whole numbers.
 
     Args:
-        path: the file.
+        path: the file, or a zip archive of it.
         columns: those wanted, which it must have.
         layout: what it must be, for messages.
 
@@ -67,23 +102,35 @@ def number_batches(path: Path, columns: Sequence[str], layout: str) -> Iterator[
         DataError: rows that do not have the columns of the header, or codes that are not digits.
         StorageError: the file cannot be read.
     """
+    header = _header(path)
     try:
-        with pa_csv.open_csv(
-            path,
-            pa_csv.ReadOptions(skip_rows=file_header(path)[1], block_size=_PIECE_BYTES),
-            pa_csv.ParseOptions(delimiter="|"),
-            pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.int64()), include_columns=list(columns)
-            ),
-        ) as reader:
+        with (
+            open_bytes(path, "the microdata") as stream,
+            pa_csv.open_csv(
+                stream if path.suffix.lower() == ".zip" else path,
+                pa_csv.ReadOptions(
+                    column_names=header.names, skip_rows=header.comments + 1, block_size=_PIECE_BYTES
+                ),
+                pa_csv.ParseOptions(delimiter=header.mark),
+                pa_csv.ConvertOptions(
+                    column_types=dict.fromkeys(columns, pa.int64()), include_columns=list(columns)
+                ),
+            ) as reader,
+        ):
             yield from reader
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
     except (pa.ArrowInvalid, pa.ArrowKeyError):  # the second where a line ends otherwise than the header
-        raise DataError(
-            f"{path.name}: rows that do not have the columns of the header, or codes that are not digits; allowed: the layout "
-            f"of {layout}"
-        ) from None
+        if _has_rows(path, header.comments):
+            raise DataError(
+                f"{path.name}: rows that do not have the columns of the header, or codes that are not digits; allowed: the layout "
+                f"of {layout}"
+            ) from None
+
+
+def _has_rows(path: Path, comments: int) -> bool:
+    with open_bytes(path, "the microdata") as stream:
+        return any(line.strip() for line in islice(stream, comments + 1, None))
 
 
 def coded(path: Path, batch: Any, name: str, first: int, levels: int) -> NDArray[np.int64]:
@@ -123,9 +170,37 @@ def shows_layout(path: Path, layout: MicrodataLayout) -> bool:
     Raises:
         StorageError: the file cannot be read as text.
     """
-    return {column.name for column in layout.columns if column.geocode or column.codes} <= set(
-        file_header(path)[0]
-    )
+    return not _missing(layout, file_header(path))
+
+
+def _missing(layout: MicrodataLayout, names: Sequence[str]) -> list[str]:
+    return [one.name for one in layout.columns if (one.geocode or one.codes) and one.name not in names]
+
+
+def other_layouts(files: Sequence[Path], layouts: Sequence[MicrodataLayout]) -> str:
+    """What files that show no layout are, for messages: their delimiter, and what the next layout has that they lack.
+
+    Args:
+        files: that were looked at.
+        layouts: that would do.
+    """
+    words = []
+    for path in files[:_NAMED]:
+        try:
+            header = _header(path)
+        except (DataError, StorageError) as error:
+            words.append(str(error))
+            continue
+        nearest = min(
+            layouts, key=lambda one: len(_missing(one, header.names)) / len(one.columns), default=None
+        )
+        if nearest is not None and (missing := _missing(nearest, header.names)):
+            shown = ", ".join(header.names[:_COLUMNS])
+            mark = _MARKS[header.mark]
+            words.append(
+                f"{path.name} ({mark}-delimited: {shown}{', ...' if len(header.names) > _COLUMNS else ''}) lacks {', '.join(missing)} of {nearest.name}"
+            )
+    return "".join(f"; {one}" for one in words)
 
 
 def shows_cells(layout: MicrodataLayout) -> bool:

@@ -18,9 +18,10 @@ from censafe.products.topdown.census_tables.linear import (
     LinearIntervals,
     ways_to_replicates,
 )
-from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, holds_texts, open_source
+from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, open_source
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
+from censafe.publication.microdata.reading import microdata_files
 
 __all__ = [
     "LEAST_REPLICATES",
@@ -199,7 +200,7 @@ def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
     places = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     microdata = isinstance(source, MicrodataSource)
     done = [
-        path for path in places if (path / "manifest.json").is_file() or (microdata and holds_texts(path))
+        path for path in places if (path / "manifest.json").is_file() or (microdata and microdata_files(path))
     ]
     same = [
         one

@@ -20,6 +20,8 @@ from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.microdata.reading import (
     histograms_of_rows,
     joined_histograms_of_rows,
+    microdata_files,
+    other_layouts,
     row_geounits,
     shows_cells,
     shows_layout,
@@ -32,20 +34,16 @@ _DIGITS: Final = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 
 
 
 def open_source(folder: Path) -> TableSource:
-    """A finished run, or a folder of microdata.
+    """A finished run, or a folder or file of microdata.
 
     Raises:
         UsageError: the folder holds nothing that tables are made of.
         StorageError: it cannot be read.
     """
-    if (folder / "manifest.json").exists() or not holds_texts(folder):
+    texts = microdata_files(folder)
+    if (folder / "manifest.json").exists() or not texts:
         return HistogramSource(folder)
-    return MicrodataSource(folder, holds_texts(folder))
-
-
-def holds_texts(folder: Path) -> list[Path]:
-    """Files of a folder that may be microdata, sorted."""
-    return sorted(path for end in ("*.txt", "*.csv") for path in folder.glob(end))
+    return MicrodataSource(folder, texts)
 
 
 class MicrodataSource(TableSource):
@@ -53,7 +51,7 @@ class MicrodataSource(TableSource):
 
     Args:
         folder: of the files.
-        texts: files of the folder, pipe-delimited, with the columns of a layout; others are passed over.
+        texts: files of the folder with the columns of a layout; others are passed over.
 
     Raises:
         UsageError: no file, two files of one histogram, or files of two products.
@@ -61,7 +59,6 @@ class MicrodataSource(TableSource):
     """
 
     def __init__(self, folder: Path, texts: list[Path]) -> None:
-        notes = {note for note, _ in STAMP_NOTES.values()}
         shown = [
             (product, kind, layout, path)
             for product, schemas in SCHEMAS.items()
@@ -69,14 +66,19 @@ class MicrodataSource(TableSource):
             for layout in microdata_layouts().values()
             if schema in _schemas(layout)
             for path in texts
-            if path.name not in notes and shows_layout(path, layout) and shows_cells(layout)
+            if shows_layout(path, layout) and shows_cells(layout)
         ]
         products = {product for product, *_ in shown}
         self._files = {kind: (layout, path) for _, kind, layout, path in shown}
         if len(products) != 1 or len(self._files) < len(shown):
+            known = {schema for schemas in SCHEMAS.values() for schema in schemas.values()}
+            layouts = [
+                one for one in microdata_layouts().values() if known & set(_schemas(one)) and shows_cells(one)
+            ]
+            strange = [path for path in texts if path not in {path for *_, path in shown}]
             raise UsageError(
                 f"{folder}: {len({path for *_, path in shown})} files of microdata that tables are made of; allowed: one of persons and one of units, of the DHC or of the "
-                "redistricting data, pipe-delimited with the Bureau's columns; fix: give such a folder, or that of a run"
+                f"redistricting data, with the Bureau's columns{other_layouts(strange, layouts)}; fix: give such a folder, or that of a run"
             )
         super().__init__(products.pop(), folder)
         self.names = AreaNames({}, census=True)

@@ -22,7 +22,13 @@ from censafe.publication.atomic import sha256_file
 from censafe.publication.manifest import Manifest, read_manifest
 from censafe.publication.microdata.histograms import histogram_geounits, read_histograms
 from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.reading import histograms_of_rows, row_geounits, shows_layout
+from censafe.publication.microdata.reading import (
+    histograms_of_rows,
+    microdata_files,
+    other_layouts,
+    row_geounits,
+    shows_layout,
+)
 from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES
 
 __all__ = [
@@ -135,8 +141,7 @@ def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str
         UsageError: a histogram has no file, or several, or no microdata that tell its cells.
         StorageError: a file cannot be read as text.
     """
-    texts = sorted(path for end in ("*.txt", "*.csv") for path in folder.glob(end))
-    texts = [path for path in texts if path.name not in {note for note, _ in STAMP_NOTES.values()}]
+    texts = microdata_files(folder)
     if not texts:
         return None
     files = {}
@@ -148,8 +153,8 @@ def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str
         if len(found) != 1:
             columns = ", ".join(one.name for one in layouts[0].columns if one.codes) if layouts else "none"
             raise UsageError(
-                f"{folder}: {len(found)} files with the microdata of {histogram.name} of topdown {source}; allowed: one, pipe-delimited with "
-                f"the columns of a block and {columns}; fix: give the run folder, or a folder with the microdata of one release"
+                f"{folder}: {len(found)} files with the microdata of {histogram.name} of topdown {source}; allowed: one, with "
+                f"the columns of a block and {columns}{other_layouts(texts, layouts)}; fix: give the run folder, or a folder with the microdata of one release"
             )
         files[histogram.name] = found[0]
     schemas = {one.name: one.schema for one in theirs.histograms}
