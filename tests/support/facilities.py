@@ -113,7 +113,7 @@ def ways(number: int, kinds: list[int]) -> list[list[int]]:
 
 
 def slow_sums(given: Housed, depth: int, minimum: int) -> tuple[dict, dict, dict]:
-    """Decided records by (geounit, published, kind), open ones by (geounit, kinds, published), and what facilities need."""
+    """Decided records by (geounit, published, kind), open ones by (geounit, block, kinds, published), and what facilities need."""
     decided, opened, least = defaultdict(int), defaultdict(int), defaultdict(int)
     area = given.blocks_of(depth).tolist()
     for block, kinds, races in given.sums_of_blocks():
@@ -123,7 +123,7 @@ def slow_sums(given: Housed, depth: int, minimum: int) -> tuple[dict, dict, dict
             if len(kinds) == 1:
                 decided[area[block], major * RACES + race, min(kinds)] += count
             else:
-                opened[area[block], bits, major * RACES + race] += count
+                opened[area[block], block, bits, major * RACES + race] += count
         for kind in kinds if len(kinds) > 1 else ():
-            least[area[block], bits, kind] += minimum * int(given.facilities[block, kind]) * (kind > 0)
+            least[area[block], block, kind] += minimum * int(given.facilities[block, kind]) * (kind > 0)
     return dict(decided), dict(opened), dict(least)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -67,12 +67,11 @@ class Estimated:
 
 
 def estimate(
-    world: World, spread: float, seed: int = 0, *, workers: int = 1, repair: bool = True, unequal: float = 0.7
+    world: World, spread: float, seed: int = 0, *, workers: int = 1, unequal: float = 0.7
 ) -> Estimated:
     rng, observer = np.random.default_rng(seed), SilentObserver()
     cells = world.truth.shape[1]
-    chosen = replace(CHOICES, infeasible="repair" if repair else "stop")
-    descent = OperatorDescent(world.histogram, world.spine, world.held, observer, chosen, workers)
+    descent = OperatorDescent(world.histogram, world.spine, world.held, observer, CHOICES, workers)
     found, reports = [], []
     for depth, level in enumerate(world.spine.levels):
         made, report = descent.estimate(level.name, world.objective(depth, spread, rng, unequal=unequal))
@@ -150,7 +149,7 @@ def random_world(
     )
 
 
-def housed_world(given: Housed, *, passes: int = 2, minimum: int = 1, most_rows: int = 50_000) -> World:
+def housed_world(given: Housed, *, passes: int = 2, minimum: int = 1) -> World:
     """Facilities decide kinds: major kind by race is published."""
     schema = HistogramSchema(
         Schema("housed", (Attribute("kind", 4), Attribute("race", 2), Attribute("age", 2))), ProtectedUnit.PERSON,
@@ -160,9 +159,7 @@ def housed_world(given: Housed, *, passes: int = 2, minimum: int = 1, most_rows:
     l2 = tuple(((one, "kind") if one != "detailed" else ("detailed", "age"),) for one in columns)
     queries = tuple(dict.fromkeys(text for outer in l2 for inner in outer for text in inner))
     whole = Passes(l2, tuple(((one,),) for one in columns))
-    held = HeldSums.by_facility(
-        given.spine, rule(minimum), given.published, given.facilities, most_rows=most_rows
-    )
+    held = HeldSums.by_facility(given.spine, rule(minimum), given.published, given.facilities)
     return World(histogram(schema, given.spine, queries, whole), given.spine, given.truth, held, given)
 
 

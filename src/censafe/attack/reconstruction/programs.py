@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import block_array, csr_array, diags_array
 
 from censafe.attack.reconstruction.problem import NO_LIMIT, BlockProblem, IncidenceOrder, Part
+from censafe.model.programs import Outcome, Program, solve_program
 
 __all__ = ["EXACT", "INFEASIBLE", "NEAREST", "UNKNOWN", "PartSolver", "nearest_records", "nearest_solution"]
 
@@ -19,7 +19,7 @@ EXACT: Final = "exact"
 INFEASIBLE: Final = "infeasible"
 NEAREST: Final = "nearest"
 UNKNOWN: Final = "unknown"
-_STATUS: Final = {0: EXACT, 2: INFEASIBLE}
+_STATUS: Final = {Outcome.OPTIMAL: EXACT, Outcome.INFEASIBLE: INFEASIBLE, Outcome.FAILED: UNKNOWN}
 _Ints = NDArray[np.int64]
 _REMEMBERED: Final = 200_000  # parts whose answers are held
 
@@ -127,20 +127,15 @@ class PartSolver:
     ) -> tuple[str, _Ints | None]:
         """Solve with the rows of the part first, and further rows that are at least `shift`."""
         high = np.where(part.high >= NO_LIMIT, np.inf, part.high.astype(float))
-        limits = LinearConstraint(
-            rows,
-            np.concatenate([part.low.astype(float), shift]),
-            np.concatenate([high, np.full(len(shift), np.inf)]),
+        low = np.concatenate([part.low.astype(float), shift])
+        high = np.concatenate([high, np.full(len(shift), np.inf)])
+        least, most = (side.astype(float) for side in bounds)
+        solution = solve_program(
+            Program(cost, rows, low, high, least, most, True), seconds=self.seconds, gap=0.0
         )
-        found = milp(
-            cost,
-            integrality=np.ones(len(cost)),
-            bounds=Bounds(*bounds),
-            constraints=limits if rows.shape[0] else (),
-            options={"time_limit": self.seconds, "mip_rel_gap": 0.0},
-        )
-        status = _STATUS.get(found.status, UNKNOWN)
-        return status, None if status != EXACT else np.rint(found.x).astype(np.int64)
+        if solution.outcome is not Outcome.OPTIMAL or solution.x is None:
+            return _STATUS[solution.outcome], None
+        return EXACT, np.rint(solution.x).astype(np.int64)
 
 
 def _sums(groups: _Ints, values: _Ints) -> _Ints:
@@ -181,15 +176,14 @@ def nearest_records(
     eye = diags_array(np.ones(len(named)))
     rows = block_array([[matrix, eye, -eye]], format="csr")
     ends = np.where(high[named] >= NO_LIMIT, np.inf, high[named].astype(float))
-    found = milp(
-        np.concatenate([np.zeros(len(types)), np.ones(2 * len(named))]),
-        integrality=np.concatenate([np.ones(len(types)), np.zeros(2 * len(named))]),
-        constraints=LinearConstraint(rows, low[named].astype(float), ends),
-        options={"time_limit": seconds, "mip_rel_gap": 0.01},
-    )
-    if found.x is None:
+    program = Program(
+        np.concatenate([np.zeros(len(types)), np.ones(2 * len(named))]), rows, low[named].astype(float), ends, 0.0, np.inf,
+        np.arange(len(types) + 2 * len(named)) < len(types),
+    )  # fmt: skip
+    solution = solve_program(program, seconds=seconds, gap=0.01)
+    if solution.x is None:
         return UNKNOWN, types[:0], types[:0]
-    counts = np.rint(found.x[: len(types)]).astype(np.int64)
+    counts = np.rint(solution.x[: len(types)]).astype(np.int64)
     return NEAREST, types[counts > 0], counts[counts > 0]
 
 
@@ -210,16 +204,14 @@ def nearest_solution(problem: BlockProblem, ties: csr_array, wanted: _Ints, seco
     eye = diags_array(np.ones(extra))
     rows = block_array([[problem.matrix, None, None], [ties[open_], eye, -eye]], format="csr")
     high = np.where(problem.high >= NO_LIMIT, np.inf, problem.high.astype(float))
-    found = milp(
+    program = Program(
         np.concatenate([np.zeros(number), np.ones(2 * extra)]),
-        integrality=np.concatenate([np.ones(number), np.zeros(2 * extra)]),
-        bounds=Bounds(
-            np.concatenate([problem.least, np.zeros(2 * extra)]),
-            np.concatenate([problem.most, np.full(2 * extra, np.inf)]),
-        ),
-        constraints=LinearConstraint(
-            rows, np.concatenate([problem.low, wanted[open_]]), np.concatenate([high, wanted[open_]])
-        ),
-        options={"time_limit": seconds, "mip_rel_gap": 0.0},
+        rows,
+        np.concatenate([problem.low, wanted[open_]]).astype(float),
+        np.concatenate([high, wanted[open_]]),
+        np.concatenate([problem.least, np.zeros(2 * extra)]),
+        np.concatenate([problem.most, np.full(2 * extra, np.inf)]),
+        np.arange(number + 2 * extra) < number,
     )
-    return None if found.x is None else np.rint(found.x[:number]).astype(np.int64)
+    solution = solve_program(program, seconds=seconds, gap=0.0)
+    return None if solution.x is None else np.rint(solution.x[:number]).astype(np.int64)

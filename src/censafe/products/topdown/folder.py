@@ -28,6 +28,7 @@ from censafe.geography.regions import states
 from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model import Schema, SparseLevel
+from censafe.model.arrays import Integers
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.door import MeasurementFiles
@@ -306,9 +307,11 @@ class StoredParts:
         path = self.folder / f"{name}.parquet"
         return read_finished_level(path, plan_digest=self.plan_digest) if path.exists() else None
 
-    def store_blocks(self, name: str, level: SparseLevel, report: dict[str, Any]) -> FinishedLevel:
+    def store_blocks(
+        self, name: str, level: SparseLevel, report: dict[str, Any], split: Integers | None = None
+    ) -> FinishedLevel:
         """Store the final histograms of the blocks of a part."""
-        finished = FinishedLevel.of(name, level, report, "seeded" if self.stamped else "system")
+        finished = FinishedLevel.of(name, level, report, "seeded" if self.stamped else "system", split=split)
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{name}.parquet"
         write_finished_level(

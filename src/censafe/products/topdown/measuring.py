@@ -102,7 +102,7 @@ def finish_level(
         states = None if tables is None else tables.read(load, source)
         observer.stages[f"of which measure {name}, threads together"] = source.effort.seconds
         return FinishedLevel.of(
-            name, level, report.document() | {"answers_drawn": drawn}, source.noise, states
+            name, level, report.document() | {"answers_drawn": drawn}, source.noise, states, descent.split
         )
 
     def write(path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None) -> str:
@@ -116,7 +116,7 @@ def finish_level(
     if finished.part != name:
         raise CheckError(f"{door.path(load.part)} holds {finished.part}; restore the file of {name}")
     if len(descent.levels) == estimated:
-        descent.adopt(finished.level(exact.geounits))
+        descent.adopt(finished.level(exact.geounits), finished.split)
         if tables is not None:
             tables.take(load, finished.states)
     return finished

@@ -6,7 +6,9 @@ the last level that has its file.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +58,7 @@ class FinishedLevel:
         report: how the level was solved, as JSON values.
         source: ``system`` for a release; ``seeded`` for a test key, which is never private.
         states: numbers from which tables are estimated, float64, shape (geounits with any, numbers); None without.
+        split: of records whose kind of facility is open, by block, which the next level starts from; int64, two axes; None without.
     """
 
     part: str
@@ -66,6 +69,7 @@ class FinishedLevel:
     report: Mapping[str, Any]
     source: NoiseSource
     states: NDArray[np.float64] | None = field(default=None, repr=False)
+    split: NDArray[np.int64] | None = field(default=None, repr=False)
 
     @staticmethod
     def of(
@@ -74,10 +78,13 @@ class FinishedLevel:
         report: Mapping[str, Any],
         source: NoiseSource,
         states: NDArray[np.float64] | None = None,
+        split: NDArray[np.int64] | None = None,
     ) -> FinishedLevel:
         """What is stored of a level that was estimated."""
         digest = geounits_digest(level.geounits)
-        return FinishedLevel(part, digest, level.node_ptr, level.cell, level.count, report, source, states)
+        return FinishedLevel(
+            part, digest, level.node_ptr, level.cell, level.count, report, source, states, split
+        )
 
     @property
     def private(self) -> bool:
@@ -138,6 +145,7 @@ def write_finished_level(
             "geounits": finished.geounits,
             "source": finished.source,
             **({} if finished.states is None else {"states": list(finished.states.shape)}),
+            **({} if finished.split is None else {"split": _packed(finished.split)}),
             "report": dict(finished.report),
         }
     )
@@ -223,7 +231,23 @@ def _rebuilt(document: Mapping[str, Any], table: Any) -> FinishedLevel:
         document["report"],
         source_written(document),
         states,
+        _unpacked(document["split"]) if "split" in document else None,
     )
+
+
+def _packed(split: NDArray[np.int64]) -> Mapping[str, Any]:
+    """Whole numbers as JSON values; the header, and with it these, are part of what the digest of the file covers."""
+    values = zlib.compress(np.ascontiguousarray(split).astype("<i8").tobytes(), 6)
+    return {"shape": list(split.shape), "values": base64.b64encode(values).decode()}
+
+
+def _unpacked(split: Mapping[str, Any]) -> NDArray[np.int64]:
+    rows, columns = (int(one) for one in split["shape"])
+    size = 8 * rows * columns
+    values = zlib.decompressobj().decompress(base64.b64decode(split["values"]), size + 1)
+    if len(values) != size:
+        raise ValueError("a split of another size than it says")
+    return np.frombuffer(values, "<i8").astype(np.int64).reshape(rows, columns)
 
 
 def _chunks(finished: FinishedLevel) -> Iterator[tuple[NDArray[np.int32], ...]]:

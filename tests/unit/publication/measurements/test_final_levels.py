@@ -162,3 +162,17 @@ def test_the_stamp_must_fit_the_source(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="must not be stamped"):
         write_finished_level(tmp_path / "b.parquet", finished("system"), plan_digest=PLAN, stamp=STAMP)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_split_is_stored_and_protected(tmp_path):
+    split = np.arange(12).reshape(4, 3)
+    path = tmp_path / "a.parquet"
+    write_finished_level(path, replace(finished(), split=split), plan_digest=PLAN, stamp=STAMP)
+    assert np.array_equal(read_finished_level(path, plan_digest=PLAN).split, split)
+    table = pq.read_table(path)
+    changed = table.schema.metadata[b"censafe"].replace(b'"shape":[4,3]', b'"shape":[3,4]')
+    assert changed != table.schema.metadata[b"censafe"]
+    path.unlink()
+    pq.write_table(table.replace_schema_metadata(table.schema.metadata | {b"censafe": changed}), path)
+    with pytest.raises(CheckError, match="changed"):
+        read_finished_level(path)

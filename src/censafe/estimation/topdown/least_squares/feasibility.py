@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.model.arrays import Floats, Integers
+from censafe.model.programs import Outcome, Program, solve_program
 
 __all__ = ["Cuts", "has_point", "parent_cuts", "repaired_counts", "side_matrix", "type_rows", "violated_cut"]
 
@@ -38,9 +40,11 @@ def repaired_counts(problem: ParentProblem) -> Integers | None:
 
     Returns:
         The counts, shape (K,), which have integer children; None where there are none.
+
+    Raises:
+        CheckError: the solver failed, which says nothing about the data.
     """
     from scipy import sparse
-    from scipy.optimize import Bounds, LinearConstraint, milp
 
     children, cells = problem.B.shape
     p = np.zeros(cells) if problem.p is None else problem.p.astype(np.float64)
@@ -59,18 +63,25 @@ def repaired_counts(problem: ParentProblem) -> Integers | None:
         format="csr",
     )
     same = np.zeros(len(member))
-    answer = milp(
-        np.concatenate([np.zeros(children * cells), np.ones(2 * cells)]),
-        constraints=LinearConstraint(matrix, np.concatenate([p, low, same]), np.concatenate([p, high, same])),
-        bounds=Bounds(
-            0, np.concatenate([np.where(problem.allowed.ravel(), np.inf, 0.0), np.full(2 * cells, np.inf)])
-        ),
-        integrality=np.ones(children * cells + 2 * cells),
+    solution = solve_program(
+        Program(
+            np.concatenate([np.zeros(children * cells), np.ones(2 * cells)]),
+            matrix,
+            np.concatenate([p, low, same]),
+            np.concatenate([p, high, same]),
+            0.0,
+            np.concatenate([np.where(problem.allowed.ravel(), np.inf, 0.0), np.full(2 * cells, np.inf)]),
+            True,
+        )
     )
-    if answer.x is None:
+    if solution.outcome is Outcome.INFEASIBLE:
         return None
-    found = np.rint(answer.x[: children * cells]).astype(np.int64).reshape(children, cells)
-    return np.asarray(found.sum(axis=0), dtype=np.int64)
+    if solution.x is None:
+        raise CheckError(
+            "the solver could not repair a parent whose side rows overlap; this says nothing about the data; please report this as a bug"
+        )
+    counts = np.rint(solution.x[: children * cells]).astype(np.int64).reshape(children, cells)
+    return np.asarray(counts.sum(axis=0), dtype=np.int64)
 
 
 _MARGIN, _RELATIVE = 1e-6, 1e-12
@@ -195,24 +206,16 @@ def violated_cut(problem: ParentProblem) -> str:
 
 
 def has_point(problem: ParentProblem) -> bool:
-    """Whether any point meets sums, bounds and rows, by a linear program (exact up to 1e-7 of its size)."""
+    """Whether a point may meet sums, bounds and rows; false only where a linear program shows, in two ways, that none does."""
     from scipy import sparse
-    from scipy.optimize import linprog
 
     if violated_cut(problem):
         return False
     children, cells = problem.B.shape
-    rows, lo, hi = side_matrix(problem)
-    up, down = np.isfinite(hi), np.isfinite(lo)
-    sums = None if problem.p is None else sparse.kron(np.ones((1, children)), sparse.eye(cells), format="csr")
-    above = sparse.vstack([rows[up], -rows[down]], format="csr")
-    answer = linprog(
-        np.zeros(children * cells),
-        A_ub=above if above.shape[0] else None,
-        b_ub=np.concatenate([hi[up], -lo[down]]) if above.shape[0] else None,
-        A_eq=sums,
-        b_eq=problem.p,
-        bounds=np.column_stack([np.zeros(children * cells), np.where(problem.allowed.ravel(), np.inf, 0.0)]),
-        method="highs",
-    )
-    return bool(answer.status != 2)  # 2 is "infeasible"; anything else is left to the solver
+    rows, low, high = side_matrix(problem)
+    if problem.p is not None:
+        rows = sparse.vstack([rows, sparse.kron(np.ones((1, children)), sparse.eye(cells))], format="csr")
+        low, high = np.concatenate([low, problem.p]), np.concatenate([high, problem.p])
+    upper = np.where(problem.allowed.ravel(), np.inf, 0.0)
+    solution = solve_program(Program(np.zeros(children * cells), rows, low, high, 0.0, upper, False))
+    return solution.outcome is not Outcome.INFEASIBLE

@@ -244,8 +244,6 @@ class Descent(EstimationFromRoot):
         solver: in the place of ours, of every parent; None for ours.
     """
 
-    _needs = "meet the published counts"
-
     def __init__(
         self,
         histogram: MeasuredHistogram,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.checks import adds_up
@@ -13,6 +12,7 @@ from censafe.estimation.topdown.levels.task import LevelReport
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import SparseLevel
+from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram
@@ -32,9 +32,6 @@ class EstimationFromRoot(ABC):
         workers: threads that estimate parents, or those of an engine; the result does not depend on them.
     """
 
-    _needs: ClassVar[str]
-    """What the children of a changed parent could not have without the change, in words."""
-
     def __init__(
         self,
         histogram: MeasuredHistogram,
@@ -50,6 +47,12 @@ class EstimationFromRoot(ABC):
         self._workers = workers
         self._levels: list[SparseLevel] = []
         self._repaired = False
+        self._split: Integers | None = None
+
+    @property
+    def split(self) -> Integers | None:
+        """The split of the last level's open records among kinds of facility, which the next level starts from; None without any."""
+        return self._split
 
     @property
     def levels(self) -> tuple[SparseLevel, ...]:
@@ -79,19 +82,20 @@ class EstimationFromRoot(ABC):
             )
         if report.repairs:
             self._observer.remark(
-                f"Warning: {part}: {len(report.repairs)} parents were changed so that their children could {self._needs}; the "
+                f"Warning: {part}: {len(report.repairs)} parents were changed so that their children could meet the published counts; the "
                 "manifest names them with every changed cell."
             )
         self._repaired = self._repaired or bool(report.repairs)
         self._levels.append(found)
         return found, report
 
-    def adopt(self, level: SparseLevel) -> None:
-        """Take the next level as it was estimated before; where it was, a repair of its parents shows in its sums."""
+    def adopt(self, level: SparseLevel, split: Integers | None = None) -> None:
+        """Take the next level as it was estimated before, with its split; where it was, a repair of its parents shows in its sums."""
         if self._levels and not self._repaired:
             own = self._spine.levels[len(self._levels)]
             self._repaired = not adds_up(own, level, self._histogram.schema.schema.cells, self._levels[-1])
         self._levels.append(level)
+        self._split = split
 
     def _progress(self, above: SpineLevel | None) -> Callable[[float], None]:
         """What takes the share of a level that is done, with the number of its parents."""

@@ -6,6 +6,7 @@ At every level each parent is solved by itself; its noisy answers are fetched wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,16 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of
-from censafe.estimation.topdown.levels.task import LevelReport, RepairedParent
+from censafe.estimation.topdown.levels.task import LevelReport
 from censafe.estimation.topdown.operator.facilities import HeldSums
 from censafe.estimation.topdown.operator.further import FurtherAnswers, with_query
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined, is_sum
+from censafe.estimation.topdown.operator.settle import split_open
 from censafe.estimation.topdown.operator.task import OperatorTask, SolvedParent, child_span
 from censafe.estimation.topdown.operator.workers import solved_parents
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import SparseLevel
+from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Passes
@@ -37,8 +40,8 @@ def estimate_operator_level(
     *,
     workers: int | EngineWorkers = 1,
     progress: Callable[[float], None] | None = None,
-) -> tuple[SparseLevel, LevelReport]:
-    """Integer histograms of all geounits of a level.
+) -> tuple[SparseLevel, LevelReport, Integers | None]:
+    """Integer histograms of all geounits of a level, how they were solved, and the split of its open records; None where there are none.
 
     Args:
         task: the level.
@@ -54,8 +57,12 @@ def estimate_operator_level(
     pieces: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]] = []
     units = range(task.level.nodes if above is None else above.nodes)
     report.parents = 1 if above is None else above.nodes
+    rows = None if task.open is None else task.open[0]
+    split = None if rows is None or rows.split is None else rows.split.copy()
     for unit, found in enumerate(solved_parents(task, parents, above, units, workers)):
         pieces.append(_take(parents, above, unit, found, report))
+        if rows is not None and split is not None and found is not None and found.split is not None:
+            split[rows.rows(*child_span(above, unit))] = found.split
         if progress is not None:
             progress((unit + 1) / len(units))
     sizes = np.concatenate([sizes for _, _, sizes in pieces])
@@ -63,7 +70,7 @@ def estimate_operator_level(
     np.cumsum(sizes, out=pointer[1:])
     cell = np.concatenate([cell for cell, _, _ in pieces])
     count = np.concatenate([count for _, count, _ in pieces])
-    return SparseLevel(task.level.geounits, pointer, cell, count), report
+    return SparseLevel(task.level.geounits, pointer, cell, count), report, split
 
 
 def _count(found: SolvedParent, report: LevelReport) -> None:
@@ -80,9 +87,6 @@ def _count(found: SolvedParent, report: LevelReport) -> None:
     report.most_cells = max(report.most_cells, found.cells)
     if result.uncertified:
         report.approximate.append(found.name)
-    if found.changes:
-        cells = tuple((one.cell, one.before, one.after) for one in found.changes)
-        report.repairs.append(RepairedParent(found.name, cells))
 
 
 def _take(
@@ -114,13 +118,10 @@ class OperatorDescent(EstimationFromRoot):
         spine: the tree.
         held: exact sums that every level obeys.
         observer: receives remarks and progress.
-        choices: named choices of the run: which inner passes are joined, and whether a parent whose children cannot follow it is
-            changed and logged.
+        choices: named choices of the run: which inner passes are joined.
         workers: threads that estimate parents, or those of an engine; the result does not depend on them.
         further: answers beside the measurements; None without.
     """
-
-    _needs = "have the records that their facilities need"
 
     def __init__(
         self,
@@ -140,14 +141,43 @@ class OperatorDescent(EstimationFromRoot):
     def _estimated(
         self, depth: int, objective: LevelObjective, parents: SparseLevel | None, above: SpineLevel | None
     ) -> tuple[SparseLevel, LevelReport]:
-        level = self._spine.levels[depth]
+        level, opened = self._spine.levels[depth], self._held.open_at(depth)
+        if opened is not None and depth:
+            split = self._split if self._split is not None else self._recovered(depth - 1)
+            opened = (replace(opened[0], split=split), *opened[1:])
         task = OperatorTask(
-            level, objective, self._held.levels[depth], self._rules_of(level.name), self._held.open_at(depth),
-            self._choices.infeasible == "repair", None if self._further is None else self._further.at(depth),
+            level, objective, self._held.levels[depth], self._rules_of(level.name), opened,
+            None if self._further is None else self._further.at(depth),
         )  # fmt: skip
-        return estimate_operator_level(
+        level_counts, report, self._split = estimate_operator_level(
             task, parents, above, workers=self._workers, progress=self._progress(above)
         )
+        return level_counts, report
+
+    def _recovered(self, depth: int) -> Integers | None:
+        """A split of the open records that a finished level allows, for one that was stored without."""
+        opened = self._held.open_at(depth)
+        if opened is None:
+            return None
+        rows, published, kind = replace(opened[0], split=None), *opened[1:]
+        groups = {(int(p), int(k)): g for g, (p, k) in enumerate(zip(published, kind, strict=True))}
+        level, decided = self._levels[depth], self._held.levels[depth]
+        split = np.zeros((len(rows.count), rows.width), np.int64)
+        for area in np.unique(rows.area).tolist():
+            own = slice(int(level.node_ptr[area]), int(level.node_ptr[area + 1]))
+            known = slice(int(decided.node_ptr[area]), int(decided.node_ptr[area + 1]))
+            left = np.bincount(self._held.label[level.cell[own]], level.count[own], len(kind)).astype(
+                np.int64
+            )
+            np.subtract.at(left, decided.cell[known], decided.count[known])
+            settled = split_open(rows, (area, area + 1), groups, np.zeros((1, len(kind))), left)
+            if settled is None:
+                name = str(self._spine.levels[depth].names(np.array([area]))[0])
+                raise CheckError(
+                    f"{name}: its finished counts allow no split among kinds of facility; estimate in a new folder"
+                )
+            split[rows.rows(area, area + 1)] = settled[1]
+        return split
 
     def _rules_of(self, level: str) -> OperatorRules:
         """Rules of a level; levels that are fitted and rounded alike share them."""

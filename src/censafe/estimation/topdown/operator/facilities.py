@@ -4,8 +4,7 @@ A published result tells the records of a block by group p, such as a major kind
 facilities of the block tell which of the finer kinds g there are. Where a block has one kind of a group's, all records of the group are
 of it. Where it has several, a set S, the split is open. An area carries the open records of every block under it, and its split is chosen
 among those that all of its blocks can follow, with at least one record (or what the rule says) for every facility; so whatever
-is chosen above can be met below. Where there are too many such blocks for that, an area carries them by set S: then facilities of
-different blocks can compete for records, and a parent whose children cannot follow is repaired.
+is chosen above can be met below, and the split of the blocks that shows it goes down with the choice.
 
 These and other results that are published by block make the exact sums of the first pass, at every level of a spine.
 """
@@ -26,17 +25,15 @@ from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 
 __all__ = [
-    "MOST_ROWS",
     "FacilityRule",
     "FacilitySums",
     "HeldSums",
     "OpenRecords",
     "facility_sums",
+    "kinds_of_sets",
     "named_blocks",
+    "spread",
 ]
-
-
-MOST_ROWS = 50_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +59,20 @@ class FacilityRule:
 
 @dataclass(frozen=True, eq=False)
 class OpenRecords:
-    """Records of areas whose kind the facilities leave open, block by block or by set of kinds; rows rise by area.
+    """Records of areas whose kind the facilities leave open, block by block; rows are in one order at all levels.
 
     Args:
         area: position of the geounit, shape (n,).
-        place: position of the block, or where blocks of one set are taken together, minus the bits of the set, shape (n,).
-        kinds: bits of the set of kinds that the place has for these records, shape (n,).
+        place: position of the block, shape (n,).
+        kinds: bits of the set of kinds that the block has for these records, shape (n,).
         published: their published sum, shape (n,).
         count: how many, shape (n,).
         pointer: rows of geounit i are pointer[i] .. pointer[i + 1] - 1.
-        least: (area, place, kind, records) that facilities of a kind need at least in a place, shape (m, 4).
+        least: (area, block, kind, records) that facilities of a kind need at least in a block, shape (m, 4).
         least_pointer: the same for the rows of `least`.
+        split: records of every row by kind, the kinds of its set rising, that meet what is needed and what areas above were given, shape
+            (n, most kinds of a set); None where none is known.
+        width: most kinds of a set.
     """
 
     area: Integers = field(repr=False)
@@ -83,6 +83,8 @@ class OpenRecords:
     pointer: Integers = field(repr=False)
     least: Integers = field(repr=False)
     least_pointer: Integers = field(repr=False)
+    split: Integers | None = field(repr=False)
+    width: int
 
     def rows(self, first: int, last: int) -> slice:
         """Rows of consecutive geounits."""
@@ -103,9 +105,8 @@ class FacilitySums:
 
 
 def facility_sums(
-    spine: Spine, published: SparseLevel, facilities: NDArray[np.integer], rule: FacilityRule,
-    *, most_rows: int = MOST_ROWS,
-) -> tuple[FacilitySums, ...]:  # fmt: skip
+    spine: Spine, published: SparseLevel, facilities: NDArray[np.integer], rule: FacilityRule
+) -> tuple[FacilitySums, ...]:
     """Decided and open records of the geounits of every level, root first.
 
     Args:
@@ -113,7 +114,6 @@ def facility_sums(
         published: the published result of its blocks, in its order: sums that `rule` names.
         facilities: counts of facilities of the blocks, shape (blocks, kinds).
         rule: how cells are grouped.
-        most_rows: of open records of blocks, up to which areas carry them block by block.
 
     Raises:
         DataError: records of a block are published where it has no facility for them, or fewer than its facilities need.
@@ -137,6 +137,7 @@ def facility_sums(
     opened = (block[~one], bits, sums, count)
     least = _least(block[~one], bits, facilities, rule.minimum)
     _require_all_served(spine, opened, least)
+    split = _first_split(opened, least)
     found: list[FacilitySums] = []
     position = np.arange(spine.leaf.nodes)
     for level in reversed(spine.levels):
@@ -144,7 +145,7 @@ def facility_sums(
             0,
             FacilitySums(
                 _sparse(level.geounits, position[decided[0]], decided[1], decided[2]),
-                _open(level.nodes, position, opened, least, len(opened[0]) <= most_rows),
+                _open(level.nodes, position, opened, least, split),
             ),
         )
         position = level.parent[position].astype(np.int64)
@@ -241,20 +242,73 @@ def _sparse(geounits: NDArray[np.str_], node: Integers, group: Integers, count: 
 
 
 def _open(
-    nodes: int, position: Integers, opened: tuple[Integers, Integers, Integers, Integers], least: Integers,
-    by_block: bool,
+    nodes: int, position: Integers, opened: tuple[Integers, Integers, Integers, Integers], least: Integers, split: Integers,
 ) -> OpenRecords:  # fmt: skip
-    """The open records of a level, whose geounits hold the blocks as ``position`` says."""
+    """The open records of a level, whose geounits hold the blocks as ``position`` says; areas rise with their blocks."""
     block, bits, published, count = opened
-    place = block if by_block else -bits
-    (area, place, kinds, published), count = _summed([position[block], place, bits, published], count)
-    needed = least[:, 0] if by_block else -least[:, 1]
-    keys, need = _summed([position[least[:, 0]], needed, least[:, 2]], least[:, 3])
+    (area, place, kinds, published), count = _summed([position[block], block, bits, published], count)
+    keys, need = _summed([position[least[:, 0]], least[:, 0], least[:, 2]], least[:, 3])
     every = np.arange(nodes + 1)
     return OpenRecords(
         area, place, kinds, published, count, np.searchsorted(area, every),
-        np.stack([*keys, need], axis=1), np.searchsorted(keys[0], every),
+        np.stack([*keys, need], axis=1), np.searchsorted(keys[0], every), split, split.shape[1],
     )  # fmt: skip
+
+
+def kinds_of_sets(bits: Integers, width: int) -> Integers:
+    """Kinds of every set, rising, and -1 after them, shape (n, width)."""
+    sets, of_set = np.unique(bits, return_inverse=True)
+    kinds = np.full((len(sets), width), -1, np.int64)
+    for i, one in enumerate(sets.tolist()):
+        own = [kind for kind in range(one.bit_length()) if one >> kind & 1]
+        kinds[i, : len(own)] = own
+    return kinds[of_set.reshape(-1)]
+
+
+def spread(
+    rows: tuple[Integers, Integers], slots: tuple[Integers, Integers], row: Integers, slot: Integers
+) -> Integers:
+    """Send the records of rows to slots that take as many: within a cell one row after another, one slot after another.
+
+    Args:
+        rows: cell and records of every row.
+        slots: cell and records of every slot; of every cell as many as its rows have.
+        row: of every pair of a row and a slot of one cell, all of them.
+        slot: of every pair.
+    """
+    row_end, slot_end = _ends(*rows), _ends(*slots)
+    start = np.maximum(row_end[row] - rows[1][row], slot_end[slot] - slots[1][slot])
+    return np.maximum(np.minimum(row_end[row], slot_end[slot]) - start, 0)
+
+
+def _ends(cell: Integers, count: Integers) -> Integers:
+    """Sum of all counts of smaller cells, of earlier entries of the same cell, and the own one."""
+    order = np.argsort(cell, kind="stable")
+    ends = np.empty_like(count)
+    ends[order] = np.cumsum(count[order])
+    return ends
+
+
+def _first_split(opened: tuple[Integers, Integers, Integers, Integers], least: Integers) -> Integers:
+    """A split of the open records of all blocks, in the order of a level: every kind has what it needs, the last one the rest."""
+    (block, bits, _), count = _summed(list(opened[:3]), opened[3])
+    kinds = kinds_of_sets(bits, int(np.bitwise_count(bits).max(initial=0)))
+    split = np.zeros(kinds.shape, np.int64)
+    if not len(count):
+        return split
+    sets, cell = np.unique(np.stack([block, bits], axis=1), axis=0, return_inverse=True)
+    cell = cell.reshape(-1).astype(np.int64)
+    of_set, last = kinds_of_sets(sets[:, 1], kinds.shape[1]), np.bitwise_count(sets[:, 1]).astype(int) - 1
+    at, column = np.nonzero(of_set >= 0)
+    order = np.lexsort((least[:, 2], least[:, 1], least[:, 0]))
+    need = np.zeros(of_set.shape, np.int64)
+    need[at, column] = least[order, 3]
+    need[np.arange(len(sets)), last] += np.bincount(cell, count).astype(np.int64) - need.sum(axis=1)
+    slot = np.full(of_set.shape, -1, np.int64)
+    slot[at, column] = np.arange(len(at))
+    row, own = np.nonzero(kinds >= 0)
+    split[row, own] = spread((cell, count), (at, need[at, column]), row, slot[cell[row], own])
+    return split
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,9 +342,8 @@ class HeldSums:
 
     @staticmethod
     def by_facility(
-        spine: Spine, rule: FacilityRule, blocks: SparseLevel, facilities: NDArray[np.integer],
-        *, most_rows: int = MOST_ROWS,
-    ) -> HeldSums:  # fmt: skip
+        spine: Spine, rule: FacilityRule, blocks: SparseLevel, facilities: NDArray[np.integer]
+    ) -> HeldSums:
         """Sums that a published result decides together with published counts of facilities.
 
         Args:
@@ -298,13 +351,12 @@ class HeldSums:
             rule: published sum and kind of facility of every cell.
             blocks: the result, by block of the spine.
             facilities: of the blocks, shape (blocks, kinds).
-            most_rows: of open records, as in :func:`~censafe.estimation.topdown.operator.facilities.facility_sums`.
 
         Raises:
             DataError: records of a block are published where it has no facility for them.
         """
         label, published, kind = rule.groups()
-        found = facility_sums(spine, blocks, facilities, rule, most_rows=most_rows)
+        found = facility_sums(spine, blocks, facilities, rule)
         return HeldSums(
             label, tuple(one.decided for one in found), tuple(one.open for one in found), published, kind
         )

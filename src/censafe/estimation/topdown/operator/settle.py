@@ -1,6 +1,14 @@
-"""Open records of a parent's children split among kinds of facility, and the repair of a parent that allows no split.
+"""Open records of a parent's children split among kinds of facility: whole numbers, near an estimate, that the blocks can follow.
 
-A split consists of whole numbers by geounit and kind of facility, near an estimate, and such that the blocks can follow.
+A split of a block's records x[r, k], row r being a published sum of the block and k a kind of its facilities, adds up to the row
+over k, to the parent's group over the blocks of its children, and over the rows of a block to at least what its facilities of kind
+k need. Every level starts from the split that the level above was settled with; it meets all of these, so that there always is one,
+whatever a solver does. A split is improved in two ways:
+
+* Some records of the split that meet the needs stay where they are. What is left is a flow from the rows of an area that have one
+  published sum and one set of kinds to its groups and on to those of the parent; its cheapest one is integral, and is handed
+  to the blocks in any way. Nothing needed: the same flow without records that stay bounds the distance from below.
+* Where that bound is not attained to 1 percent and the program is small, an integer program is solved; its point is checked exactly.
 """
 
 from __future__ import annotations
@@ -9,13 +17,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import LinearConstraint, milp
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, vstack
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.levels.repair import CellChange
-from censafe.estimation.topdown.operator.facilities import OpenRecords
+from censafe.estimation.topdown.operator.facilities import OpenRecords, kinds_of_sets, spread
 from censafe.estimation.topdown.operator.family import (
     OpenSums,
     OperatorFamily,
@@ -27,172 +32,244 @@ from censafe.estimation.topdown.operator.family import (
 from censafe.estimation.topdown.operator.newton import climb
 from censafe.estimation.topdown.operator.passes import OperatorRules
 from censafe.estimation.topdown.operator.problem import pass_problem
+from censafe.estimation.topdown.rounding.network import min_cost_flow
 from censafe.model.arrays import Floats, Integers
+from censafe.model.programs import Outcome, Program, solve_program
 
-__all__ = ["settle_open", "split_open"]
-
-
-class _Limit(NamedTuple):
-    """Sums of the split, and what they may be."""
-
-    place: Integers  # (n,) sum that every unknown of the split belongs to
-    least: Floats  # of every sum
-    most: Floats
+_MOST_UNKNOWNS = 5_000  # of an integer program
+_MOST_BRANCHES = 50
+_GAP = 0.01  # relative, of an integer program
+_ROUNDS = 4
+_SMALL = 1e-6  # records
+_UNIT_BITS = 20
 
 
-class _Aim(NamedTuple):
-    """Sums of the split, and what they should be near."""
+class _Split(NamedTuple):
+    """Every way that a row of open records may go, and the sums that a split must meet and should be near; no two unknowns are alike."""
 
-    place: Integers  # (n,) sum that every unknown of the split belongs to
-    value: Floats  # of every sum
+    row: Integers  # (n,) of every unknown
+    need: Integers  # (n,) place in ``least``
+    total: Integers  # (n,) place in ``wanted``
+    group: Integers  # (n,) group of the parent
+    cell: Integers  # (rows,) area, published sum and set of kinds of every row
+    slot: Integers  # (n,) cell and kind
+    records: Integers  # (rows,)
+    least: Integers  # of a block and kind
+    wanted: Floats  # of an area and group
+    parent: Integers | None  # by group
+
+    def distance(self, x: Integers) -> float:
+        return float(np.abs(np.bincount(self.total, x, len(self.wanted)) - self.wanted).sum())
+
+    def meets(self, x: Integers) -> bool:
+        """Whether a split is one; in whole numbers."""
+        totals = (_total(self.row, x, len(self.records)), _total(self.need, x, len(self.least)))
+        good = (x >= 0).all() and (totals[0] == self.records).all() and (totals[1] >= self.least).all()
+        if self.parent is not None:
+            good = good and (_total(self.group, x, len(self.parent)) == self.parent).all()
+        return bool(good)
+
+
+def _total(place: Integers, x: Integers, size: int) -> Integers:
+    total = np.zeros(size, np.int64)
+    np.add.at(total, place, x)
+    return total
 
 
 def split_open(
     rows: OpenRecords, span: tuple[int, int], groups: dict[tuple[int, int], int], wanted: Floats,
-    parent: Integers | None, *, change: bool = False,
-) -> Integers | None:  # fmt: skip
+    parent: Integers | None,
+) -> tuple[Integers, Integers] | None:  # fmt: skip
     """Split the open records of consecutive geounits among kinds, close to an estimate, so that their blocks can follow.
 
     Args:
-        rows: of the level.
+        rows: of the level, with a split that the parent was settled with, or without one.
         span: first and one past the last geounit.
         groups: position of a published sum and kind among the groups of the parent.
         wanted: estimated open records of every geounit and group, shape (C, G).
         parent: open records of the parent by group, shape (G,); None at a root.
-        change: whether the split may differ from the parent, by as few records as possible.
 
     Returns:
-        int64, shape (C, G); None where there is no such split.
+        Records by geounit and group, int64, shape (C, G), and the split of the rows, as in :class:`OpenRecords`; None where there is none,
+        which two ways to solve the program say.
+
+    Raises:
+        CheckError: the rows have no split, and the solver did not find out whether there is one.
     """
-    area, group, limits = _unknowns(rows, span, groups)
-    cell = area * wanted.shape[1] + group
-    near = _Aim(cell, wanted.ravel())
-    if parent is None:
-        units = _least_split(limits, near)
-    elif not change:
-        exact = parent.astype(float)
-        units = _least_split([*limits, _Limit(group, exact, exact)], near)
-    else:
-        own = _Aim(group, parent.astype(float))
-        least = _least_split(limits, own)
-        if least is None:
-            return None
-        moved = float(np.abs(np.bincount(group, least, len(parent)) - parent)[np.unique(group)].sum())
-        units = _least_split(limits, near, own, moved)
-    if units is None:
+    at = rows.rows(*span)
+    kinds = kinds_of_sets(rows.kinds[at], rows.width)
+    row, column = np.nonzero(kinds >= 0)
+    split, size = _unknowns(rows, span, groups, wanted, parent, (row, kinds[row, column]))
+    x = None if rows.split is None else rows.split[at][row, column]
+    if x is not None and not split.meets(x):
+        raise CheckError(
+            "the split of a parent's open records does not fit its counts; please report this as a bug"
+        )
+    x = _program_split(split, None) if x is None else _near_split(split, x)
+    if x is None:
         return None
-    return np.bincount(cell, units, wanted.size).astype(np.int64).reshape(wanted.shape)
+    blocks = np.zeros(kinds.shape, np.int64)
+    blocks[row, column] = x
+    totals = np.zeros(wanted.size, np.int64)
+    np.add.at(totals, size, x)
+    return totals.reshape(wanted.shape), blocks
 
 
 def _unknowns(
-    rows: OpenRecords, span: tuple[int, int], groups: dict[tuple[int, int], int]
-) -> tuple[Integers, Integers, list[_Limit]]:
-    """Every way that a row of open records may go: its geounit and its group; and what rows and facilities ask of them."""
-    at = rows.rows(*span)
-    area, published, kinds = rows.area[at] - span[0], rows.published[at], rows.kinds[at]
-    place = rows.place[at]
-    choice = [
-        (row, kind)
-        for row in range(len(area))
-        for kind in range(int(kinds[row]).bit_length())
-        if kinds[row] >> kind & 1 and (int(published[row]), kind) in groups
-    ]
-    row = np.array([one for one, _ in choice], np.int64)
-    group = np.array([groups[int(published[r]), k] for r, k in choice], np.int64)
-    count = rows.count[at].astype(float)
-    limits = [_Limit(row, count, count)]
+    rows: OpenRecords, span: tuple[int, int], groups: dict[tuple[int, int], int], wanted: Floats,
+    parent: Integers | None, choices: tuple[Integers, Integers],
+) -> tuple[_Split, Integers]:  # fmt: skip
+    """The split of consecutive geounits, and the area and group of every unknown as one number."""
+    at, (row, kind) = rows.rows(*span), choices
+    area, published = rows.area[at] - span[0], rows.published[at]
+    pairs, of_pair = np.unique(np.stack([published[row], kind], axis=1), axis=0, return_inverse=True)
+    known = np.array([groups[int(p), int(k)] for p, k in pairs], np.int64)
+    group = known[of_pair.reshape(-1)]
     need = rows.least[int(rows.least_pointer[span[0]]) : int(rows.least_pointer[span[1]])]
-    if len(need):
-        key = {(int(a) - span[0], int(p), int(k)): i for i, (a, p, k, _) in enumerate(need)}
-        which = np.array([key[int(area[r]), int(place[r]), k] for r, k in choice], np.int64)
-        limits.append(_Limit(which, need[:, 3].astype(float), np.full(len(need), np.inf)))
-    return area[row], group, limits
+    radix = np.int64(max(int(kind.max(initial=0)), int(need[:, 2].max(initial=0))) + 1)
+    keys = need[:, 1] * radix + need[:, 2]  # rise, for blocks and kinds do
+    of_need = np.searchsorted(keys, rows.place[at][row] * radix + kind)
+    cell = np.unique(np.stack([area, published, rows.kinds[at]], axis=1), axis=0, return_inverse=True)[1]
+    cell = cell.reshape(-1).astype(np.int64)
+    slot = np.unique(cell[row] * radix + kind, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    of_sum = area[row] * wanted.shape[1] + group
+    used, place = np.unique(of_sum, return_inverse=True)
+    split = _Split(
+        row, of_need, place.reshape(-1), group, cell, slot, rows.count[at], need[:, 3], wanted.ravel()[used], parent,
+    )  # fmt: skip
+    return split, of_sum
 
 
-def _least_split(
-    limits: list[_Limit], near: _Aim, other: _Aim | None = None, most: float = 0.0
-) -> Floats | None:
-    """Whole numbers of least distance from an aim, at most ``most`` away from another one; None where there are none."""
-    size = len(near.place)
-    aims = [near] if other is None else [near, other]
-    used = [np.unique(aim.place) for aim in aims]
-    width = size + 2 * sum(len(one) for one in used)
-    every, start = np.arange(size), size
-    blocks = [_rows(one, every, width) for one in limits]
-    for aim, one in zip(aims, used, strict=True):
-        place = np.searchsorted(one, aim.place)
-        blocks.append(_near(place, aim.value[one], size, start, width))
-        start += 2 * len(one)
-    cost = np.zeros(width)
-    cost[size : size + 2 * len(used[0])] = 1.0
-    if other is not None:
-        far = np.arange(size + 2 * len(used[0]), width)
-        limit = _Limit(np.zeros(len(far), np.int64), np.full(1, -np.inf), np.full(1, most))
-        blocks.append(_rows(limit, far, width))
-    integral = np.zeros(width)
-    integral[:size] = 1
-    found = milp(cost, integrality=integral, constraints=blocks)
-    return None if found.x is None else np.rint(found.x[:size])
+def _near_split(split: _Split, x: Integers) -> Integers:
+    """A split at most as far from the estimate as another one, and the nearest one where that is small or shown."""
+    bound = split.distance(_flow(split, np.zeros_like(x)))
+    best = split.distance(x)
+    for _ in range(_ROUNDS):
+        if best <= bound + _SMALL:
+            return x
+        nearer = _flow(split, _staying(split, x))
+        distance = split.distance(nearer)
+        if distance >= best - _SMALL:
+            break
+        x, best = nearer, distance
+    if best > bound * (1 + _GAP) + _SMALL and len(x) <= _MOST_UNKNOWNS:
+        other = _program_split(split, _MOST_BRANCHES)
+        if other is not None and split.distance(other) < best - _SMALL:
+            return other
+    return x
 
 
-def _rows(limit: _Limit, column: Integers, width: int) -> LinearConstraint:
-    shape = (len(limit.least), width)
-    matrix = coo_array((np.ones(len(column)), (limit.place, column)), shape=shape).tocsr()
-    return LinearConstraint(matrix, limit.least, limit.most)
+def _staying(split: _Split, x: Integers) -> Integers:
+    """Records of a split that meet the needs exactly, from the rows that have the most."""
+    order = np.lexsort((-x, split.need))
+    before = np.cumsum(x[order]) - x[order]
+    need = split.need[order]
+    first = np.searchsorted(need, np.arange(len(split.least)))
+    start = np.append(before, 0)[first]
+    stay = np.zeros_like(x)
+    stay[order] = np.clip(split.least[need] - (before - start[need]), 0, x[order])
+    return stay
 
 
-def _near(place: Integers, aim: Floats, size: int, start: int, width: int) -> LinearConstraint:
-    """Sums of the split, less what is above the aim, plus what is below it, are the aim; these follow from ``start``."""
-    n = len(aim)
-    row = np.concatenate([place, np.arange(n), np.arange(n)])
-    column = np.concatenate([np.arange(size), start + np.arange(n), start + n + np.arange(n)])
-    value = np.concatenate([np.ones(size), -np.ones(n), np.ones(n)])
-    return LinearConstraint(coo_array((value, (row, column)), shape=(n, width)).tocsr(), aim, aim)
+def _flow(split: _Split, stay: Integers) -> Integers:
+    """The nearest split in which some records stay and nothing else is needed: by the cheapest flow."""
+    free = split.records - _total(split.row, stay, len(split.records))
+    slots, first = np.unique(split.slot, return_index=True)
+    of_slot = split.cell[split.row[first]]
+    cells, sums = int(split.cell.max()) + 1, len(split.wanted)
+    single = split.parent is None
+    sinks = 1 if split.parent is None else len(split.parent)
+    nodes = cells + sums + sinks
+    group = np.zeros(sums, np.int64)
+    group[split.total] = 0 if single else split.group
+    supply = np.zeros(nodes, np.int64)
+    supply[:cells] = _total(split.cell, free, cells)
+    if split.parent is None:
+        supply[-1] = -free.sum()
+    else:
+        supply[cells + sums :] = _total(split.group, stay, sinks) - split.parent
+    floor = np.floor(split.wanted)
+    part, have = split.wanted - floor, _total(split.total, stay, sums)
+    unit = 1 << max(0, min(_UNIT_BITS, 60 - 2 * (nodes + 1).bit_length()))
+    ends = np.arange(cells, cells + sums), cells + sums + group
+    arcs = (
+        (of_slot, cells + split.total[first], np.full(len(slots), free.sum()), np.zeros(len(slots), np.int64)),
+        (*ends, np.maximum(floor.astype(np.int64) - have, 0), np.full(sums, -unit)),
+        (*ends, ((part > 0) & (floor >= have)).astype(np.int64), np.rint((1 - 2 * part) * unit).astype(np.int64)),
+        (*ends, np.full(sums, free.sum()), np.full(sums, unit)),
+    )  # fmt: skip
+    tail, head, capacity, cost = (np.concatenate(part).astype(np.int64) for part in zip(*arcs, strict=True))
+    flow = np.zeros(len(tail), np.int64)
+    min_cost_flow(nodes, tail, head, capacity, cost * (nodes + 1), supply, flow)
+    return stay + spread((split.cell, free), (of_slot, flow[: len(slots)]), split.row, split.slot)
+
+
+def _program_split(split: _Split, branches: int | None) -> Integers | None:
+    """The nearest split by an integer program, checked; without a limit of branches a split is needed, and None says that there is none."""
+    size, sums = len(split.row), len(split.wanted)
+    width = size + 2 * sums
+    every, one = np.arange(size), np.ones(size)
+    blocks = [
+        (split.row, split.records, split.records),
+        (split.need, split.least, np.full(len(split.least), np.inf)),
+    ]
+    if split.parent is not None:
+        blocks.append((split.group, split.parent, split.parent))
+    matrices = [coo_array((one, (place, every)), shape=(len(low), width)) for place, low, _ in blocks]
+    each = np.arange(sums)
+    row, column = (
+        np.concatenate([split.total, each, each]),
+        np.concatenate([every, size + each, size + sums + each]),
+    )
+    value = np.concatenate([one, -np.ones(sums), np.ones(sums)])
+    matrices.append(coo_array((value, (row, column)), shape=(sums, width)))
+    low = np.concatenate([*(low for _, low, _ in blocks), split.wanted]).astype(float)
+    high = np.concatenate([*(high for _, _, high in blocks), split.wanted]).astype(float)
+    cost = (np.arange(width) >= size).astype(float)
+    program = Program(cost, vstack(matrices, format="csr"), low, high, 0.0, np.inf, np.arange(width) < size)
+    solution = solve_program(program, nodes=branches, gap=_GAP)
+    x = None if solution.x is None else np.rint(solution.x[:size]).astype(np.int64)
+    if x is not None and split.meets(x):
+        return x
+    if branches is None and solution.outcome is not Outcome.INFEASIBLE:
+        raise CheckError(
+            "the solver did not split the open records of a parent among kinds of facility; this says nothing about the data; please report this as a bug"
+        )
+    return None
 
 
 _ROUGH = 0.1  # records, of estimates that only say how whole open records are split
 
 
-def settle_open(
-    rules: OperatorRules, family: OperatorFamily, *, repair: bool = True
-) -> tuple[OperatorFamily, tuple[CellChange, ...]]:
+def settle_open(rules: OperatorRules, family: OperatorFamily) -> tuple[OperatorFamily, Integers | None]:
     """Decide the open records of the children: near the estimate under the published sums, so that their blocks can follow.
-
-    A parent met the needs of its facilities with all its records together; its children may need kinds in cells of their own. Where
-    no split adds up to the parent, the fewest of its records change their kind of facility; their other attributes change
-    in as few queries as they can.
 
     Args:
         rules: of the level.
         family: a parent.
-        repair: whether a parent may be changed.
 
     Returns:
-        The family without open records, its answers still those of the cells that it had; changes of its cells, in their order.
+        The family without open records, its answers still those of the cells that it had; the split of the rows of its children, None
+        where nothing is open.
 
     Raises:
-        CheckError: no split adds up to the parent, and it may not be changed.
+        CheckError: no split adds up to the parent, which can only be where the level above was not settled here.
     """
     opened = family.open
     if opened is None:
-        return family, ()
+        return family, None
     groups = {(int(p), int(k)): g for g, (p, k) in enumerate(zip(opened.published, opened.kind, strict=True))}
     wanted = np.maximum(_estimate(rules, family, opened, groups) - family.right, 0.0)
     left = None
     if family.count is not None:
         group = positions(family.held, rules.passes[0].held[family.cell], family.name)
         left = np.bincount(group, family.count, len(family.held)).astype(np.int64) - family.right.sum(axis=0)
-    split = split_open(opened.rows, opened.span, groups, wanted, left)
-    if split is None and repair and left is not None:
-        split = split_open(opened.rows, opened.span, groups, wanted, left, change=True)
-    if split is None:
+    settled = split_open(opened.rows, opened.span, groups, wanted, left)
+    if settled is None:
         raise CheckError(
             f"{family.name}: no split among kinds of facility meets its own counts and the facilities of its children"
         )
-    settled = replace(family, right=family.right + split, open=None)
-    if left is None or np.array_equal(left, split.sum(axis=0)):
-        return settled, ()
-    return _changed(rules, settled, opened, split.sum(axis=0) - left)
+    return replace(family, right=family.right + settled[0], open=None), settled[1]
 
 
 def _estimate(
@@ -230,56 +307,3 @@ def _estimate(
     entries = problem.entries
     np.add.at(wanted, (entries.child, group[problem.free[entries.column]]), dual.x)
     return wanted
-
-
-def _changed(
-    rules: OperatorRules, family: OperatorFamily, opened: OpenSums, more: Integers
-) -> tuple[OperatorFamily, tuple[CellChange, ...]]:
-    """Move records of the parent between groups of one published sum, until every group has as many more as it must.
-
-    Args:
-        rules: of the level.
-        family: the parent.
-        opened: its groups.
-        more: records that every group gains, below 0 where it loses them, shape (G,).
-    """
-    label = rules.passes[0].held
-    count = dict(
-        zip(family.cell.tolist(), family.count.tolist() if family.count is not None else (), strict=True)
-    )
-    before, left = dict(count), more.copy()
-    while (left > 0).any():
-        gains = int(np.flatnonzero(left > 0)[0])
-        from_groups = np.flatnonzero((left < 0) & (opened.published == opened.published[gains]))
-        cells = np.array([cell for cell, number in count.items() if number > 0], np.int64)
-        givers = cells[np.isin(label[cells], family.held[from_groups])]
-        takers = np.flatnonzero(rules.allowed & (label == family.held[gains]))
-        if not len(takers):
-            raise CheckError(f"{family.name}: records are needed where no cell may hold any")
-        giver, taker = _nearest(rules, givers, takers)
-        loses = int(np.searchsorted(family.held, label[giver]))
-        moved = min(int(left[gains]), -int(left[loses]), count[giver])
-        count[giver] -= moved
-        count[taker] = count.get(taker, 0) + moved
-        left[gains] -= moved
-        left[loses] += moved
-    cell = np.array(sorted(cell for cell, number in count.items() if number > 0), np.int32)
-    changes = tuple(
-        CellChange(one, before.get(one, 0), count[one])
-        for one in sorted(count)
-        if count[one] != before.get(one, 0)
-    )
-    return replace(
-        family, cell=cell, count=np.array([count[one] for one in cell.tolist()], np.int64)
-    ), changes
-
-
-def _nearest(
-    rules: OperatorRules, givers: NDArray[np.integer], takers: NDArray[np.integer]
-) -> tuple[int, int]:
-    """The pair of cells that differs in the fewest queries; the first one of several."""
-    alike = np.zeros((len(givers), len(takers)), np.int64)
-    for query in rules.queries:
-        alike += rules.labels[query][givers][:, None] == rules.labels[query][takers][None, :]
-    giver, taker = np.unravel_index(int(alike.argmax()), alike.shape)
-    return int(givers[giver]), int(takers[taker])

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.estimation.topdown.operator.facilities import OpenRecords
 from censafe.estimation.topdown.operator.family import OpenSums, OperatorFamily
 from censafe.estimation.topdown.operator.further import FurtherLevel
@@ -37,7 +36,6 @@ class OperatorTask:
         rules: its passes.
         open: records that these sums leave out, for their group is open, with the published sum and the kind of every group;
             None where there are none.
-        repair: whether a parent whose open records cannot be split is changed and logged; otherwise the level stops.
         further: answers beside the measurements, to the last query of the rules; None without.
     """
 
@@ -46,7 +44,6 @@ class OperatorTask:
     held: SparseLevel
     rules: OperatorRules
     open: tuple[OpenRecords, Integers, Integers] | None = None
-    repair: bool = True
     further: FurtherLevel | None = None
 
 
@@ -61,7 +58,7 @@ class SolvedParent:
         sizes: number of entries of every child.
         cells: that the parent has.
         result: how it was solved, without its counts, which are those above.
-        changes: cells of the parent that were changed because its open records could not be split.
+        split: of the open records of its children, as in :class:`OpenRecords`; None where there are none.
     """
 
     name: str
@@ -70,7 +67,7 @@ class SolvedParent:
     sizes: Integers = field(repr=False)
     cells: int
     result: OperatorResult
-    changes: tuple[CellChange, ...] = ()
+    split: Integers | None = field(default=None, repr=False)
 
 
 def solve_parent(
@@ -90,21 +87,15 @@ def solve_parent(
     family = _family(task, parents, above, unit)
     if family is None:
         return None
-    family, changes = settle_open(task.rules, family, repair=task.repair)
+    family, split = settle_open(task.rules, family)
     span = child_span(above, unit)
-    if changes:
-        answers, values = _answers(task, *span, family.cell)
-        family = replace(family, answers=answers, values=values)
-        family = _informed(task, family, *span)
     wide = above is None or task.level.name == _STATE
     found = estimate_operator_parent(task.rules, family, wide=wide)
     child, place = np.nonzero(found.counts)
     sizes = np.bincount(child, minlength=span[1] - span[0])
     count = found.counts[child, place].astype(np.int32)
     result = replace(found, counts=np.zeros((0, 0), np.int64))
-    return SolvedParent(
-        family.name, family.cell[place], count, sizes, found.counts.shape[1], result, tuple(changes)
-    )
+    return SolvedParent(family.name, family.cell[place], count, sizes, found.counts.shape[1], result, split)
 
 
 def child_span(above: SpineLevel | None, unit: int) -> tuple[int, int]:

@@ -15,7 +15,6 @@ from censafe.errors import CheckError, ReleaseError
 from censafe.estimation.topdown.batches.encoding import decoded_rows, encoded_failure, encoded_rows
 from censafe.estimation.topdown.batches.parts import part_of_geounits, part_of_histograms
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.estimation.topdown.operator.facilities import OpenRecords
 from censafe.estimation.topdown.operator.parent import OperatorResult
@@ -111,7 +110,7 @@ def _open(rows: OpenRecords, first: int, last: int) -> OpenRecords:
     pointer, needed = (one[first : last + 1] - one[first] for one in (rows.pointer, rows.least_pointer))
     return OpenRecords(
         rows.area[own] - first, rows.place[own], rows.kinds[own], rows.published[own], rows.count[own],
-        pointer, least, needed,
+        pointer, least, needed, None if rows.split is None else rows.split[own], rows.width,
     )  # fmt: skip
 
 
@@ -131,14 +130,22 @@ def _solved(opener: Callable[[Any], OpenedAnswers], part: _Part) -> bytes:
 def _row(found: SolvedParent | None) -> Mapping[str, Any]:
     if found is None:
         nothing = np.zeros(0, np.int32)
-        return {"cell": nothing, "count": nothing, "sizes": np.zeros(0, np.int64), "words": "null"}
+        none = np.zeros(0, np.int64)
+        return {"cell": nothing, "count": nothing, "sizes": none, "split": none, "words": "null"}
     words = {
         "name": found.name,
         "cells": found.cells,
         "solution": [getattr(found.result, name) for name in _SOLUTION],
-        "changes": [[int(one.cell), int(one.before), int(one.after)] for one in found.changes],
+        "width": None if found.split is None else found.split.shape[1],
     }
-    return {"cell": found.cell, "count": found.count, "sizes": found.sizes, "words": json.dumps(words)}
+    split = np.zeros(0, np.int64) if found.split is None else found.split.ravel()
+    return {
+        "cell": found.cell,
+        "count": found.count,
+        "sizes": found.sizes,
+        "split": split,
+        "words": json.dumps(words),
+    }
 
 
 def _solution(row: Mapping[str, Any]) -> SolvedParent | None:
@@ -148,7 +155,5 @@ def _solution(row: Mapping[str, Any]) -> SolvedParent | None:
     result = OperatorResult(
         np.zeros((0, 0), np.int64), **dict(zip(_SOLUTION, words["solution"], strict=True))
     )
-    changes = tuple(CellChange(*change) for change in words["changes"])
-    return SolvedParent(
-        words["name"], row["cell"], row["count"], row["sizes"], words["cells"], result, changes
-    )
+    split = None if words["width"] is None else row["split"].reshape(-1, words["width"])
+    return SolvedParent(words["name"], row["cell"], row["count"], row["sizes"], words["cells"], result, split)

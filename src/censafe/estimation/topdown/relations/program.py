@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import LinearConstraint, milp
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, vstack
 
 from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, OPEN, Records, Rules
 from censafe.model.arrays import Floats, Integers
+from censafe.model.programs import Program, solve_program
 
 __all__ = ["ChosenVariants", "chosen_records"]
-
-_INFEASIBLE = 2  # scipy.optimize.milp: shown to have no solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,32 +87,33 @@ def _least_changed(
     stays = np.flatnonzero(own[may])  # unknowns that some records have now
     size, width = len(at), len(at) + len(stays)
     total = own.sum(axis=1).astype(float)
-    blocks = [
-        LinearConstraint(coo_array((np.ones(size), (at, np.arange(size))), (len(total), width)), total, total)
-    ]
-    if limits:
-        rows = np.stack([numbers for numbers, _, _ in limits]).astype(float)
-        wide = np.hstack([rows, np.zeros((len(rows), len(stays)))])
-        blocks.append(LinearConstraint(wide, [one for _, one, _ in limits], [one for _, _, one in limits]))
     row = np.arange(len(stays))
     value = np.concatenate([np.ones(len(stays)), -np.ones(len(stays))])
     place = (np.tile(row, 2), np.concatenate([stays, size + row]))
-    blocks.append(LinearConstraint(coo_array((value, place), (len(stays), width)), 0.0, np.inf))
+    rows = np.zeros((len(limits), width))
+    if limits:
+        rows[:, :size] = np.stack([numbers for numbers, _, _ in limits])
+    matrix = vstack(
+        [
+            coo_array((np.ones(size), (at, np.arange(size))), (len(total), width)),
+            coo_array((value, place), (len(stays), width)),
+            coo_array(rows),
+        ],
+        format="csr",
+    )
     upper: Floats = np.concatenate([total[at], own[may][stays]]).astype(float)
-    cost = np.concatenate([np.zeros(size), -np.ones(len(stays))])
-    for presolve in (True, False):  # presolving ends in an error of the solver now and then
-        found = milp(
-            cost,
-            integrality=np.ones(width),
-            bounds=(0.0, upper),
-            constraints=blocks,
-            options={"presolve": presolve},
+    solution = solve_program(
+        Program(
+            np.concatenate([np.zeros(size), -np.ones(len(stays))]),
+            matrix,
+            np.concatenate([total, np.zeros(len(stays)), [one for _, one, _ in limits]]),
+            np.concatenate([total, np.full(len(stays), np.inf), [one for _, _, one in limits]]),
+            0.0,
+            upper,
+            True,
         )
-        if found.x is not None:
-            return np.rint(found.x[:size]).astype(np.int64)
-        if found.status == _INFEASIBLE:
-            break
-    return None
+    )
+    return None if solution.x is None else np.rint(solution.x[:size]).astype(np.int64)
 
 
 def _variants(

@@ -13,6 +13,7 @@ from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves, round_parent, tree_of
 from censafe.estimation.topdown.rounding.steps import SNAP
 from censafe.model.arrays import Floats, Integers
+from censafe.model.programs import Outcome, Program, solve_program
 
 __all__ = ["Rounding", "round_point"]
 
@@ -33,17 +34,6 @@ class Rounding:
 
     counts: Integers
     method: str
-
-
-@dataclass(frozen=True, eq=False)
-class _Program:
-    """Entries that may go up by one, then deviations above and below the targets of the tree nodes."""
-
-    cost: Floats
-    matrix: Any
-    low: Floats
-    high: Floats
-    upper: Floats
 
 
 def round_point(
@@ -91,13 +81,20 @@ def round_point(
     f[f < SNAP] = 0.0
     few = (f > 0) if leaves == "fractional" else problem.allowed
     weights = _DOMINANT if total_first else 1.0
+    failed = False
     for entries in (few, problem.allowed):
-        made = _program(whole, f, entries, problem, tree, detailed_cost == "flat", weights)
-        found = _integral(made, int(entries.sum()))
-        if found is not None:
+        program = _program(whole, f, entries, problem, tree, detailed_cost == "flat", weights)
+        units, method = _integral(program, int(entries.sum()))
+        if units is not None:
             counts = whole.copy()
-            counts[entries] += found[0]
-            return Rounding(_checked(counts, problem), found[1])
+            counts[entries] += units
+            return Rounding(_checked(counts, problem), method)
+        failed = failed or method == "failed"
+    if failed:
+        raise CheckError(
+            "the solver could not round the fractional point of a parent with crossing side rows; this says nothing about the data; "
+            "please report this as a bug"
+        )
     raise CheckError("no integers next to the fractional point of a parent meet all its side rows")
 
 
@@ -109,7 +106,8 @@ def _program(
     tree: tuple[NDArray[np.int32], ...],
     flat: bool,
     weight: float,
-) -> _Program:
+) -> Program:
+    """Entries that may go up by one, then deviations above and below the targets of the tree nodes; all fractional."""
     from scipy import sparse
 
     children, cells = f.shape
@@ -132,7 +130,7 @@ def _program(
     share = np.rint(f) if flat else f
     price = np.ones((children, len(nested.parent)))
     price[:, 0] = weight
-    return _Program(
+    return Program(
         np.concatenate([(1.0 - 2.0 * share).ravel()[chosen], price.ravel(), price.ravel()]),
         sparse.bmat(
             [[nodes, -deviation, deviation], [sums[:, chosen], None, None], [groups, None, None], [rows, None, None]],
@@ -140,7 +138,9 @@ def _program(
         ),
         np.concatenate([target, need, rest, (np.ceil(problem.lo - SNAP) - have).ravel()]),
         np.concatenate([target, need, rest, (np.floor(problem.hi + SNAP) - have).ravel()]),
+        0.0,
         np.concatenate([np.ones(len(chosen)), np.full(2 * len(target), np.inf)]),
+        False,
     )  # fmt: skip
 
 
@@ -155,21 +155,20 @@ def _sums(whole: Integers, problem: ParentProblem) -> tuple[Any, Floats]:
     return over, (problem.p - whole.sum(axis=0)).astype(np.float64)
 
 
-def _integral(made: _Program, entries: int) -> tuple[Integers, str] | None:
-    """The program's integral answer and its kind, or None where it has none."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    sides = LinearConstraint(made.matrix, made.low, made.high)
-    kinds = np.zeros(len(made.cost))
+def _integral(program: Program, entries: int) -> tuple[Integers | None, str]:
+    """Whole numbers of the first unknowns and the kind of program that gave them; without any, "infeasible" or "failed"."""
+    kinds, outcome = np.zeros(len(program.cost), np.bool_), Outcome.FAILED
     for method in ("linear program", "mixed-integer program"):
-        answer = milp(made.cost, constraints=sides, bounds=Bounds(0, made.upper), integrality=kinds)
-        if answer.x is None:
-            return None
-        found = answer.x[:entries]
-        if np.abs(found - np.rint(found)).max(initial=0.0) <= _INTEGRAL:
-            return np.rint(found).astype(np.int64), method
-        kinds[:entries] = 1
-    return None
+        solution = solve_program(program._replace(integral=kinds))
+        outcome = solution.outcome
+        if outcome is Outcome.INFEASIBLE:
+            break
+        if solution.x is not None:
+            units = solution.x[:entries]
+            if np.abs(units - np.rint(units)).max(initial=0.0) <= _INTEGRAL:
+                return np.rint(units).astype(np.int64), method
+        kinds = np.arange(len(kinds)) < entries
+    return None, outcome.value
 
 
 def _checked(counts: Integers, problem: ParentProblem) -> Integers:

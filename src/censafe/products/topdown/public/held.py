@@ -221,8 +221,8 @@ def _estimated(
             objective = _objective(load, found, parents, levels[depth - 1] if depth else None)
         with options.observer.stage(f"read and estimate {name}"):
             level, report = descent.estimate(name, objective)
-        return stored.store_blocks(name, level, report.document()).report
-    descent.adopt(done.level(levels[depth].geounits))
+        return stored.store_blocks(name, level, report.document(), descent.split).report
+    descent.adopt(done.level(levels[depth].geounits), done.split)
     return done.report
 
 

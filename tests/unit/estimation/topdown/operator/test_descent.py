@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.operator.descent import estimate_operator_level, operator_rules
-from censafe.estimation.topdown.operator.task import OperatorTask
+from censafe.estimation.topdown.operator.descent import OperatorDescent
+from censafe.model.observer import SilentObserver
 from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks
 from support.facilities import CELLS, KIND, RACE, Housed, housed, sparse_level
 from support.histograms import dense
-from support.operator_worlds import CHOICES, World, broken, estimate, housed_world, random_world
+from support.operator_worlds import CHOICES, Estimated, World, broken, estimate, housed_world, random_world
 
 
 @pytest.mark.parametrize("passes", [1, 2, 3])
@@ -85,29 +85,6 @@ def test_facilities_under_noise(seed):
     assert broken(world, estimate(world, 3.0, seed)) == []
 
 
-def counted(found):
-    """Records that repairs moved."""
-    changes = [cell for report in found.reports for one in report.repairs for cell in one.cells]
-    return sum(abs(after - before) for _, before, after in changes) // 2
-
-
-def worlds_with_repairs():
-    found = []
-    for seed in range(24):
-        world = housed_world(housed(seed, (2, 2, 2), most=1, rare=0.9), most_rows=0)
-        made = estimate(world, 3.0, seed)
-        if any(report.repairs for report in made.reports):
-            found.append((seed, world, made))
-    return found
-
-
-@pytest.fixture(scope="module")
-def repaired():
-    found = worlds_with_repairs()
-    assert len(found) >= 2
-    return found
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_where_areas_carry_their_blocks_nothing_needs_repair(seed):
     world = housed_world(housed(seed, (2, 2, 2), most=1, rare=0.9))
@@ -116,47 +93,39 @@ def test_where_areas_carry_their_blocks_nothing_needs_repair(seed):
     assert not any(report.repairs for report in made.reports)
 
 
-def test_repairs_leave_everything_exact(repaired):
-    for _, world, made in repaired:
-        assert broken(world, made) == []
-        assert any("parents were changed" in text for text in made.observer.remarks)
+def test_a_world_that_an_error_of_the_solver_stopped():
+    """HiGHS withdraws its own optimum in this world, which was taken for counts that allow no split."""
+    world = housed_world(housed(1005, (2, 3, 2), most=6, rare=0.85), passes=1)
+    assert broken(world, estimate(world, 3.0, 1005)) == []
 
 
-def test_repairs_name_every_changed_cell(repaired):
-    for _, world, made in repaired:
-        for depth, report in enumerate(made.reports):
-            above = world.spine.levels[depth - 1] if depth else None
-            changed = {}
-            for one in report.repairs:
-                unit = int(np.flatnonzero(above.geounits == one.geounit)[0])
-                changed[unit] = one.cells
-                for cell, before, after in one.cells:
-                    assert (made.found[depth - 1][unit, cell], before == after) == (before, False)
-            for unit in range(above.nodes if above else 0):
-                row = made.found[depth - 1][unit].copy()
-                for cell, _, after in changed.get(unit, ()):
-                    row[cell] = after
-                children = np.arange(above.first_child[unit], above.first_child[unit + 1])
-                assert np.array_equal(made.found[depth][children].sum(axis=0), row)
+def levels_again(world, first, depth, split):
+    """Estimate with the levels above a depth adopted, as a run does that was stopped there."""
+    descent = OperatorDescent(world.histogram, world.spine, world.held, SilentObserver(), CHOICES)
+    rng, found = np.random.default_rng(7), []
+    for place, level in enumerate(world.spine.levels):
+        objective = world.objective(place, 3.0, rng)
+        if place < depth:
+            descent.adopt(sparse_level(level.geounits, first[place]), split)
+        else:
+            found.append(dense(descent.estimate(level.name, objective)[0], CELLS))
+    return found
 
 
-def test_repairs_change_the_kind_alone_where_that_is_enough(repaired):
-    for _, _, made in repaired:
-        for report in made.reports:
-            for one in report.repairs:
-                more = np.zeros(CELLS, np.int64)
-                for cell, before, after in one.cells:
-                    more[cell] = after - before
-                assert more.sum() == 0
-                for race in (0, 1):
-                    assert more[race == RACE].sum() == 0
-        assert 0 < counted(made) < 10
-
-
-def test_a_run_that_must_not_be_repaired_stops(repaired):
-    seed, world, _ = repaired[0]
-    with pytest.raises(CheckError, match="no split among kinds of facility meets its own counts"):
-        estimate(world, 3.0, seed, repair=False)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_resumed_run_starts_from_the_split_that_was_stored(seed):
+    world = housed_world(housed(seed, (2, 2, 2), most=3, rare=0.9))
+    descent = OperatorDescent(world.histogram, world.spine, world.held, SilentObserver(), CHOICES)
+    rng, first, splits = np.random.default_rng(7), [], []
+    for place, level in enumerate(world.spine.levels):
+        first.append(dense(descent.estimate(level.name, world.objective(place, 3.0, rng))[0], CELLS))
+        splits.append(descent.split)
+    for depth in range(1, len(first)):
+        again = levels_again(world, first, depth, splits[depth - 1])
+        assert all(np.array_equal(a, b) for a, b in zip(again, first[depth:], strict=True))
+        levels = [*first[:depth], *levels_again(world, first, depth, None)]
+        found = Estimated(levels, [], levels, SilentObserver())
+        assert broken(world, found) == []
 
 
 def pair(race_of_first, race_of_second):
@@ -169,32 +138,14 @@ def pair(race_of_first, race_of_second):
     return Housed(given.spine, truth, np.array([[0, 1, 1, 0], [0, 1, 1, 0]]))
 
 
-def test_the_fewest_records_change():
+def test_counts_that_no_blocks_can_follow_stop_the_level():
+    """Only a level from elsewhere has them: both records of race 0 in kind 1, both of race 1 in kind 2."""
     world = housed_world(pair(0, 1))
-    assert world.spine.leaf.nodes == 2
-    wrong = np.zeros(
-        (1, CELLS), np.int64
-    )  # both records of race 0 in kind 1, both of race 1 in kind 2: no block can follow
+    wrong = np.zeros((1, CELLS), np.int64)
     wrong[0, np.flatnonzero((KIND == 1) & (RACE == 0))[0]] = 2
     wrong[0, np.flatnonzero((KIND == 2) & (RACE == 1))[1]] = 2
-    levels, depth = world.spine.levels, 2
-    task = OperatorTask(
-        levels[depth],
-        world.objective(depth, 1.0, np.random.default_rng(0)),
-        world.held.levels[depth],
-        operator_rules(world.histogram, levels[depth].name, world.held, CHOICES),
-        world.held.open_at(depth),
-    )
-    above = sparse_level(levels[1].geounits, wrong)
-    found, report = estimate_operator_level(task, above, levels[1])
-    assert len(report.repairs) == 1
-    # one record of each race changes its kind, and its age stays
-    cells = {cell: (before, after) for cell, before, after in report.repairs[0].cells}
-    zero, one = np.flatnonzero((KIND < 3) & (RACE == 0)), np.flatnonzero((KIND < 3) & (RACE == 1))
-    assert cells == {int(zero[2]): (2, 1), int(zero[4]): (0, 1), int(one[3]): (0, 1), int(one[5]): (2, 1)}
-    assert (np.stack([dense(found, CELLS)[:, k == KIND].sum(axis=1) for k in (1, 2)]) == 1).all()
-    with pytest.raises(CheckError, match="no split among kinds"):
-        estimate_operator_level(replace(task, repair=False), above, levels[1])
+    with pytest.raises(CheckError, match="allow no split among kinds of facility"):
+        levels_again(world, [wrong, wrong], 2, None)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -177,7 +177,7 @@ def test_an_error_of_the_solver_is_no_answer(monkeypatch: pytest.MonkeyPatch) ->
         ends.append(found.status)
         return found
 
-    monkeypatch.setattr("censafe.estimation.topdown.relations.program.milp", noted)
+    monkeypatch.setattr("scipy.optimize.milp", noted)
     test_records_that_no_single_change_helps_are_chosen_at_once(7, 1, 1)
     infeasible, error = 2, 4
     assert ends[-1] == infeasible

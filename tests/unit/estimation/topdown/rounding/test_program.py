@@ -5,7 +5,8 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown import ParentProblem, round_parent, rounding_cost
-from censafe.estimation.topdown.rounding.program import _integral, _Program, round_point
+from censafe.estimation.topdown.rounding.program import _integral, round_point
+from censafe.model.programs import Program
 
 TREE = (np.array([0, 0, 1, 1], np.int32),)
 CROSSING = np.array([[0, 1, 1, 0], [1, 1, 1, 0]], np.uint8)
@@ -79,7 +80,7 @@ def test_sides_that_no_integers_meet_are_refused():
 
 def test_a_fractional_vertex_goes_to_the_mixed_integer_program():
     pairs = np.array([[1.0, 1, 0], [0, 1, 1], [1, 0, 1]])
-    most_of_pairs = _Program(-np.ones(3), pairs, np.zeros(3), np.ones(3), np.ones(3))
+    most_of_pairs = Program(-np.ones(3), pairs, np.zeros(3), np.ones(3), 0.0, np.ones(3), False)
     units, method = _integral(most_of_pairs, 3)
     assert (int(units.sum()), method) == (1, "mixed-integer program")
 
