@@ -22,7 +22,7 @@ from censafe.products.run.options import ReadOptions
 PERSONS = (42, 2, 116, 2, 63)
 HOUSEHOLDS = (2, 9, 2, 7, 4, 3, 522)
 ALONE = (392, 393)
-RUN = "12.0844/1"
+RUN = "37.6574/1"
 Records = Counter[tuple[str, int]]
 """Records by block and cell."""
 

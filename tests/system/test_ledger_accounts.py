@@ -84,7 +84,9 @@ def test_units_first_and_then_both_meet(censafe: CommandLine, tmp_path: Path) ->
     more = ("--set", "reader=histogram", "--set", "root=State", "--quiet")
     first = censafe(*words, tmp_path / "units", *more, "--set", "measure=units")
     assert first.code == 0, first.err
-    assert "replace one household" in refused(censafe(*words, tmp_path / "both", *more))
+    said = refused(censafe(*words, tmp_path / "both", *more))
+    assert "replace one person" in said
+    assert "household" not in said.partition("have already spent")[2]
 
 
 def test_the_ledger_lies_beside_the_data_or_where_the_environment_says(

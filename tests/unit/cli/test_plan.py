@@ -205,7 +205,8 @@ def test_topdown_plans_show_shares_and_what_the_loss_means() -> None:
         "2,016",
         "78.423%",
         "2.63117",
-        "17.4352 (tight bound)",
+        "14.3436 (tight bound)",
+        "By rows of one histogram, the Bureau's statement: rho 2.63117",
         "Tract 9.38",
     ):
         assert part in result.stdout
