@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from censafe import configuration, release, synthesize
+from censafe import configuration, plan, release, synthesize
+from censafe.privacy.ledger.book import verify
 from support.commands import CommandLine
 
 
@@ -80,8 +81,20 @@ def test_what_microdata_do_not_say_is_said(censafe: CommandLine, state: Path, tm
     (tmp_path / "mdf" / "NOT_PRIVATE.txt").unlink()
     (tmp_path / "mdf" / "persons.txt").rename(tmp_path / "mdf" / "ppmf_P.csv")
     out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
-    found = censafe(*words(state, out), "--ledger", ledger, "--pl94", tmp_path / "mdf")
+    given = ("--ledger", ledger, "--pl94", tmp_path / "mdf")
+    found = censafe(*words(state, out), *given)
+    assert found.code == 3
+    assert "did not pay for the cited result redistricting (topdown, rho = " in found.err
+    assert "by topdown pl94-us, since microdata state no cost" in found.err
+    assert not verify(ledger).rows
+    found = censafe(*words(state, out), *given, "--ledger-of", "redistricting")
     assert found.code == 0, found.err
+    (total,) = verify(ledger).totals
+    plans = [
+        configuration("topdown", name, settings)
+        for name, settings in (("pl94-us", {}), ("dhc-us", {"root": "State"}))
+    ]
+    assert list(total.stated.values()) == [sum(plan(one).total for one in plans)]
     assert "do not say with which key they were drawn, of which records, or at what privacy loss" in found.err
     page = (out / "certificate.html").read_text(encoding="utf-8")
     assert "was given as microdata (ppmf_P.csv, units.txt; SHA-256 of their hashes" in page

@@ -40,7 +40,7 @@ class LedgerRow:
             part names its own, and their charges add up under the plan's unit of protection.
         cost: of this part.
         total: of the dataset right after the reservation, over charges of the same definition, relation and unit.
-        state: ``reserved``, ``committed``, ``void`` or ``lost``.
+        state: ``reserved``, ``committed``, ``carried`` (committed, and first paid for by another ledger), ``void`` or ``lost``.
         file: the measurement file, when committed.
         sha256: of the measurement file, when committed.
     """
@@ -201,6 +201,9 @@ def audited_state(contents: Contents, path: Path) -> LedgerState:
     return state
 
 
+_CARRIED = ("carried", ChargeState.COMMITTED)
+
+
 def _row(charge: Charge) -> LedgerRow:
     return LedgerRow(
         line=charge.seq,
@@ -212,7 +215,7 @@ def _row(charge: Charge) -> LedgerRow:
         relation=charge.loss.promise.relation_of(charge.record or charge.loss.promise.unit),
         cost=charge.loss.cost,
         total=charge.total_after,
-        state=charge.state.value,
+        state="carried" if (charge.source, charge.state) == _CARRIED else charge.state.value,
         file=charge.file,
         sha256=charge.sha256,
     )

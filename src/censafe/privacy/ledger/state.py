@@ -129,7 +129,7 @@ class RunState:
 
 @dataclass(frozen=True)
 class Charge:
-    """One reservation and what became of it; ``record`` says whose record it is for, empty for that of the promise."""
+    """One reservation and what became of it; ``record`` says whose record it is for, empty for that of the promise, ``source`` who paid first."""
 
     seq: int
     time: str
@@ -143,6 +143,7 @@ class Charge:
     file: str = ""
     sha256: str = ""
     record: str = ""
+    source: str = "system"
 
 
 @dataclass(frozen=True)
@@ -314,6 +315,7 @@ class LedgerState:
             loss=loss,
             total_after=self.stated(run.accounts).get(loss.promise, Fraction(0)) + cost,
             record=entry.text("record") if "record" in entry.body else "",
+            source=entry.text("source"),
         )
         return PartOutcome(1, charge)
 

@@ -17,14 +17,13 @@ from censafe.model import PartPlan, ReleasePlan
 from censafe.privacy.keys.commitments import key_path_of, require_no_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey, keyed_commitment
 from censafe.privacy.ledger.book import Ledger, Reservation, RunNotes
-from censafe.privacy.ledger.entries import NO_HEAD
 from censafe.privacy.ledger.report import runs_charged_with
 from censafe.privacy.loss.promises import Promise, promise_of
 from censafe.privacy.proofs import proven
 from censafe.products.run.folder import FolderState, RunFolder
-from censafe.products.run.options import RunOptions
+from censafe.products.run.options import CitedRun, RunOptions
 from censafe.publication.atomic import remove_partials, sha256_path
-from censafe.publication.manifest import LedgerRecord, Manifest
+from censafe.publication.manifest import LedgerRecord
 
 __all__ = ["LEDGER_NAME", "Account", "Spending", "Statement", "ledger_place", "one_file", "open_account"]
 
@@ -243,7 +242,7 @@ class _LedgerAccount:
         self._ledger = ledger
         self._held: dict[str, Reservation] = {}
         hashes = spending.hashes.values()
-        cited = (ledger.accounts_of(manifest.run) for manifest in options.cited.values())
+        cited = (ledger.accounts_of(one.run) for one in options.cited.values())
         self._accounts = ledger.accounts(hashes, options.dataset).union(
             *cited
         )  # a cited result is of the same records
@@ -262,8 +261,8 @@ class _LedgerAccount:
         """Open the run in the ledger unless it is finished."""
         if self.state == "finished":
             return
-        for name, manifest in self._options.cited.items():
-            self._pay_for_cited(name, manifest)
+        for name, one in self._options.cited.items():
+            self._pay_for_cited(name, one)
         self._before = self._ledger.spent(self._accounts)
         self._ledger.open_run(
             self._plan,
@@ -289,34 +288,34 @@ class _LedgerAccount:
     def statement(self) -> Statement | None:
         return Statement(self._ledger.path, self._new, self._before, self._ledger.spent(self._accounts))
 
-    def _pay_for_cited(self, name: str, manifest: Manifest) -> None:
+    def _pay_for_cited(self, name: str, cited: CitedRun) -> None:
         """Make sure that this ledger holds the cost of a cited result, by carrying it over where that is asked for."""
-        plan, ledger = manifest.plan, self._ledger
-        run = manifest.run or plan.digest()[:16]
-        if ledger.has_paid(plan, run):
+        plan, ledger = cited.plan, self._ledger
+        if ledger.has_paid(plan, cited.run):
             return
         total = promise_of(plan).amount(plan.total)
         if name not in self._options.ledger_of:
             raise LedgerError(
-                f"{ledger.path} did not pay for the cited result {name} ({plan.product}, {total}), so that it would not hold what was spent on "
-                f"these records in all. Name the ledger that paid for it with `ledger`; or carry its cost into this ledger with `ledger_of` {name}"
+                f"{ledger.path} did not pay for the cited result {name} ({plan.product}, {total}, by {cited.stated}), so that it would not hold what "
+                "was spent on these records in all. Name the ledger that paid for it with `ledger`; or carry its cost into this ledger with "
+                f"`ledger_of` {name}"
             )
         paid_by = self._options.ledger_of[name]
         if paid_by is not None:
-            head = manifest.ledger.head if manifest.ledger else NO_HEAD
-            others = runs_charged_with(paid_by, plan, run, head)
+            if cited.head is None:
+                raise LedgerError(
+                    f"{name}: {cited.stated} does not say which ledger paid for it; give `ledger_of` {name} without a ledger"
+                )
+            others = runs_charged_with(paid_by, plan, cited.run, cited.head)
             if others and self._options.spend_more is not True:
                 raise LedgerError(
                     f"{paid_by} charged {others} more runs to the records of {name}, which this ledger would not hold. Use that ledger for this "
                     "run, or give `spend_more`"
                 )
-        outputs = _whole(f"{path} {value}" for path, value in sorted(manifest.outputs.items()))
-        files = {part.name: ("manifest.json", outputs) for part in plan.parts}  # of measurements of others
-        files |= {part.name: (part.file, part.sha256) for part in manifest.parts}
         notes = RunNotes(
-            operator=f"carried: {name}, paid for by {paid_by or 'another ledger, by its manifest'}"
+            operator=f"carried: {name}, paid for by {paid_by or f'another ledger, by {cited.stated}'}"
         )
-        ledger.carry(plan, run, files, accounts=self._accounts, notes=notes)
+        ledger.carry(plan, cited.run, cited.files, accounts=self._accounts, notes=notes)
 
     def settle(self) -> None:
         remove_partials(self._folder.measurements)

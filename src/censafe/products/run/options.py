@@ -6,9 +6,11 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
+from censafe.model import ReleasePlan
 from censafe.model.engine import EngineChoice
 from censafe.model.observer import Observer, SilentObserver
 from censafe.publication.atomic import atomic_text
@@ -17,6 +19,7 @@ from censafe.publication.manifest import Manifest, verify_outputs
 __all__ = [
     "NO_TABLES",
     "Checks",
+    "CitedRun",
     "EstimateOptions",
     "IntervalOptions",
     "ReadOptions",
@@ -108,6 +111,36 @@ class ReadOptions:
 
 
 @dataclass(frozen=True)
+class CitedRun:
+    """A finished release that a run cites, as far as its cost is concerned.
+
+    Args:
+        plan: of what was measured.
+        run: its identifier in the ledger that paid for it.
+        files: measurement file and SHA-256 by part.
+        head: the hash of that ledger which its manifest names; None where none is stated.
+        stated: what says what it cost.
+    """
+
+    plan: ReleasePlan
+    run: str
+    files: Mapping[str, tuple[str, str]] = field(repr=False)
+    head: str | None
+    stated: str
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Self:
+        """The run of a manifest; estimates from measurements of others are named by their plan."""
+        outputs = sha256(
+            "\n".join(f"{path} {value}" for path, value in sorted(manifest.outputs.items())).encode()
+        )
+        files = {part.name: ("manifest.json", outputs.hexdigest()) for part in manifest.plan.parts}
+        files |= {part.name: (part.file, part.sha256) for part in manifest.parts}
+        head = manifest.ledger.head if manifest.ledger else None
+        return cls(manifest.plan, manifest.run or manifest.plan.digest()[:16], files, head, "its manifest")
+
+
+@dataclass(frozen=True)
 class RunOptions:
     """How a release is paid for and where its noise comes from.
 
@@ -136,7 +169,7 @@ class RunOptions:
     ledger: Path | None = None
     new_ledger: bool = False
     ledger_of: Mapping[str, Path | None] = field(default_factory=dict)
-    cited: Mapping[str, Manifest] = field(default_factory=dict)
+    cited: Mapping[str, CitedRun] = field(default_factory=dict)
     dataset: str | None = None
     cap: Fraction | None = None
     raise_cap: bool = False

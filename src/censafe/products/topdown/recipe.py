@@ -11,7 +11,7 @@ from censafe.errors import OverspendError, UsageError
 from censafe.model.ahead import compile_ahead
 from censafe.population.findings import Finding
 from censafe.products.run.folder import RunFolder
-from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
+from censafe.products.run.options import CitedRun, EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.estimate import re_estimate
@@ -94,10 +94,9 @@ def run(
     names = named_areas(chosen, options.names).by_code
     tables = table_choice(chosen, options.tables, options.areas)
     given = _opened(chosen, reading.results, options)
-    folders = [one.name for one in given if isinstance(one, PublishedResult)]
-    if unknown := sorted(set(options.ledger_of) - set(folders)):
+    if unknown := sorted(set(options.ledger_of) - {one.name for one in given}):
         raise UsageError(
-            f"`ledger_of` {', '.join(unknown)}: no run folder is given for a result of that name; allowed: {', '.join(folders) or 'none'}"
+            f"`ledger_of` {', '.join(unknown)}: no result of that name is given; allowed: {', '.join(one.name for one in given) or 'none'}"
         )
     made = _results_first(chosen, data, out, reading, options)
     order = list(chosen.published)
@@ -105,13 +104,22 @@ def run(
     for one in results:
         if isinstance(one, MicrodataResult) and not one.test_key:
             reading.observer.remark(f"Warning: {one.warning}")
-    cited = {one.name: one.manifest for one in results if isinstance(one, PublishedResult)}
+    cited = {one.name: _cited(one) for one in results if not one.test_key}
     options = replace(options, cited=cited)
     if cited and options.spend_more is False:
         # who names a result knows what its run spent on the same records
-        known = frozenset(one.run or one.plan.digest()[:16] for one in cited.values())
-        options = replace(options, spend_more=known)
+        options = replace(options, spend_more=frozenset(one.run for one in cited.values()))
     return run_job(TopdownJob(chosen, options.workers, names, results, tables), data, out, reading, options)
+
+
+def _cited(result: PublishedResult | MicrodataResult) -> CitedRun:
+    """What a cited result cost: by its manifest, or, of microdata, by the configuration that is said to have published them."""
+    if isinstance(result, PublishedResult):
+        return CitedRun.of(result.manifest)
+    plan = plan_release(load_config(result.source))
+    files = {part.name: (result.folder.name, result.digest) for part in plan.parts}
+    stated = f"topdown {result.source}, since microdata state no cost"
+    return CitedRun(plan, result.digest[:16], files, None, stated)
 
 
 def _compile_soon(config: TopdownConfig, reading: ReadOptions) -> None:

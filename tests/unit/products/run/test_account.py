@@ -13,7 +13,7 @@ from censafe.privacy.ledger.book import verify
 from censafe.privacy.ledger.entries import read_entries
 from censafe.products.run.account import Account, Spending, open_account
 from censafe.products.run.folder import RunFolder
-from censafe.products.run.options import RunOptions
+from censafe.products.run.options import CitedRun, RunOptions
 from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import ConfigRecord, LedgerRecord, Manifest, PartRecord
 from support.ledgers import FILES, SHA, make_part, make_plan, open_ledger, spend, stated
@@ -33,13 +33,14 @@ def opened(folder: Path, ledger: Path, **options: object) -> tuple[str, ...]:
         return account.statement.lines()
 
 
-def manifest(ledger: Path, run: str, head: str | None = None) -> Manifest:
-    """Of the finished run that is cited."""
-    return Manifest(
+def cited_run(ledger: Path, run: str, head: str | None = None) -> CitedRun:
+    """The finished run that is cited."""
+    manifest = Manifest(
         plan=CITED, config=ConfigRecord("pl94-us", {}, {}), dataset="records", input_commitment="00",
         ledger=LedgerRecord(ledger.name, head or verify(ledger).head), test_key=False, created="", run=run,
         parts=tuple(PartRecord(part.name, f"{part.name}.parquet", SHA) for part in CITED.parts),
     )  # fmt: skip
+    return CitedRun.of(manifest)
 
 
 def test_a_default_ledger_is_begun_on_purpose_only(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_new_records_in_a_known_ledger_are_said_to_be_new_to_it(tmp_path: Path) 
 
 def test_a_cited_result_that_another_ledger_paid_for_is_refused(tmp_path: Path) -> None:
     other, ledger = tmp_path / "other.jsonl", tmp_path / "ledger.jsonl"
-    cited = {"redistricting": manifest(other, spend(other, CITED).run)}
+    cited = {"redistricting": cited_run(other, spend(other, CITED).run)}
     with pytest.raises(
         LedgerError, match=r"did not pay for the cited result redistricting \(topdown, rho = 3/4"
     ):
@@ -86,7 +87,7 @@ def test_a_cited_result_that_another_ledger_paid_for_is_refused(tmp_path: Path) 
 @pytest.mark.parametrize("by", ["ledger", "manifest"])
 def test_its_cost_is_carried_where_its_ledger_is_named(tmp_path: Path, by: str) -> None:
     other, ledger, out = tmp_path / "other.jsonl", tmp_path / "ledger.jsonl", tmp_path / "out"
-    cited = {"redistricting": manifest(other, spend(other, CITED).run)}
+    cited = {"redistricting": cited_run(other, spend(other, CITED).run)}
     named = {"redistricting": other if by == "ledger" else None}
     options = {"cited": cited, "ledger_of": named, "spend_more": frozenset({cited["redistricting"].run})}
     before, _ = opened(out, ledger, **options)
@@ -97,6 +98,7 @@ def test_its_cost_is_carried_where_its_ledger_is_named(tmp_path: Path, by: str) 
     assert stated(ledger) == [Fraction(3, 4)]
     sources = [one.text("source") for one in read_entries(ledger) if one.event == "reserve"]
     assert sources == ["carried", "carried"]
+    assert [row.state for row in verify(ledger).rows] == ["carried", "carried"]
     assert "carried: redistricting" in read_entries(ledger)[0].text("operator")
     opened(out, ledger, **options)  # once more: carried already
     assert stated(ledger) == [Fraction(3, 4)]
@@ -108,11 +110,14 @@ def test_a_ledger_that_did_not_pay_for_it_or_paid_for_more_is_refused(tmp_path: 
     other, ledger = tmp_path / "other.jsonl", tmp_path / "ledger.jsonl"
     run = spend(other, CITED).run
     for head, message in ((None, "did not pay for run"), ("e" * 64, "no line has the hash")):
-        strange = {"redistricting": manifest(other, run if head else "f" * 16, head)}
+        strange = {"redistricting": cited_run(other, run if head else "f" * 16, head)}
         with pytest.raises(LedgerError, match=message):
             opened(tmp_path / "out", ledger, cited=strange, ledger_of={"redistricting": other})
+    silent = {"redistricting": replace(cited_run(other, run), head=None, stated="microdata")}
+    with pytest.raises(LedgerError, match="microdata does not say which ledger paid for it"):
+        opened(tmp_path / "out", ledger, cited=silent, ledger_of={"redistricting": other})
     spend(other, make_plan(), spend_more=True)
-    cited = {"redistricting": manifest(other, run)}
+    cited = {"redistricting": cited_run(other, run)}
     with pytest.raises(LedgerError, match="charged 1 more runs to the records of redistricting"):
         opened(tmp_path / "out", ledger, cited=cited, ledger_of={"redistricting": other})
 
@@ -120,7 +125,7 @@ def test_a_ledger_that_did_not_pay_for_it_or_paid_for_more_is_refused(tmp_path: 
 def test_a_result_of_other_files_in_the_same_ledger_is_charged_together_from_then_on(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
     run = spend(ledger, CITED, files={"blocks.parquet": "d" * 64}).run
-    cited = {"redistricting": manifest(ledger, run)}
+    cited = {"redistricting": cited_run(ledger, run)}
     before, _ = opened(tmp_path / "out", ledger, cited=cited, spend_more=frozenset({run}))
     assert before.endswith("spent before: rho = 3/4 (about 0.75; add/remove one person)")
 
@@ -131,7 +136,7 @@ def test_a_carry_that_was_stopped_is_completed(tmp_path: Path) -> None:
     with open_ledger(ledger) as book:
         book.open_run(CITED, accounts=book.accounts(FILES.values()), run=run)
         book.reserve(CITED, CITED.parts[0], source="carried")
-    cited = {"redistricting": manifest(other, run)}
+    cited = {"redistricting": cited_run(other, run)}
     known = frozenset({run})
     opened(tmp_path / "out", ledger, cited=cited, ledger_of={"redistricting": other}, spend_more=known)
     assert stated(ledger) == [Fraction(3, 4)]

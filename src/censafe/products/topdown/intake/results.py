@@ -88,8 +88,8 @@ class MicrodataResult:
         """What whoever gives the files should know."""
         return (
             f"{self.folder} holds microdata, which do not say with which key they were drawn, of which records, or at what privacy loss. They "
-            f"are taken for a private release of topdown {self.source} of the same records, and their loss is not checked; fix: give the "
-            "run folder, where there is one"
+            f"are taken for a private release of topdown {self.source} of the same records, and their loss is not checked: the ledger counts that of this "
+            "configuration; fix: give the run folder, where there is one"
         )
 
     @property
