@@ -41,6 +41,7 @@ class ReadKeywords(TypedDict, total=False):
         threads: of the relational engine; one a core without.
         memory: limit of the relational engine, such as ``6GB``.
         engine: ``duckdb``, ``sail``, or ``spark=sc://HOST:PORT``; DuckDB without. Results do not depend on it.
+        engine_trust_this_machine: let Sail listen where every process of this machine can reach it, if the system cannot keep it apart.
         scratch: where the private folder for files with records is made; beside the data without.
         t1: safetab-h: totals of population groups, a file or the folder of a SafeTab-P run.
         water_blocks: safetab: a public list of blocks without land.
@@ -54,6 +55,7 @@ class ReadKeywords(TypedDict, total=False):
     threads: int | None
     memory: str | None
     engine: str | None
+    engine_trust_this_machine: bool
     scratch: Path | None
     t1: Path | None
     water_blocks: Path | None
@@ -257,8 +259,9 @@ def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:
         raise UsageError(f"`results`: {product} holds to no published results; leave it out.")
     if "progress" in given:
         given["observer"] = given.pop("progress")
+    trusted = bool(given.pop("engine_trust_this_machine", False))
     if "engine" in given:
-        given["engine"] = EngineChoice.parse(given["engine"])
+        given["engine"] = EngineChoice.parse(given["engine"], trust_this_machine=trusted)
     return ReadOptions(**given)
 
 

@@ -271,6 +271,11 @@ def engine_options(command: _Command) -> _Command:
             help="Engine that counts the records: duckdb, sail or spark=sc://HOST:PORT [default: duckdb].",
         ),
         click.option(
+            "--engine-trust-this-machine",
+            is_flag=True,
+            help="Let sail listen where every process of this machine can reach it, if it cannot be kept apart.",
+        ),
+        click.option(
             "--scratch",
             type=click.Path(file_okay=False, path_type=Path),
             help="Where to put the private temporary folder for records [default: beside DATA].",

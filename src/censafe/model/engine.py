@@ -31,26 +31,29 @@ class EngineChoice:
     """An engine by name, and where its server is.
 
     Args:
-        name: ``duckdb`` in this process, ``sail`` in this process, or ``spark``: a server that speaks Spark Connect.
-        url: of the server; empty for those in this process.
+        name: ``duckdb`` in this process, ``sail`` in a process that is started for the run, or ``spark``: a server that speaks Spark Connect.
+        url: of the server; empty for the others.
+        trust_this_machine: whether Sail may listen where every process of this machine can reach it, if nothing else can be had.
     """
 
     name: EngineName = "duckdb"
     url: str = ""
+    trust_this_machine: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> EngineChoice:
+    def parse(cls, text: str, *, trust_this_machine: bool = False) -> EngineChoice:
         """Read an engine as it is written, and check that what it needs is installed.
 
         Args:
             text: ``duckdb``, ``sail``, ``spark=sc://HOST:PORT``, or ``spark`` with the address in ``$SPARK_REMOTE``.
+            trust_this_machine: as the attribute.
 
         Raises:
             UsageError: no such engine, no address, or it is not installed.
 
         Example:
             >>> EngineChoice.parse("duckdb")
-            EngineChoice(name='duckdb', url='')
+            EngineChoice(name='duckdb', url='', trust_this_machine=False)
         """
         name, equals, url = text.partition("=")
         if name not in _NEEDS or (equals and name != "spark"):
@@ -67,7 +70,7 @@ class EngineChoice:
             raise UsageError(
                 f'`engine`: {name} is not installed ({", ".join(missing)} missing); fix: pip install "censafe[{name}]"'
             )
-        return cls(cast(EngineName, name), url)
+        return cls(cast(EngineName, name), url, trust_this_machine)
 
 
 class Engine(Protocol):

@@ -40,7 +40,11 @@ class DetailedIntake(Closing):
         self._options = options
         self._iterations = np.array([int(one.code) for one in universe.iterations], np.int32)
         self._backend: Any = connect(
-            scratch / "engine", threads=options.threads, memory=options.memory, choice=options.engine
+            scratch / "engine",
+            threads=options.threads,
+            memory=options.memory,
+            choice=options.engine,
+            observer=options.observer,
         )
         self._source: SafetabSource = open_safetab(
             data,

@@ -39,7 +39,11 @@ class HouseholdIntake(Closing):
     ) -> None:
         self._options = options
         self._backend: Any = connect(
-            scratch / "engine", threads=options.threads, memory=options.memory, choice=options.engine
+            scratch / "engine",
+            threads=options.threads,
+            memory=options.memory,
+            choice=options.engine,
+            observer=options.observer,
         )
         self._source: PopulationSource = open_population(
             data, reader=reader, states=states, backend=self._backend, work=scratch

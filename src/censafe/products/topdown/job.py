@@ -122,7 +122,11 @@ class TopdownJob:
         intake = open_intake(data, self._config, reading)
         if reading.engine.name != "duckdb":
             intake.engine = connect(
-                scratch / "engine", threads=reading.threads, memory=reading.memory, choice=reading.engine
+                scratch / "engine",
+                threads=reading.threads,
+                memory=reading.memory,
+                choice=reading.engine,
+                observer=reading.observer,
             )
             intake.workers = EngineTasks(intake.engine, scratch / "tasks", self._workers)
         return intake

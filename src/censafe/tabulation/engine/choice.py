@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from censafe.model.engine import Engine, EngineChoice
+    from censafe.model.observer import Observer
 
 __all__ = ["connect"]
 
@@ -18,6 +19,7 @@ def connect(
     threads: int | None = None,
     memory: str | None = None,
     choice: EngineChoice | None = None,
+    observer: Observer | None = None,
 ) -> Engine:
     """Open an engine that keeps all that it writes below ``work``.
 
@@ -27,6 +29,7 @@ def connect(
         threads: number of threads; all cores when None. A cluster has its own number.
         memory: memory limit of DuckDB in its notation, for example ``"4GiB"``; its own limit when None.
         choice: which engine; DuckDB when None.
+        observer: receives who can reach a server that is started for this run.
 
     Raises:
         UsageError: a server of another kind, version or setting than can be relied on.
@@ -42,5 +45,13 @@ def connect(
         from censafe.tabulation.engine.cluster import open_cluster, open_sail
 
         if choice.name == "sail":
-            return open_sail(work, threads=threads, memory=memory)
-        return open_cluster(work, choice.url, threads=threads, memory=memory)
+            engine, reach = open_sail(
+                work, threads=threads, memory=memory, trust_this_machine=choice.trust_this_machine
+            )
+            if observer is not None:
+                observer.remark(reach)
+        else:
+            engine = open_cluster(work, choice.url, threads=threads, memory=memory)
+    # The client says it in threads that outlive a call; what comes of it is said once, by us.
+    warnings.filterwarnings("ignore", r".*RETRIES_EXCEEDED", UserWarning)
+    return engine

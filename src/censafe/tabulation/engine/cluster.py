@@ -1,4 +1,4 @@
-"""Engines over Spark Connect: Sail in this process, or a server of Apache Spark or Sail elsewhere.
+"""Engines over Spark Connect: Sail in a process that is started for the run, or a server of Apache Spark or Sail elsewhere.
 
 Tables that a run holds are Parquet files in its scratch folder, so that a stage can be run again after a worker or the server
 was lost: nothing depends on what a server remembers. What an error of a server says is never shown, since it may quote a record.
@@ -6,7 +6,6 @@ was lost: nothing depends on what a server remembers. What an error of a server 
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -22,12 +21,13 @@ import pyarrow.parquet as pq
 from ibis.expr.operations import DatabaseTable
 from sqlglot import expressions as sge
 
-from censafe.errors import UsageError
+from censafe.errors import StorageError, UsageError
 from censafe.model.fetching import interruptible
 from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded, quoted
 from censafe.tabulation.engine.failures import Failure, failure_of
 from censafe.tabulation.engine.relational import Relational
-from censafe.tabulation.engine.sessions import RETRIES, Connecting, silent, take_back_interrupts
+from censafe.tabulation.engine.sail_server import SailServer
+from censafe.tabulation.engine.sessions import RETRIES, Connecting, silent
 from censafe.tabulation.engine.spark_client import (
     Backend,
     PySparkCompiler,
@@ -216,12 +216,14 @@ class ClusterEngine(Relational, Backend):
         """End what the server computes for this session; its tables go with it, and nothing waits for a lost server any more."""
         self._interrupted = True
         self._connecting.wait(self._session, 0)
-        if not self._connecting.here:  # Sail in this process stops with the session
+        if not self._connecting.here:  # Sail of this run stops with the session
             with suppress(PySparkException, grpc.RpcError), silent():
                 self._session.interruptAll()
 
     def disconnect(self) -> None:
-        """Forget all tables, end the session, and stop a server of this process."""
+        """Forget all tables, end the session, and stop a server that was started for this run."""
+        if self._connecting.ended:
+            self._connecting.wait(self._session, 0)
         self.drop(*tuple(self._views))
         if self._embedded is not None:
             self._embedded.disconnect()
@@ -260,36 +262,69 @@ class ClusterEngine(Relational, Backend):
                 failure = failure_of(error)
             if not failure.lost or attempt == _ATTEMPTS - 1:
                 break
-            if failure is Failure.SERVER:
-                self._reconnect()
+            if failure is Failure.SERVER and not self._reconnect():
+                break
+        if failure is Failure.SERVER:
+            self._connecting.wait(self._session, 0)  # nothing that follows waits for it once more
+            if self._connecting.here:
+                raise StorageError(
+                    f"{self._connecting.label}: the server was lost; start the same command again"
+                ) from None
         raise failure.error(self._connecting.label) from None
 
-    def _reconnect(self) -> None:
-        """A new session where the server lost the old one; its tables are named there as before."""
+    def _reconnect(self) -> bool:
+        """A new session where the server lost the old one, with its tables named as before; false where no server answers, which was waited for."""
+        if self._connecting.ended:
+            return False
         with suppress(PySparkException, grpc.RpcError), silent():
             self._session = self._connecting.session()
             for name, frame in self._views.items():
                 frame().createOrReplaceTempView(name)
             self._connecting.wait(self._session, RETRIES)
+            return True
+        return False
 
 
-def open_sail(work: Path, *, threads: int | None = None, memory: str | None = None) -> ClusterEngine:
-    """Start Sail in this process, on a port of this machine alone, and connect to it.
+def open_sail(
+    work: Path, *, threads: int | None = None, memory: str | None = None, trust_this_machine: bool = False
+) -> tuple[ClusterEngine, str]:
+    """Start Sail for this run in a process of its own, where nothing else can reach its sessions, and connect to it.
+
+    Args:
+        work: scratch folder.
+        threads: of the server and of the embedded reader of text.
+        memory: of the embedded reader of text.
+        trust_this_machine: take a port of this machine, which every process on it can reach, where nothing else can be had.
+
+    Returns:
+        The engine, and what a run says about who can reach it.
 
     Raises:
+        UsageError: the system allows no network namespace, and the machine was not said to be trusted.
         StorageError: it does not start.
     """
-    os.environ.setdefault("RUST_LOG", "off")  # Sail's log would hold queries
-    if threads is not None:
-        os.environ["SAIL_EXECUTION__DEFAULT_PARALLELISM"] = str(threads)
-    from pysail.spark import SparkConnectServer
-
-    server = SparkConnectServer("127.0.0.1", 0)
-    server.start(background=True)
-    host, port = server.listening_address
-    opened = _opened(work, Connecting(f"sc://{host}:{port}", "sail", server), threads, memory)
-    take_back_interrupts()
-    return opened
+    try:
+        server = SailServer(threads, trust_this_machine=trust_this_machine)
+    except OSError as error:
+        if "namespace" in str(error):
+            raise UsageError(
+                "`engine`: this system allows no network namespace, so that every process of this machine could open a session of Sail, read what "
+                "this run may read and run programs beside its records; allowed: engine duckdb, or `engine_trust_this_machine` where nobody else uses "
+                "this machine"
+            ) from None
+        raise StorageError(
+            "sail: the server did not start; check that pysail is installed for this Python"
+        ) from None
+    engine = _opened(work, Connecting("", "sail", server), threads, memory)
+    if server.apart:
+        return (
+            engine,
+            "Sail runs in a process and a network namespace of its own; it answers this process alone.",
+        )
+    return engine, (
+        "Warning: Sail listens on a port of this machine, and every process on it can read what this run may read and run programs beside its "
+        "records; `engine_trust_this_machine` says that none does."
+    )
 
 
 def open_cluster(

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from threading import current_thread, main_thread
 from typing import Any, TypeVar
 
 import grpc
 
-from censafe.tabulation.engine.spark_client import PySparkException, SparkSession
+from censafe.tabulation.engine.sail_server import SailServer
+from censafe.tabulation.engine.spark_client import PrivateChannel, PySparkException, SparkSession
 
-__all__ = ["RETRIES", "Connecting", "silent", "take_back_interrupts"]
+__all__ = ["RETRIES", "Connecting", "silent"]
 
-RETRIES = 8  # of a call of the protocol
+RETRIES = 7  # of a call of the protocol
 _LONGEST_WAIT = 4000  # milliseconds between them
 _Result = TypeVar("_Result")
 
@@ -25,12 +24,12 @@ class Connecting:
     """How sessions of one server are opened and closed.
 
     Args:
-        url: of the server.
+        url: of the server; of no use for one that was started here.
         label: how messages call it.
-        server: a server of this process, which is stopped with the session.
+        server: one that was started for this run, which is stopped with the session.
     """
 
-    def __init__(self, url: str, label: str, server: Any = None) -> None:
+    def __init__(self, url: str, label: str, server: SailServer | None = None) -> None:
         self.label = label
         self._url = url
         self._server = server
@@ -38,8 +37,13 @@ class Connecting:
 
     @property
     def here(self) -> bool:
-        """Whether the server is one of this process."""
+        """Whether the server was started for this run."""
         return self._server is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the server was started for this run and has ended, so that nobody starts it again."""
+        return self._server is not None and self._server.lost
 
     def call(self, work: Callable[[], _Result]) -> _Result:
         """Do calls of the protocol in a thread of their own, since Ctrl-C inside the client would leave its locks taken forever."""
@@ -47,7 +51,7 @@ class Connecting:
 
     def session(self) -> Any:
         """A new session of the server."""
-        opened = SparkSession(self._url)
+        opened = SparkSession(self._url if self._server is None else PrivateChannel(self._server.target))
         self.wait(opened, 2)
         return opened
 
@@ -67,12 +71,6 @@ class Connecting:
         if self._server is not None:
             self._server.stop()
         self._calls.shutdown(wait=False, cancel_futures=True)
-
-
-def take_back_interrupts() -> None:
-    """Let Ctrl-C come to this program alone: Sail in this process listens to it as well and ends, and then answers no call any more."""
-    if current_thread() is main_thread():
-        signal.signal(signal.SIGINT, signal.getsignal(signal.SIGINT))
 
 
 @contextmanager

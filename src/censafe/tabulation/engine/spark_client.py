@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["Backend", "PySparkCompiler", "PySparkException", "SparkSession"]
+__all__ = ["Backend", "PrivateChannel", "PySparkCompiler", "PySparkException", "SparkSession"]
 
 
 @contextmanager
@@ -30,4 +31,21 @@ with _program_with_a_file():
     from ibis.backends.pyspark import Backend
     from ibis.backends.sql.compilers.pyspark import PySparkCompiler
     from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.session import SparkSession
+
+
+class PrivateChannel(DefaultChannelBuilder):
+    """A channel to a server that was started for one run.
+
+    Args:
+        target: as gRPC has it, such as ``unix:/PATH``.
+    """
+
+    def __init__(self, target: str) -> None:
+        super().__init__("sc://localhost", [("grpc.default_authority", "localhost")])
+        self._target = target
+
+    def toChannel(self) -> Any:  # noqa: N802 (named by Spark)
+        """Open it."""
+        return self._insecure_channel(self._target)
