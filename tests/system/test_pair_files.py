@@ -141,7 +141,7 @@ def test_the_workbook_has_the_bureaus_tables_and_those_of_a_file(
     )
     refused = censafe("evaluate", "pair", truth, published, tmp_path / "no", *CONFIG, "--tables", place_list)
     assert refused.code == 1
-    assert "not a TOML file" in refused.err
+    assert "not valid TOML" in refused.err
 
 
 def test_two_text_files_are_compared_by_a_named_column(censafe: CommandLine, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from censafe.api.arguments import public
 from censafe.api.evaluations import Evaluation
 from censafe.api.options import read_options
 
@@ -64,6 +65,7 @@ class ReconstructKeywords(AttackKeywords, total=False):
     nearest: bool
 
 
+@public
 def reconstruct(data: Path | str, out: Path | str, **options: Unpack[ReconstructKeywords]) -> Evaluation:
     r"""CONFIDENTIAL. Tabulate records, reconstruct them from these tables alone, and match the result with what attackers know.
 
@@ -90,10 +92,11 @@ def reconstruct(data: Path | str, out: Path | str, **options: Unpack[Reconstruct
     """
     from censafe.attack.study import reconstruct_records
 
-    choices, observer = attack_choices(options, ReconstructKeywords)
+    choices, observer = attack_choices(options)
     return Evaluation(Path(out), reconstruct_records(Path(data), Path(out), choices, observer).text())
 
 
+@public
 def compare_defenses(
     data: Path | str, out: Path | str, defenses: Sequence[str], **options: Unpack[AttackKeywords]
 ) -> Evaluation:
@@ -154,6 +157,7 @@ class RankKeywords(TypedDict, total=False):
     progress: Observer | None
 
 
+@public
 def rank_records(data: Path | str, out: Path | str, **options: Unpack[RankKeywords]) -> Evaluation:
     r"""CONFIDENTIAL. Candidate records of some areas ranked without a solver, from tables of half of their records, beside rankings by the records of others.
 
@@ -180,11 +184,6 @@ def rank_records(data: Path | str, out: Path | str, **options: Unpack[RankKeywor
     from censafe.attack.ranking.generators import GeneratorChoices
     from censafe.attack.ranking.study import RankChoices, rank_records_of
 
-    unknown = sorted(set(options) - set(RankKeywords.__annotations__))
-    if unknown:
-        raise TypeError(
-            f"there is no keyword {', '.join(unknown)}; allowed: {', '.join(RankKeywords.__annotations__)}"
-        )
     attack, observer = attack_choices(
         {
             "without": options.get("without", ()),
@@ -199,28 +198,14 @@ def rank_records(data: Path | str, out: Path | str, **options: Unpack[RankKeywor
     return Evaluation(Path(out), rank_records_of(Path(data), Path(out), choices, observer).text())
 
 
-def attack_choices(
-    options: AttackKeywords, allowed: type[AttackKeywords] = AttackKeywords
-) -> tuple[AttackChoices, Observer]:
+def attack_choices(options: AttackKeywords) -> tuple[AttackChoices, Observer]:
     """What keywords become.
 
-    Args:
-        options: the keywords.
-        allowed: which there may be.
-
     Raises:
-        TypeError: a keyword that is none.
         UsageError: keywords that do not go together.
     """
     from censafe.attack.study import AttackChoices
 
-    names = [name for one in reversed(allowed.__mro__) for name in getattr(one, "__annotations__", {})]
-    unknown = sorted(set(options) - set(names))
-    if unknown:
-        raise TypeError(f"there is no keyword {', '.join(unknown)}; allowed: {', '.join(names)}")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     observer = read_options("topdown", {"progress": given.pop("progress", None)}).observer
-    for name in ("tables", "attacker"):
-        if name in given:
-            given[name] = Path(given[name])
     return AttackChoices(**given), observer

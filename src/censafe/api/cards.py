@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
+from censafe.api.arguments import public
 from censafe.api.options import CardKeywords, confidence_of
 from censafe.errors import UsageError
 from censafe.model.observer import SilentObserver
@@ -13,6 +14,7 @@ from censafe.model.observer import SilentObserver
 __all__ = ["card"]
 
 
+@public
 def card(
     run: str | Path, out: str | Path, codes: str | Sequence[str] = (), **options: Unpack[CardKeywords]
 ) -> tuple[Path, ...]:
@@ -55,8 +57,6 @@ def card(
     area_property = options.pop("area_property", None)
     given, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
     linear, observer = options.pop("estimates", None), options.pop("progress", None) or SilentObserver()
-    if options:
-        raise TypeError(f"card() got an unexpected keyword argument {next(iter(options))!r}")
     published = open_source(Path(run))
     sources = interval_sources(
         published, Path(run), None if given is None else Path(given), None if linear is None else Path(linear)

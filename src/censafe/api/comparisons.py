@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from censafe.api.arguments import public
 from censafe.api.evaluations import Evaluation
 from censafe.api.options import read_options
 
@@ -53,25 +54,26 @@ class CompareKeywords(TypedDict, total=False):
     by: Sequence[str]
     unmatched_as_zero: bool
     histogram: str | None
-    also: Sequence[tuple[str, Path]]
-    domain: Path | None
+    also: Sequence[tuple[str, str | Path]]
+    domain: str | Path | None
     groups: str | None
-    areas: Sequence[Path]
+    areas: str | Path | Sequence[str | Path] | None
     area_kinds: Sequence[str]
-    characteristics: Path | None
-    tables: Path | None
+    characteristics: str | Path | None
+    tables: str | Path | None
     bins: int | None
     side_by_side: Sequence[str]
     residuals: bool
-    true_units: Path | None
-    published_units: Sequence[Path]
+    true_units: str | Path | None
+    published_units: Sequence[str | Path]
     alpha: float
     beta: float
     published_data: bool
-    names: Path | None
+    names: str | Path | None
     progress: Observer | None
 
 
+@public
 def compare(
     truth: Path | str, published: Path | str, out: Path | str, **options: Unpack[CompareKeywords]
 ) -> Evaluation:
@@ -98,9 +100,6 @@ def compare(
     """
     from censafe.evaluation.pairs.entry import PairRequest, compare_files
 
-    unknown = sorted(set(options) - set(CompareKeywords.__annotations__))
-    if unknown:
-        raise TypeError(f"compare has no keyword {', '.join(unknown)}")
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     chosen = given.pop("configuration", None)
     progress = given.pop("progress", None)
@@ -111,6 +110,7 @@ def compare(
     )
 
 
+@public
 def redraw_report(folder: Path | str) -> tuple[Path, ...]:
     """Redraw figures and page of a finished evaluation from the files in its folder.
 
@@ -135,6 +135,7 @@ def redraw_report(folder: Path | str) -> tuple[Path, ...]:
     return tuple(Path(folder) / name for name in write_report(Path(folder)))
 
 
+@public
 def public_report(folder: Path | str, out: Path | str) -> Evaluation:
     """Public. What the noise laws alone imply for the configuration and budgets of an evaluation; no comparison is read.
 

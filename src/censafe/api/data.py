@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
+from censafe.api.arguments import public
 from censafe.api.frames import Frame
 from censafe.api.options import RunKeywords
 from censafe.api.releases import Release, release
@@ -55,6 +56,9 @@ class SyntheticData(os.PathLike[str]):
     folder: Path
     summary: str = field(repr=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", Path(self.folder))
+
     @property
     def name(self) -> str:
         """Name of the folder."""
@@ -64,6 +68,7 @@ class SyntheticData(os.PathLike[str]):
         return str(self.folder)
 
 
+@public
 def synthesize(
     out: Path | str,
     *,
@@ -167,6 +172,7 @@ def _blocks(
     )
 
 
+@public
 def release_histograms(
     configuration: Configuration,
     histogram: object,
@@ -209,7 +215,7 @@ def release_histograms(
     if options.get("test_key") is None and not (options.get("ledger") and options.get("dataset")):
         raise UsageError("a release from data frames needs ledger= and dataset=; test_key= is for tests")
     target = Path(out)
-    place = options.get("scratch") or target.resolve().parent
+    place = Path(options.get("scratch") or target.resolve().parent)
     place.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         folder = stack.enter_context(private_scratch(place, place, out=target)) / "frames"
@@ -257,6 +263,7 @@ def explorer_page() -> str:
     return written(shipped_sheets(), __version__)
 
 
+@public
 def write_explorer(path: Path | str) -> None:
     """Write the page of :func:`explorer_page`.
 
@@ -288,6 +295,7 @@ def explorer_server(page: str, port: int) -> tuple[HTTPServer, str]:
     return server, f"http://{ADDRESS}:{server.server_address[1]}/"
 
 
+@public
 def demonstrate(
     out: Path | str,
     *,
@@ -329,6 +337,7 @@ def demonstrate(
     return run_demo(Path(out), persons=persons, state=state, seed=seed, observer=observer, last=attack)
 
 
+@public
 def configuration_keys(product: str) -> Frame:
     """Every key that a configuration of a product may have, one row each.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from censafe.api.arguments import public
 from censafe.api.frames import Frame
 from censafe.errors import UsageError
 from censafe.version import __version__
@@ -43,6 +44,7 @@ class _Check:
     advice: str = ""
 
 
+@public
 def doctor(folder: Path | str = ".") -> Frame:
     """Look at what a run needs: versions, cores, memory, disk, clock, entropy, compiler cache, and optional packages.
 

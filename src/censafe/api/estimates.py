@@ -8,7 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
-from censafe.api.options import exact_number, require_names_are_used, setting_texts
+from censafe.api.arguments import exact_number, public
+from censafe.api.options import require_names_are_used, setting_texts
 from censafe.api.releases import Release
 from censafe.errors import UsageError
 
@@ -50,24 +51,25 @@ class EstimateKeywords(TypedDict, total=False):
     """
 
     settings: Mapping[str, object]
-    confidence: Fraction | None
+    confidence: Fraction | int | str | None
     intervals: bool
-    confidences: Sequence[Fraction]
+    confidences: Sequence[Fraction | int | str]
     queries: Sequence[str]
-    areas: Path | None
+    areas: str | Path | None
     tables: Sequence[str] | None
     simulations: int | None
     seed: int | None
-    data: Path | None
-    parameters: str | None
-    names: Path | None
+    data: str | Path | None
+    parameters: str | Path | None
+    names: str | Path | None
     workers: int | None
     solver: ParentSolver | None
-    results: Mapping[str, Path] | None
+    results: Mapping[str, str | Path] | None
     state: str | None
     progress: Observer | None
 
 
+@public
 def estimate(run: Release | Path | str, **options: Unpack[EstimateKeywords]) -> Release:
     """Repeat the post-processing of a finished run from its stored measurements, in its own folder.
 
@@ -105,13 +107,14 @@ def estimate(run: Release | Path | str, **options: Unpack[EstimateKeywords]) -> 
     return Release(out, result.summary(), result.to_json())
 
 
+@public
 def estimate_public(
     product: str,
     measurements: Path | str,
     out: Path | str,
     *,
-    source: str | None = None,
-    totals: Path | None = None,
+    source: str | Path | None = None,
+    totals: str | Path | None = None,
     **options: Unpack[EstimateKeywords],
 ) -> str:
     """Estimate from public noisy measurement files in the Bureau's layout, of any producer.
@@ -152,16 +155,15 @@ def estimate_public(
     from censafe.products.topdown.public.tables import estimate_tables_of_files
 
     made = estimate_files if chosen.tables is None else estimate_tables_of_files
-    return made(source or "", Path(measurements), Path(out), totals, chosen).summary()
+    return made(
+        str(source or ""), Path(measurements), Path(out), None if totals is None else Path(totals), chosen
+    ).summary()
 
 
 def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
     from censafe.products.registry import planner_of
     from censafe.products.run.options import EstimateOptions
 
-    unknown = sorted(set(given) - set(EstimateKeywords.__annotations__))
-    if unknown:
-        raise TypeError(f"estimate has no keyword {', '.join(unknown)}")
     require_names_are_used(product, given.get("names"))
     level = given.get("confidence")
     tables = _tables(product, given)
@@ -179,7 +181,7 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
         confidence=planner_of(product).CONFIDENCE if level is None else exact_number("confidence", level),
         settings=setting_texts(given.get("settings") or {}),
         data=given.get("data"),
-        config=given.get("parameters"),
+        config=None if given.get("parameters") is None else str(given["parameters"]),
         names=given.get("names"),
         intervals=wanted,
         results=results,

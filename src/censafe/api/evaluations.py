@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from censafe.api.arguments import exact_number, public
 from censafe.api.frames import Frames
 from censafe.api.options import (
     EvaluateKeywords,
     ReadKeywords,
-    exact_number,
     read_options,
     require_configuration,
     split,
@@ -50,8 +50,8 @@ class Evaluation:
         Evaluation(comparison: 0 frames, 0 figures)
     """
 
-    def __init__(self, folder: Path, summary: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: str | Path, summary: str) -> None:
+        self.folder = Path(folder)
         self.summary = summary
 
     def frames(self) -> Frames:
@@ -109,6 +109,7 @@ def _read(path: Path) -> pa.Table:
     return pa_csv.read_csv(path)
 
 
+@public
 def evaluate(
     configuration: Configuration, data: Path | str, out: Path | str, **options: Unpack[EvaluateKeywords]
 ) -> Evaluation:
@@ -174,6 +175,7 @@ def _topdown(
     ).text()
 
 
+@public
 def true_tables(
     configuration: Configuration,
     data: Path | str,
@@ -218,6 +220,7 @@ def true_tables(
     return write_truth(TABLE_PRODUCTS[configuration.product], request, private_path=private_path)
 
 
+@public
 def sweep(
     configuration: Configuration,
     data: Path | str,
@@ -282,6 +285,7 @@ def sweep(
     return Evaluation(Path(out), found.text())
 
 
+@public
 def uncertainty(
     run: Path | str,
     out: Path | str,
@@ -329,6 +333,7 @@ def uncertainty(
     return Evaluation(Path(out), found.text())
 
 
+@public
 def attack_power(
     configuration: Configuration, out: Path | str, *, progress: Observer | None = None
 ) -> Evaluation:

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from censafe.api.arguments import public
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ def plan_figure(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
     )
 
 
+@public
 def choropleth(
     values: Mapping[str, float],
     shapes: Path | str,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from censafe.api.options import exact_number
+from censafe.api.arguments import exact_number, public
 from censafe.errors import UsageError
 from censafe.model.plan import NoiseLaw
 
@@ -57,17 +57,20 @@ class NoisyCounts:
         return f"NoisyCounts({self.values.shape}, {self.law.bureau_name} {self.law.parameter}, {shown})"
 
 
-def noise(law: NoiseLaw, n: int, *, test_key: int | None = None, query: int = 0) -> NoisyCounts:
+@public
+def noise(
+    law: NoiseLaw, n: int | tuple[int, ...], *, test_key: int | None = None, query: int = 0
+) -> NoisyCounts:
     """Exact draws of a law, under a fresh key of the operating system in every call.
 
     Args:
         law: :meth:`NoiseLaw.gaussian` or :meth:`NoiseLaw.laplace`, by an exact parameter.
-        n: how many draws.
+        n: how many draws, or the shape of an array of them.
         test_key: seed of a test key in place of the fresh key: the same draws in every call, never private.
         query: address of the draws below the key, 0 to 65535; other addresses have independent draws.
 
     Returns:
-        The draws, shape (n,), which say that they are unaccounted.
+        The draws, shape (n,) or `n`, which say that they are unaccounted.
 
     Raises:
         UsageError: n is below 1.
@@ -83,11 +86,13 @@ def noise(law: NoiseLaw, n: int, *, test_key: int | None = None, query: int = 0)
     """
     import numpy as np
 
-    if n < 1:
-        raise UsageError(f"n must be 1 or more, not {n}")
-    return measure(np.zeros(n, np.int64), law, test_key=test_key, query=query)
+    shape = n if isinstance(n, tuple) else (n,)
+    if not shape or min(shape) < 1:
+        raise UsageError(f"n must be 1 or more, or a shape such as (3, 4), not {n}")
+    return measure(np.zeros(shape, np.int64), law, test_key=test_key, query=query)
 
 
+@public
 def measure(counts: ArrayLike, law: NoiseLaw, *, test_key: int | None = None, query: int = 0) -> NoisyCounts:
     """Add exact noise to every count, under a fresh key in every call.
 
@@ -139,6 +144,7 @@ def _part_key(test_key: int | None) -> ReleasePartKey | TestPartKey:
         return derive_part_key(run_key, _NOWHERE, b"", "noise")
 
 
+@public
 def epsilon_of(rho: Fraction | str, delta: Fraction | str) -> float:
     """Smallest epsilon that rho-zCDP gives at a delta by the tight conversion; what the Bureau's slides call epsilon is larger.
 
@@ -163,7 +169,8 @@ def epsilon_of(rho: Fraction | str, delta: Fraction | str) -> float:
     return tight_epsilon(exact_rho, exact_delta)
 
 
-def rho_of(epsilon: float, delta: Fraction | str) -> Fraction:
+@public
+def rho_of(epsilon: float | Fraction | str, delta: Fraction | str) -> Fraction:
     """Largest rho of six significant digits whose tight epsilon at a delta is no more than `epsilon`.
 
     Args:
@@ -179,7 +186,7 @@ def rho_of(epsilon: float, delta: Fraction | str) -> Fraction:
         >>> float(rho_of(17.9, "1e-10"))
         2.75228
     """
-    low, high = -9.0, 6.0
+    epsilon, low, high = float(epsilon), -9.0, 6.0
     if not epsilon_of(_rounded(low), delta) <= epsilon < epsilon_of(_rounded(high), delta):
         raise UsageError(f"epsilon {epsilon} is not within reach of a rho from 10^-9 to 10^6 at this delta")
     while high - low > 1e-8:
@@ -188,7 +195,8 @@ def rho_of(epsilon: float, delta: Fraction | str) -> Fraction:
     return _rounded(low)
 
 
-def delta_of(rho: Fraction | str, epsilon: float) -> float:
+@public
+def delta_of(rho: Fraction | str, epsilon: float | Fraction | str) -> float:
     """Smallest delta that rho-zCDP gives at an epsilon, by bisection of the tight conversion; 0 below 10^-300.
 
     Args:
@@ -204,14 +212,17 @@ def delta_of(rho: Fraction | str, epsilon: float) -> float:
         >>> delta_of("2.63", 17.44) < 1e-10 < delta_of("2.63", 17.42)
         True
     """
-    if not epsilon > 0:
-        raise UsageError("epsilon must be above 0")
-    low, high = -300.0, -1e-9
-    if epsilon_of(rho, _power(low)) <= epsilon:
+    from censafe.privacy.loss.conversions import tight_epsilon
+
+    epsilon, low, high = float(epsilon), -300.0, -1e-9
+    exact_rho = exact_number("rho", rho)
+    if not (epsilon > 0 and exact_rho > 0):
+        raise UsageError("rho and epsilon must be above 0")
+    if tight_epsilon(exact_rho, _power(low)) <= epsilon:
         return 0.0
     while high - low > 1e-9:
         middle = (low + high) / 2
-        low, high = (low, middle) if epsilon_of(rho, _power(middle)) <= epsilon else (middle, high)
+        low, high = (low, middle) if tight_epsilon(exact_rho, _power(middle)) <= epsilon else (middle, high)
     return float(10.0**high)
 
 

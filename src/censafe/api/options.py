@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from censafe.api.arguments import exact_number
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ __all__ = [
     "ReadKeywords",
     "RunKeywords",
     "TableKeywords",
-    "exact_number",
     "read_options",
     "require_configuration",
     "require_names_are_used",
@@ -51,15 +51,15 @@ class ReadKeywords(TypedDict, total=False):
     """
 
     checks: Checks
-    examples: Path | None
+    examples: str | Path | None
     threads: int | None
     memory: str | None
     engine: str | None
     engine_trust_this_machine: bool
-    scratch: Path | None
-    t1: Path | None
-    water_blocks: Path | None
-    results: Mapping[str, Path]
+    scratch: str | Path | None
+    t1: str | Path | None
+    water_blocks: str | Path | None
+    results: Mapping[str, str | Path]
     progress: Observer | None
 
 
@@ -88,20 +88,20 @@ class RunKeywords(ReadKeywords, total=False):
             places.
     """
 
-    ledger: Path | None
+    ledger: str | Path | None
     new_ledger: bool
-    ledger_of: Mapping[str, Path | str | None]
+    ledger_of: Mapping[str, str | Path | None]
     dataset: str | None
-    cap: Fraction | None
+    cap: Fraction | int | str | None
     raise_cap: bool
     spend_more: bool
     strict_ledger: bool
-    key_dir: Path | None
+    key_dir: str | Path | None
     test_key: int | None
     published_data: bool
-    confidence: Fraction | None
+    confidence: Fraction | int | str | None
     workers: int | None
-    names: Path | None
+    names: str | Path | None
     tables: Sequence[str] | None
     areas: str | Path | None
 
@@ -129,13 +129,13 @@ class PlanKeywords(TypedDict, total=False):
     targets: Sequence[str]
     minimise: Literal["rho"] | None
     maximise: Literal["accuracy"] | None
-    total: Fraction | None
+    total: Fraction | int | str | None
     expected: Sequence[str]
     meaning: bool
     size: int | None
-    margins: Mapping[str, Fraction]
-    confidence: Fraction | None
-    deltas: Sequence[Fraction]
+    margins: Mapping[str, Fraction | int | str]
+    confidence: Fraction | int | str | None
+    deltas: Sequence[Fraction | int | str]
     tables: Sequence[str] | None
     areas: str | Path | None
     data: str | Path | None
@@ -159,12 +159,12 @@ class EvaluateKeywords(ReadKeywords, total=False):
     trials: int | None
     runs: int
     seed: int
-    confidence: Fraction | None
+    confidence: Fraction | int | str | None
     workers: int
     public: bool
     published_data: bool
-    areas: tuple[Path, ...]
-    names: Path | None
+    areas: str | Path | Sequence[str | Path] | None
+    names: str | Path | None
 
 
 class TableKeywords(TypedDict, total=False):
@@ -321,26 +321,6 @@ def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 def _given(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Without those that were left to their default."""
     return {name: value for name, value in keywords.items() if value is not None}
-
-
-def exact_number(name: str, value: Fraction | int | str) -> Fraction:
-    """An exact number.
-
-    Raises:
-        TypeError: a float, which is not the number that was written.
-
-    Example:
-        >>> exact_number("confidence", "0.95")
-        Fraction(19, 20)
-    """
-    if isinstance(value, Fraction | int | str) and not isinstance(value, bool):
-        try:
-            return Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            raise UsageError(f"{name}: {value!r} is not a number") from None
-    raise TypeError(
-        f"{name} must be a Fraction, an int or text such as '0.95', not {type(value).__name__}: budgets are exact"
-    )
 
 
 def setting_texts(settings: Mapping[str, object]) -> dict[str, str]:

@@ -10,8 +10,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from censafe.api.arguments import exact_number, public
 from censafe.api.frames import Frame
-from censafe.api.options import PlanKeywords, exact_number, require_configuration, setting_texts
+from censafe.api.options import PlanKeywords, require_configuration, setting_texts
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def unchecked(
     return Configuration(product, str(source), setting_texts(settings or {}))
 
 
+@public
 def configurations(product: str | None = None) -> Frame:
     """The shipped configurations.
 
@@ -272,6 +274,7 @@ class Plan:
         return f"Plan({self.configuration.product} {self.configuration.source}: {symbol} {total:.6g}, {len(self.report.rows)} rows)"
 
 
+@public
 def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
     """Cost, variance and margin of error of every table; reads no data, except what estimates of tables of given `data` take.
 
@@ -289,7 +292,7 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
     Example:
         >>> found = plan(configuration("phsafe", "sdhc-us"))
         >>> found
-        Plan(phsafe sdhc-us: rho 1.25728, 64 rows)
+        Plan(phsafe sdhc-us: rho 1.25729, 64 rows)
         >>> round(plan(configuration("phsafe", "sdhc-us"), targets=["PH6=150"]).epsilon("1e-10"), 3)
         11.494
     """
@@ -341,11 +344,11 @@ def _asked_tables(wanted: PlanKeywords) -> AskedTables | None:
     tables, areas, data = wanted.get("tables"), wanted.get("areas"), wanted.get("data")
     if tables is None and areas is None and data is None:
         return None
-    paths = [None if one is None else Path(str(one)) for one in (areas, data)]
+    paths = [None if one is None else Path(one) for one in (areas, data)]
     return AskedTables(None if tables is None else tuple(tables), *paths)
 
 
-def _share(name: str, value: Fraction | str | None, default: Fraction) -> Fraction:
+def _share(name: str, value: Fraction | int | str | None, default: Fraction) -> Fraction:
     if value is None:
         return default
     found = exact_number(name, value)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from censafe.api.arguments import public
 from censafe.api.frames import Frame, Frames
 from censafe.api.options import (
     ReadKeywords,
@@ -108,6 +109,7 @@ class Findings(Sequence["Finding"]):
         return f"Findings({len(self.stops)} that stop a run, {len(self.warnings)} warnings)"
 
 
+@public
 def validate(configuration: Configuration, data: Path | str, **reading: Unpack[ReadKeywords]) -> Findings:
     """Check records by every rule that a run checks; nothing is measured or spent.
 
@@ -151,6 +153,9 @@ class Release:
     folder: Path
     summary: str = field(default="", repr=False)
     document: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", Path(self.folder))
 
     @property
     def manifest(self) -> Manifest:
@@ -228,6 +233,7 @@ class Release:
         return f"Release({manifest.plan.product} in {self.folder.name}: {symbol} {total:.6g}, {kind})"
 
 
+@public
 def release(
     configuration: Configuration, data: Path | str, out: Path | str, **options: Unpack[RunKeywords]
 ) -> Release:
@@ -255,7 +261,7 @@ def release(
         >>> chosen = censafe.configuration("phsafe", "sdhc-us", reader="csv", state_filter="44")
         >>> made = release(chosen, data, folder / "release", test_key=1)
         >>> made
-        Release(phsafe in release: rho 1.25728, TEST KEY, NOT PRIVATE)
+        Release(phsafe in release: rho 1.25729, TEST KEY, NOT PRIVATE)
         >>> made.tables()["PH3"].columns[:4]
         ('product', 'table', 'level', 'region_type')
     """
@@ -275,6 +281,7 @@ def release(
     return Release(Path(out), result.summary(), result.to_json())
 
 
+@public
 def open_release(out: Path | str) -> Release:
     """A finished run folder, of any product.
 
@@ -323,6 +330,7 @@ def _read(paths: Sequence[Path]) -> pa.Table:
     return pa.concat_tables([pq.ParquetFile(path).read() for path in paths], promote_options="permissive")
 
 
+@public
 def new_ledger(path: Path | str) -> None:
     """Begin an empty ledger for records from which nothing was ever released.
 
@@ -345,6 +353,7 @@ def new_ledger(path: Path | str) -> None:
     begin(Path(path))
 
 
+@public
 def read_ledger(path: Path | str, *, head: str | None = None) -> LedgerReport:
     """Verify a ledger and read every part with its cost and state; nothing is written.
 

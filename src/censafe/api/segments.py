@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from censafe.api.arguments import public
+
 if TYPE_CHECKING:
     from censafe.model.observer import Observer
 
 __all__ = ["write_segments"]
 
 
+@public
 def write_segments(
     run: str | Path, out: str | Path, *, state: str | None = None, progress: Observer | None = None
 ) -> tuple[Path, ...]:

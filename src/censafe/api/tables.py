@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from censafe.api.arguments import public
 from censafe.api.frames import Frame
 from censafe.api.options import TableKeywords, confidence_of
 from censafe.errors import DataError, UsageError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["replicate", "table_names", "tables", "write_tables"]
 
 
+@public
 def table_names(product: str = "dhc", *, run: str | Path | None = None) -> Frame:
     """The tables of a product: name, title, universe, lowest areas, number of cells, and what the records do not tell.
 
@@ -67,6 +69,7 @@ def table_names(product: str = "dhc", *, run: str | Path | None = None) -> Frame
     )
 
 
+@public
 def tables(
     run: str | Path,
     table: str | Sequence[str],
@@ -141,6 +144,7 @@ def stamp_of_run(run: str | Path) -> str:
     return "" if stamp is None else f"{stamp}: {STAMP_REASONS[stamp]}."
 
 
+@public
 def write_tables(
     run: str | Path,
     out: str | Path,
@@ -207,6 +211,7 @@ def write_tables(
     return (path,)
 
 
+@public
 def replicate(
     run: str | Path,
     out: str | Path | None = None,

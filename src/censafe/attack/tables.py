@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from censafe.attack.people import AGE_BINS, OLDEST, RACE_BITS, RACE_LETTERS, RACES, People
 from censafe.errors import ConfigError
 from censafe.model.entries import nearest
+from censafe.model.parsing import read_toml
 
 __all__ = [
     "SINGLE_YEARS",
@@ -215,13 +216,7 @@ def read_line_tables(path: Path) -> Mapping[str, LineTable]:
     Raises:
         ConfigError: the file breaks a rule.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(
-            f"{path}: the tables cannot be read as TOML; fix: see the shipped ones in docs/attack.md"
-        ) from error
-    return _tables({"iterations": _shipped_iterations()} | document, str(path))
+    return _tables({"iterations": _shipped_iterations()} | read_toml(path), str(path))
 
 
 def block_workload(without: Sequence[str] = ()) -> Workload:

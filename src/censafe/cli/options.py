@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
+from censafe.errors import ConfigError
+from censafe.model.parsing import parse_number
+
 __all__ = [
     "EXACT",
     "area_property_option",
@@ -48,13 +51,9 @@ class _Exact(click.ParamType[Fraction]):
         if isinstance(value, Fraction):
             return value
         try:
-            return Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            self.fail(
-                f"{value!r} is not a number; write a decimal such as 0.9 or a fraction such as 9/10.",
-                param,
-                ctx,
-            )
+            return parse_number(value, "number")
+        except ConfigError as error:
+            self.fail(f"{str(error).removeprefix('number: ')}.", param, ctx)
 
 
 EXACT = _Exact()

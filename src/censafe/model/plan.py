@@ -10,6 +10,8 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+from censafe.model.parsing import parse_number
+
 __all__ = [
     "Definition",
     "Neighbours",
@@ -57,19 +59,26 @@ class NoiseLaw:
             raise ValueError("parameter of a noise law must be positive")
 
     @classmethod
-    def gaussian(cls, sigma2: Fraction) -> NoiseLaw:
-        """Discrete Gaussian, P(k) proportional to exp(-k^2 / (2 sigma2))."""
-        return cls("gaussian", sigma2)
+    def gaussian(cls, sigma2: Fraction | int | str) -> NoiseLaw:
+        """Discrete Gaussian, P(k) proportional to exp(-k^2 / (2 sigma2)); its parameter may be text such as 0.5 or 1/2."""
+        return cls("gaussian", _exact(sigma2))
 
     @classmethod
-    def laplace(cls, scale: Fraction) -> NoiseLaw:
-        """Two-sided geometric (discrete Laplace), P(k) proportional to exp(-abs(k) / scale)."""
-        return cls("laplace", scale)
+    def laplace(cls, scale: Fraction | int | str) -> NoiseLaw:
+        """Two-sided geometric (discrete Laplace), P(k) proportional to exp(-abs(k) / scale); its parameter may be text."""
+        return cls("laplace", _exact(scale))
 
     @property
     def bureau_name(self) -> str:
         """The name that the Bureau's output files use for this law."""
         return "Discrete Gaussian" if self.kind == "gaussian" else "Two-Sided Geometric"
+
+
+def _exact(parameter: Fraction | int | str) -> Fraction:
+    """A parameter from text or a whole number; what is no exact number stays, for the check of the law."""
+    if isinstance(parameter, str):
+        return parse_number(parameter, "parameter of a noise law")
+    return Fraction(parameter) if type(parameter) is int else parameter  # type: ignore[return-value]
 
 
 class Definition(Enum):

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from censafe.errors import CheckError, StorageError
+from censafe.errors import CheckError, StorageError, UsageError
 from censafe.model import (
     Definition,
     Neighbours,
@@ -44,6 +44,9 @@ __all__ = [
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _FORMAT = "censafe manifest 1"
+_EVALUATION = (
+    "evaluation.json"  # of a folder that compares with the truth, and has a manifest of another kind
+)
 _TEXTS = ("run", "dataset", "input_commitment", "checks", "created", "finished")
 _OF_TEXTS = ("identity", "outputs", "versions")
 _NOTICE = (
@@ -181,6 +184,7 @@ def read_manifest(path: Path) -> Manifest:
 
     Raises:
         StorageError: there is no such file.
+        UsageError: the folder is that of an evaluation.
         CheckError: not a manifest of censafe, or the plan was changed.
     """
     if not path.is_file() and is_moving(path.parent):
@@ -189,6 +193,8 @@ def read_manifest(path: Path) -> Manifest:
         )
     if not path.is_file():
         raise StorageError(f"{path} is missing; {path.parent} is not a run folder")
+    if (path.parent / _EVALUATION).is_file():
+        raise UsageError(f"{path.parent} holds an evaluation; name the folder of a finished run")
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["format"] != _FORMAT:

@@ -15,7 +15,16 @@ from support.shared import shared_data
 BAD = {
     "margin 0": (("phsafe", "sdhc-us", "--target", "PH3=0"), "has no budget; give one above 0"),
     "margin below 0": (("phsafe", "sdhc-us", "--moe", "PH3=-5"), "has no budget; give one above 0"),
-    "margin nil": (("phsafe", "sdhc-us", "--target", "PH3=1e-400"), "out of reach; give one from 0.000001"),
+    "margin nil": (("phsafe", "sdhc-us", "--target", "PH3=1e-140"), "out of reach; give one from 0.000001"),
+    "margin out of range": (
+        ("phsafe", "sdhc-us", "--target", "PH3=1e-400"),
+        "magnitudes from 1e-150 to 1e150",
+    ),
+    "margin of 0 by rule": (("phsafe", "sdhc-us", "--moe", "PH3=1e-400"), "magnitudes from 1e-150 to 1e150"),
+    "budget out of range": (
+        ("phsafe", "sdhc-us", "--set", "budget.PH3.usa_*=1e-400"),
+        "magnitudes from 1e-150 to 1e150",
+    ),
     "margin nil by rule": (
         ("phsafe", "sdhc-us", "--moe", "PH3=1e-99"),
         "out of reach; give one from 0.000001",
@@ -39,7 +48,7 @@ BAD = {
     ),
     "no total": (("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "x"), "'x' is not a number"),
     "total nil": (
-        ("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "1e-300"),
+        ("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "1e-140"),
         "--total is out of reach",
     ),
     "budget": (
@@ -50,7 +59,7 @@ BAD = {
     "budget endless": (("phsafe", "sdhc-us", "--set", "budget.PH3.usa_*=1e100"), "noise would be all zeros"),
     "budget beyond reports": (
         ("phsafe", "sdhc-us", "--set", "budget.PH3.usa_*=1e300"),
-        "numbers go to 1e150",
+        "magnitudes from 1e-150 to 1e150",
     ),
 }
 

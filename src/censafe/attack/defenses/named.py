@@ -16,8 +16,9 @@ from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.recoding import MergedAreas, MergedCategories
 from censafe.attack.people import People
 from censafe.attack.tables import Workload, block_workload
-from censafe.errors import UsageError
+from censafe.errors import ConfigError, UsageError
 from censafe.model.entries import nearest
+from censafe.model.parsing import parse_number, parse_whole
 
 __all__ = ["ChangedPeople", "Defense", "DefenseOptions", "Publish", "TableAreas"]
 
@@ -137,7 +138,7 @@ class DefenseOptions:
 
     def number(self, name: str, default: int | None = None) -> int:
         """A whole number: of an option, or of the parameter where the name is empty."""
-        return self._value(name, default, int, "a whole number")
+        return self._value(name, default, parse_whole, "a whole number of at most 9 digits")
 
     def real(self, name: str, default: float) -> float:
         """A number with decimals."""
@@ -145,7 +146,9 @@ class DefenseOptions:
 
     def exact(self, name: str) -> Fraction:
         """An exact number such as 0.05 or 1/20."""
-        return self._value(name, None, Fraction, "a number such as 0.05 or 1/20")
+        return self._value(
+            name, None, lambda text: parse_number(text, self.spec), "a number such as 0.05 or 1/20"
+        )
 
     def chances(self, name: str, default: tuple[float, float, float]) -> tuple[float, float, float]:
         """Three numbers separated by commas."""
@@ -174,5 +177,5 @@ class DefenseOptions:
             return default
         try:
             return kind(text)
-        except (ValueError, ZeroDivisionError):
+        except (ValueError, ConfigError):
             raise self.refused(f"{name or 'its parameter'} must be {words}") from None

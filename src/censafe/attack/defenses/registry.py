@@ -38,6 +38,7 @@ from censafe.attack.people import People
 from censafe.attack.tables import TypeSpace
 from censafe.errors import UsageError
 from censafe.model.entries import nearest
+from censafe.model.parsing import parse_whole
 
 __all__ = ["DEFENSE_WORDS", "TOPDOWN_CONFIGS", "parse_defense"]
 
@@ -187,9 +188,11 @@ def _random_round(options: DefenseOptions) -> Defense:
 def _ranges(options: DefenseOptions) -> Defense:
     given = options.parameter.replace(" ", "")
     try:
-        edges = tuple(map(int, given.split(","))) if given else RANGE_EDGES
+        edges = tuple(map(parse_whole, given.split(","))) if given else RANGE_EDGES
     except ValueError:
-        raise options.refused("the lower ends of ranges must be whole numbers such as 0,1,5,10") from None
+        raise options.refused(
+            "the lower ends of ranges must be whole numbers of at most 9 digits, such as 0,1,5,10"
+        ) from None
     count_ranges(np.zeros((1, 1), np.int64), edges)
     keeps = "counts of 0" if edges[1:2] == (1,) else "nothing but ranges"
     return Defense(

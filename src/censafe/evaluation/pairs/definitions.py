@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,13 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from censafe.errors import ConfigError, DataError, StorageError
+from censafe.errors import ConfigError, DataError
 from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.counts.cell_sets import CellSets, read_cell_sets, shipped_cell_sets
 from censafe.evaluation.counts.characteristics import Characteristic
 from censafe.geography.spines.tree import Spine
 from censafe.model import ProtectedUnit
 from censafe.model.entries import is_texts, refuse_unknown_keys
+from censafe.model.parsing import read_toml
 
 __all__ = ["DefinedAreas", "Definitions", "read_definitions"]
 
@@ -89,12 +89,7 @@ def read_definitions(path: Path) -> Definitions:
         ConfigError: the file breaks a rule; the first breach is reported.
         StorageError: the file cannot be read.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path.name}: not TOML ({error})") from None
+    document = read_toml(path)
     refuse_unknown_keys(document, path.name, _KEYS)
     queries = document.get("queries", [])
     if queries and not is_texts(queries):

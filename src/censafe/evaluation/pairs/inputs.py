@@ -26,6 +26,7 @@ from censafe.evaluation.files.histograms import facilities_of, is_unit_table
 from censafe.evaluation.files.microdata import lacks_units
 from censafe.evaluation.files.tables import holds_units, is_legacy_folder, is_table_file, made_up
 from censafe.evaluation.pairs.definitions import DefinedAreas
+from censafe.evaluation.summary.counts import kinds_of_units
 from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
@@ -81,7 +82,7 @@ class OpenedPair:
         persons: or units, where the configuration measures nothing else.
         units: housing units of the same blocks, occupied and vacant; None without.
         households: occupied units of the same blocks by householder and type; None without.
-        facilities: published numbers of facilities, shape (blocks, 8); None where they are not known.
+        facilities: published numbers of units, shape (blocks, kinds), housing units first; None where they are not known.
         lists: areas off the spine.
         notes: how the sides were read, for readers.
         names: what stands beside the codes of areas.
@@ -345,7 +346,8 @@ class _Opener:
         notes = tuple(f"truth: {words} was made up" for words in loaded.facts.imputed)
         known = () if areas is None else known_areas(run.standard, areas)
         names = area_names(self.config, loaded.names)
-        return OpenedPair(pair, units, None, loaded.facts.facilities[:, :8], known, notes, names)
+        facilities = kinds_of_units(self.histogram.schema, loaded.facts.facilities)
+        return OpenedPair(pair, units, None, facilities, known, notes, names)
 
 
 def _lists_beside(truth: Path, pair: Pair) -> tuple[ComparedAreas, ...]:

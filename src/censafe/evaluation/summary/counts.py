@@ -18,8 +18,9 @@ from censafe.evaluation.counts.cells import match_labels
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.summary.tables import SummaryAreas, SummaryRequest
 from censafe.model import ProtectedUnit
+from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = ["Counted", "Missing", "SummarySources"]
+__all__ = ["Counted", "Missing", "SummarySources", "kinds_of_units"]
 
 _AT_ONCE: Final = 62  # sets of cells in one pass, one bit each of 64
 _STATE: Final = "State"
@@ -57,7 +58,7 @@ class SummarySources:
     Args:
         pairs: of persons, households or housing units over one spine, with the same runs.
         lists: areas off the spine.
-        facilities: published numbers of facilities, shape (blocks, 8), housing units first; None where they are not known.
+        facilities: published numbers of units, shape (blocks, kinds), housing units first; None where they are not known.
         sets: meanings of attributes.
     """
 
@@ -144,7 +145,7 @@ class SummarySources:
         """Areas without a facility of group quarters, shape (areas,); None where facilities are not known."""
         if self.facilities is None:
             return None
-        held = self.facilities[:, 1:8].sum(axis=1) > 0
+        held = self.facilities[:, 1:].sum(axis=1) > 0
         return ~_of_blocks(areas, held)
 
     def _list(self, kind: SummaryAreas) -> ComparedAreas | None:
@@ -213,6 +214,19 @@ class SummarySources:
             sides.append(csr_array((cells.published, cells.answer, cells.ptr), shape=shape) @ member)
         public = np.stack(sides)
         return ((one, Counted(true[:, at], public[:, :, at])) for at, one in enumerate(requests))
+
+
+def kinds_of_units(schema: HistogramSchema, facilities: NDArray[np.integer]) -> NDArray[np.integer] | None:
+    """Columns of the kinds of units among the published ones, housing units first; None for a census without group quarters.
+
+    Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> schema = load_config("e2e-1940").histograms[0].schema
+        >>> kinds_of_units(schema, np.ones((3, 9), np.int32)).shape
+        (3, 8)
+    """
+    kinds = facilities.shape[1] if schema.facilities is None else len(schema.facilities.minimum)
+    return None if kinds < 2 else facilities[:, :kinds]
 
 
 def _chunks(requests: Sequence[SummaryRequest]) -> Iterator[Sequence[SummaryRequest]]:

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from censafe.errors import ConfigError, StorageError
+from censafe.errors import ConfigError
 from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.summary.tables import (
     ErrorRate,
@@ -23,6 +23,7 @@ from censafe.evaluation.summary.tables import (
     SummaryTable,
 )
 from censafe.model.entries import nearest, refuse_unknown_keys
+from censafe.model.parsing import read_toml
 
 __all__ = ["read_book", "shipped_book"]
 
@@ -59,12 +60,7 @@ def read_book(path: Path) -> SummaryBook:
         ConfigError: a key or name that is not allowed.
         StorageError: the file cannot be read.
     """
-    try:
-        own = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise StorageError(f"{path}: the file cannot be read; check that it exists") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path.name}: not a TOML file: {error}") from None
+    own = read_toml(path)
     refuse_unknown_keys(own, path.name, _TOP)
     base = _shipped()
     try:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from censafe.evaluation.areas.areas import ComparedAreas
@@ -14,7 +13,7 @@ from censafe.evaluation.areas.files import known_areas
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import PublishedRun
 from censafe.evaluation.outputs import wide_metrics
-from censafe.evaluation.summary.counts import SummarySources
+from censafe.evaluation.summary.counts import SummarySources, kinds_of_units
 from censafe.evaluation.summary.filling import FilledLine, FilledTable, fill_book, summary_frame, summary_long
 from censafe.evaluation.summary.reading import shipped_book
 from censafe.evaluation.summary.tables import SummaryBook, SummaryColumn
@@ -226,10 +225,7 @@ def topdown_sources(
     known = () if facts.areas is None else known_areas(pairs[0].spine, facts.areas)
     given = {one.level for one in lists}
     lists = (*lists, *(one for one in known if one.level not in given))
-    facilities = facts.facilities
-    if population.main.schema.facilities is None:  # kinds of the DHC: only whether there is any is asked
-        facilities = np.stack([facilities[:, 0], facilities[:, 1:].sum(axis=1)], axis=1)
-    return SummarySources(pairs, tuple(lists), facilities)
+    return SummarySources(pairs, tuple(lists), kinds_of_units(population.main.schema, facts.facilities))
 
 
 def budget_sheet(

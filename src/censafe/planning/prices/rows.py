@@ -19,7 +19,7 @@ from censafe.privacy.noise.variance import exact_variance, reference_variance
 __all__ = ["PlanReport", "PlanRow", "QueryFacts", "plan_report", "plan_rows"]
 
 _SMOOTH = 4
-_LEAST_PARAMETER = Fraction(1, 10**18)
+_LEAST_PARAMETER, _LARGEST_PARAMETER = Fraction(1, 10**18), Fraction(10**30)
 
 
 @dataclass(frozen=True)
@@ -205,6 +205,10 @@ def plan_rows(
         if query.law.parameter < _LEAST_PARAMETER:
             raise ConfigError(
                 f"{fact.table}, {fact.label}: this budget is out of reach, its noise would be all zeros; give a smaller one"
+            )
+        if query.law.parameter > _LARGEST_PARAMETER:
+            raise ConfigError(
+                f"{fact.table}, {fact.label}: this budget is out of reach, its noise would exceed every count; give a larger one"
             )
         derived = fact.source != fact.table
         cost = Fraction(0) if derived else query.cost

@@ -12,6 +12,7 @@ from typing import Any, Final
 from censafe.errors import ConfigError
 from censafe.model import NoiseLaw
 from censafe.model.bounds import lower, upper
+from censafe.model.parsing import parse_number
 from censafe.planning.numbers import decimal_text
 from censafe.planning.prices.program import (
     Goal,
@@ -140,10 +141,7 @@ def parse_target(text: str) -> Target:
 
 
 def _number(text: str, number: str, noun: str) -> Fraction:
-    try:
-        return Fraction(number)
-    except (ValueError, ZeroDivisionError):
-        raise ConfigError(f"target {text!r}: the {noun} {number!r} is not a number") from None
+    return parse_number(number, f"target {text!r}: the {noun}")
 
 
 def factor_of(confidence: Fraction) -> Fraction:

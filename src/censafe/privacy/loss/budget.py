@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
-import tomllib
+from collections import Counter
 from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from censafe.errors import ConfigError
+from censafe.errors import ConfigError, StorageError
+from censafe.model.parsing import parse_json, parse_number, parse_toml, read_text, require_magnitude
 
 __all__ = [
     "NotFinite",
@@ -21,15 +20,6 @@ __all__ = [
     "parse_json_exact",
     "parse_toml_exact",
 ]
-
-_NUMBER = re.compile(
-    r"[+-]?(\d+(_\d+)*)?(\.(\d+(_\d+)*)?)?([eE][+-]?\d{1,4})?|[+-]?\d+(_\d+)*/\d+(_\d+)*", re.ASCII
-)
-_LONGEST_TOKEN = 400
-_LARGEST_EXPONENT = 400
-_LARGEST = (
-    10**150
-)  # its square is a floating-point number, as sums of losses and of variances are for reports
 
 
 class NotFinite(Enum):
@@ -94,11 +84,11 @@ def parse_fraction(value: object, where: str) -> Fraction:
             f"{where}: {shown} is not allowed here; give a finite number such as 0.25 or 1440/4099"
         )
     if not isinstance(value, str):
-        return Fraction(value)
+        return require_magnitude(Fraction(value), where)
     text = value.strip()
     if text.lower().lstrip("+") in _NOT_FINITE:
         raise ConfigError(f"{where}: {text} is not allowed here; give a finite number")
-    return _fraction_of(text, where)
+    return parse_number(text, where)
 
 
 def parse_json_exact(text: str, where: str) -> Any:
@@ -116,27 +106,17 @@ def parse_json_exact(text: str, where: str) -> Any:
     """
 
     def number(token: str) -> Fraction:
-        return _fraction_of(token, where)
+        return parse_number(token, where)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in pairs]
-        repeated = sorted({key for key in keys if keys.count(key) > 1})
+        repeated = sorted(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         if repeated:
             raise ConfigError(f"{where}: repeated key {', '.join(map(repr, repeated))}; keep one of each")
         return dict(pairs)
 
-    try:
-        return json.loads(
-            text, parse_float=number, parse_int=number, parse_constant=NotFinite, object_pairs_hook=unique
-        )
-    except json.JSONDecodeError as error:
-        raise ConfigError(
-            f"{where}: not valid JSON, line {error.lineno} column {error.colno}: {error.msg}; fix: correct that place, or copy the whole file again"
-        ) from error
-    except RecursionError as error:
-        raise ConfigError(
-            f"{where}: the JSON is nested too deeply; fix: write keys and values as the shipped configurations have them"
-        ) from error
+    return parse_json(
+        text, where, parse_float=number, parse_int=number, parse_constant=NotFinite, object_pairs_hook=unique
+    )
 
 
 def parse_toml_exact(text: str, where: str) -> dict[str, Any]:
@@ -148,64 +128,37 @@ def parse_toml_exact(text: str, where: str) -> dict[str, Any]:
 
     def number(token: str) -> Fraction | NotFinite:
         special = _NOT_FINITE.get(token.lower().lstrip("+"))
-        return special or _fraction_of(token, where)
+        return special or parse_number(token, where)
 
-    try:
-        document = tomllib.loads(text, parse_float=number)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(
-            f"{where}: not valid TOML: {error}; fix: correct that place, or copy the whole file again"
-        ) from error
-    exact_document: dict[str, Any] = _integers_to_fractions(document)
+    document = parse_toml(text, where, number)
+    exact_document: dict[str, Any] = _integers_to_fractions(document, where)
     return exact_document
 
 
 def load_json_exact(path: Path) -> Any:
     """Read a JSON file by :func:`parse_json_exact`; a byte order mark is skipped."""
-    return parse_json_exact(_read(path), str(path))
+    return parse_json_exact(_text(path), str(path))
 
 
 def load_toml_exact(path: Path) -> dict[str, Any]:
     """Read a TOML file by :func:`parse_toml_exact`; a byte order mark is skipped."""
-    return parse_toml_exact(_read(path), str(path))
+    return parse_toml_exact(_text(path), str(path))
 
 
-def _read(path: Path) -> str:
+def _text(path: Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{path}: not UTF-8 text (byte {error.start}); fix: save it as UTF-8, or copy the file again"
-        ) from error
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be read: {error.strerror}; fix: name a file that you may read"
-        ) from error
+        return read_text(path)
+    except StorageError as error:
+        raise ConfigError(str(error)) from None
 
 
-def _fraction_of(token: str, where: str) -> Fraction:
-    if len(token) > _LONGEST_TOKEN or not _NUMBER.fullmatch(token) or not re.search(r"\d", token):
-        shown = token if len(token) <= 40 else f"{token[:40]}..."
-        raise ConfigError(f"{where}: {shown!r} is not a number; write 3, 0.25, 1e-10 or 1440/4099")
-    exponent = re.search(r"[eE]([+-]?\d+)$", token)
-    if exponent and abs(int(exponent[1])) > _LARGEST_EXPONENT:
-        raise ConfigError(f"{where}: {token} is out of range; exponents go to {_LARGEST_EXPONENT}")
-    try:
-        found = Fraction(token)
-    except (ValueError, ZeroDivisionError) as error:
-        raise ConfigError(f"{where}: {token!r} is not a finite number; write 3, 0.25 or 1440/4099") from error
-    if abs(found) > _LARGEST:
-        raise ConfigError(f"{where}: the number is out of range; numbers go to 1e150")
-    return found
-
-
-def _integers_to_fractions(value: Any) -> Any:
+def _integers_to_fractions(value: Any, where: str) -> Any:
     if isinstance(value, dict):
-        return {key: _integers_to_fractions(inner) for key, inner in value.items()}
+        return {key: _integers_to_fractions(inner, where) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_integers_to_fractions(inner) for inner in value]
+        return [_integers_to_fractions(inner, where) for inner in value]
     if isinstance(value, int) and not isinstance(value, bool):
-        return Fraction(value)
+        return require_magnitude(Fraction(value), where)
     return value
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 from censafe.errors import ConfigError
 from censafe.model import TableVariant
 from censafe.model.groups.cells import GroupLayout, GroupTable, Shell
+from censafe.model.parsing import parse_toml
 
 __all__ = ["FILE", "check_table", "parse_tables", "table_text"]
 
@@ -33,10 +33,9 @@ def parse_tables(text: str, place: str, build: Callable[[dict[str, Any]], _T]) -
     Raises:
         ConfigError: with the place and what is allowed there.
     """
+    document = parse_toml(text, place)
     try:
-        return build(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{place}: not valid TOML: {error}") from error
+        return build(document)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from error
     except (TypeError, ValueError, AttributeError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 from censafe.errors import ConfigError, DataError, UsageError
 from censafe.estimation.sdhc.settings import IGNORED_KEYS, parse_estimate_settings
+from censafe.model.parsing import parse_json, read_text
 from censafe.model.safe_text import stays_inside
 from censafe.model.sdhc import EstimateSettings
 from censafe.products.phsafe.estimates import (
@@ -122,10 +123,7 @@ def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSett
     start = EstimateSettings(alpha=float((1 - options.confidence) / 2))
     if config is None:
         return parse_estimate_settings(options.settings, start)
-    try:
-        values = json.loads(config.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{config}: not a readable JSON file") from error
+    values = parse_json(read_text(config), str(config))
     if not isinstance(values, dict):
         raise ConfigError(f"{config}: an object with keys such as alpha and trun is needed")
     ignored = [key for key in values if key in IGNORED_KEYS]

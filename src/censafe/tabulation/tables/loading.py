@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from censafe.errors import ConfigError
 from censafe.model.entries import require_keys
+from censafe.model.parsing import parse_toml
 from censafe.tabulation.tables.definitions import (
     EVERYONE,
     CanonicalColumn,
@@ -70,10 +70,7 @@ def load_definitions(text: str, place: str) -> DefinitionSet:
     Raises:
         ConfigError: with the place and what is allowed there.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{place}: not valid TOML: {error}") from error
+    document = parse_toml(text, place)
     required = ("records", "geographies", "iteration_levels", "tables")
     require_keys(document, place, required)
     records = document["records"]

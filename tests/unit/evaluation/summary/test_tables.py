@@ -65,7 +65,7 @@ def test_own_areas_classes_rows_and_columns_make_a_table_after_the_shipped_ones(
         ('number = "Own 1"', 'number = "Table 1.a"', "two tables have one number"),
         ('universe = "Total population"', "", "no key universe"),
         ('parts = [{ areas = "precinct", ', "parts = [{ ", "not of the form"),
-        ("[[tables]]", "[[tables", "not a TOML file"),
+        ("[[tables]]", "[[tables", "not valid TOML"),
     ],
 )
 def test_a_file_that_names_something_else_is_told(tmp_path: Path, old: str, new: str, message: str) -> None:

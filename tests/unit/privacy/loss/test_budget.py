@@ -131,7 +131,8 @@ def test_broken_toml_and_unreadable_files_are_config_errors(tmp_path):
 def test_a_number_that_no_report_could_hold_is_refused() -> None:
     for text in ("1e308", "-1e151", "9" * 200):
         with pytest.raises(
-            ConfigError, match=r"config\.json: PH6: the number is out of range; numbers go to 1e150"
+            ConfigError,
+            match=r"config\.json: PH6: the number is out of range; allowed: 0, and magnitudes from 1e-150 to 1e150",
         ):
             parse_fraction(text, "config.json: PH6")
     assert parse_fraction("1e150", "rho") == 10**150

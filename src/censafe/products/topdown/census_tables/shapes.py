@@ -20,6 +20,7 @@ from censafe.errors import DataError, StorageError, UsageError
 from censafe.geography.area_lists import ListedBlocks, listed_blocks, read_listed_blocks, read_text_columns
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_column
+from censafe.model.parsing import MOST_POLYGON_BYTES, parse_json, read_text
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 
 __all__ = ["AreaShapes", "listed_areas", "read_shapes", "with_geometry"]
@@ -156,12 +157,8 @@ def _document(path: Path, area_property: str | None) -> Any:
     """The features of a file as GeoJSON with longitudes and latitudes."""
     if path.suffix.lower() not in _TEXT:
         return _converted(path, area_property)
-    try:
-        document = json.loads(path.read_bytes())
-    except OSError:
-        raise StorageError(f"{path}: the file of shapes cannot be read; fix: check the path") from None
-    except ValueError:
-        raise DataError(f"{path}: not GeoJSON; fix: give a FeatureCollection of polygons") from None
+    text = read_text(path, DataError, MOST_POLYGON_BYTES)
+    document = parse_json(text, str(path), DataError, MOST_POLYGON_BYTES)
     system = document.get("crs") if isinstance(document, dict) else None
     named = system.get("properties") if isinstance(system, dict) else None
     name = str(named.get("name", "")) if isinstance(named, dict) else ""

@@ -1,0 +1,199 @@
+"""Every verb on every kind of schema and of folder does its work, or says in words why it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import censafe as api
+from support.commands import CommandLine, Outcome
+from support.histograms import write_table
+
+PLACE, AGE = '{ name = "place", levels = 2 }', '{ name = "age", levels = 3 }'
+CELLS = {PLACE: 2, AGE: 3}
+DIGITS = {"Nation": 0, "Region": 1, "Block": 4}
+SIX: dict[str, Any] = {"levels": tuple(DIGITS), "attributes": (PLACE, AGE), "codes": ("1001", "1002", "2001", "2002", "2003"), "persons": 90}  # fmt: skip
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "without facilities": SIX,
+    "with facilities": SIX | {"facilities": True},
+    "one level": SIX | {"levels": ("Block",), "codes": ("1001",)},
+    "one attribute": SIX | {"attributes": (AGE,)},
+    "one geounit": SIX | {"codes": ("1001",)},
+    "no persons": SIX | {"persons": 0},
+}
+
+
+def write_world(
+    folder: Path,
+    levels: tuple[str, ...],
+    attributes: tuple[str, ...],
+    codes: tuple[str, ...],
+    persons: int,
+    *,
+    facilities: bool = False,
+) -> None:
+    """own.toml, and the folder data with the counts that it describes."""
+    spine = [
+        f'{{ name = "{name}", prefix = {DIGITS[name]}{"" if DIGITS[name] else ", code = " + repr("N")} }}'
+        for name in levels
+    ]
+    bounds = 'attribute = "place"\nminimum = [0, 1]\nlargest = [99, 60]\n'
+    text = [
+        f'title = "A small census"\nlevels = [{", ".join(spine)}]',
+        f'[rho]\npeople = "2"\n[schemas.people]\nattributes = [{", ".join(attributes)}]',
+        f"[schemas.people.facilities]\n{bounds}" * facilities,
+        f'[histograms.people]\nschema = "people"\nexact_totals = "{levels[0]}"',
+        '[outputs.people]\ntitle = "A small census"\nintervals = ["total"]\nreport = [["total", "people"]]',
+        "[level_shares.people]",
+        *(f'{name} = "1/{len(levels)}"' for name in levels),
+        "[query_shares.people]",
+        *(f'{name} = {{ total = "1/2", detailed = "1/2" }}' for name in levels),
+    ]
+    (folder / "data").mkdir(parents=True)
+    (folder / "own.toml").write_text("\n".join(text), encoding="utf-8")
+    cells = int(np.prod([CELLS[one] for one in attributes]))
+    size = len(codes) * cells
+    counts = np.random.default_rng(3).multinomial(persons, np.full(size, 1 / size)).reshape(-1, cells)
+    block, cell = np.nonzero(counts)
+    geocode = np.array(codes)[block]
+    write_table(
+        folder / "data" / "histogram.parquet",
+        {"geocode": geocode, "cell": cell, "count": counts[block, cell]},
+    )
+    kinds = {"gq0": [9] * len(codes), "gq1": [1] * len(codes)} if facilities else {}
+    write_table(folder / "data" / "units.parquet", {"geocode": list(codes), **kinds})
+
+
+NO_TABLES, NO_PERSONS = (
+    "holds no histogram of the DHC",
+    "allowed: a CSV or Parquet file with the columns block, sex",
+)
+# C: configuration, D: data, R: the run, E: the evaluation, O: a new folder. A verb that works, or its exit code and words.
+OWN: dict[str, tuple[int, str]] = {
+    "validate topdown C D": (0, ""),
+    "run topdown C D R --test-key 1 --set noisy_measurements=stored": (0, ""),
+    "estimate R": (0, ""),
+    "estimate R --intervals --simulations 2": (0, ""),
+    "evaluate topdown C D E --runs 1 --workers 1": (0, ""),
+    "evaluate report E": (0, ""),
+    "evaluate pair D R O --config C": (0, ""),
+    "plan topdown C": (0, ""),
+    "plan topdown C D": (0, ""),
+    "plan topdown C R": (0, ""),
+    "tables R --table P1 --geography block": (2, NO_TABLES),
+    "card R --geoid 10": (2, NO_TABLES),
+    "replicate R --count 2": (0, ""),
+    "run topdown C D O --test-key 1 --published-data": (0, ""),
+    "truth topdown C D O --confidential": (2, "'topdown' is not one of"),
+    "attack reconstruct D O": (1, NO_PERSONS),
+    "attack reconstruct R O": (1, NO_PERSONS),
+    "attack rank D O": (1, NO_PERSONS),
+    "attack compare D O --defense round:5": (1, NO_PERSONS),
+    "evaluate uncertainty R O --runs 2 --workers 1": (0, ""),
+    "estimate R --tables P1": (2, "counts nothing that fills census tables"),
+}
+OWN_ONCE: dict[str, tuple[int, str]] = {
+    "plan topdown C D --meaning": (0, ""),
+    "evaluate topdown C D O --runs 1 --workers 1 --public": (0, ""),
+    "evaluate report E --public O": (0, ""),
+    "evaluate sweep topdown C D O --rho 1/2,2 --runs 1 --workers 1": (0, ""),
+    "evaluate semantics topdown C O": (0, ""),
+    "evaluate pair D D O --config C": (0, ""),
+}
+
+
+def outcome(command: CommandLine, words: str, places: dict[str, Path], number: int) -> Outcome:
+    places = places | {"O": places["R"].parent / f"out{number}"}
+    return command(*(places.get(word, word) for word in words.split()))
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_verb_on_a_schema(censafe: CommandLine, tmp_path: Path, schema: str) -> None:
+    write_world(tmp_path, **SCHEMAS[schema])
+    names = {"C": "own.toml", "D": "data", "R": "run", "E": "evaluated"}
+    places = {letter: tmp_path / name for letter, name in names.items()}
+    verbs = OWN | OWN_ONCE if schema == "without facilities" else OWN
+    if schema == "no persons":  # nothing is measured, and what reads the data says why
+        verbs = {
+            words: (1, "there is no person at all")
+            for words in OWN
+            if words.startswith(("validate", "run", "evaluate topdown"))
+        }
+        verbs["plan topdown C"] = (0, "")
+    for number, (words, (code, message)) in enumerate(verbs.items()):
+        done = outcome(censafe, words, places, number)
+        assert (done.code, message in done.err) == (code, True), (words, done.err)
+
+
+MARGINS, MANIFEST, TABLES = (
+    "margins of error",
+    "manifest.json is missing",
+    "tables of different",
+)
+COLUMNS, EVALUATION, LACKS = (
+    "columns missing",
+    "holds an evaluation; name the folder of a finished run",
+    "/run has no ",
+)
+REPORT = "holds no finished evaluation with a report"
+# By folder in the order of ON_FOLDERS: words of the refusal, or nothing where the verb does its work.
+FOLDERS = ("phsafe", "safetab-p", "pl94", "1940", "microdata", "evaluation", "empty")
+ON_FOLDERS: dict[str, tuple[str, ...]] = {
+    "estimate R": ("", "", "", "", MANIFEST, EVALUATION, MANIFEST),
+    "estimate R --intervals --simulations 2": (MARGINS, MARGINS, "", "", MANIFEST, EVALUATION, MANIFEST),
+    "estimate R --tables P1": ("as they are measured", "as they are measured", "", "fills census tables", MANIFEST, EVALUATION, MANIFEST),
+    "replicate R --count 2": (MARGINS, MARGINS, "", "", MANIFEST, EVALUATION, MANIFEST),
+    "tables R --table P1 --geography state": ("whose tables are in", "whose tables are in", "", NO_TABLES, "", EVALUATION, MANIFEST),
+    "tables R --table P1 --geography state --intervals linear": ("whose tables are in", "whose tables are in", "", NO_TABLES, "no linear estimates", EVALUATION, MANIFEST),
+    "tables R --table P1 --geography state --intervals replicates": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "replicates", EVALUATION, MANIFEST),
+    "tables R --segments O": ("whose tables are in", "whose tables are in", "Demographic and Housing", NO_TABLES, "Demographic and Housing", EVALUATION, MANIFEST),
+    "card R --geoid 44 --out O": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "neither linear estimates", EVALUATION, MANIFEST),
+    "evaluate uncertainty R O --runs 2 --workers 1": (MARGINS, MARGINS, "", "", MANIFEST, EVALUATION, MANIFEST),
+    "evaluate report R": (REPORT, REPORT, REPORT, REPORT, REPORT, "", REPORT),
+    "plan topdown pl94-us R --tables P1": (LACKS, LACKS, "", LACKS, "no input file", EVALUATION, "no input file"),
+    "validate topdown pl94-us R": (LACKS, LACKS, "", LACKS, "no input file", EVALUATION, "no input file"),
+    "run topdown pl94-us R O --set root=State --test-key 1": (LACKS, LACKS, "", LACKS, "no input file", EVALUATION, "no input file"),
+    "validate phsafe sdhc-us R --set reader=csv": ("no input file found",) * len(FOLDERS),
+    "evaluate pair R R O": (TABLES, TABLES, TABLES, TABLES, "no CSV or Parquet", TABLES, "no CSV or Parquet"),
+    "evaluate epl R R O": (TABLES, TABLES, TABLES, TABLES, "no CSV or Parquet", TABLES, "no CSV or Parquet"),
+    "evaluate reliability R R O": ("needs block histograms",) * len(FOLDERS),
+    "attack reconstruct R O": (COLUMNS, COLUMNS, COLUMNS, COLUMNS, COLUMNS, NO_PERSONS, NO_PERSONS),
+    "attack rank R O": (NO_PERSONS, NO_PERSONS, COLUMNS, COLUMNS, COLUMNS, NO_PERSONS, NO_PERSONS),
+    "attack compare R O --defense round:5": (NO_PERSONS, NO_PERSONS, COLUMNS, COLUMNS, COLUMNS, NO_PERSONS, NO_PERSONS),
+    "ledger verify R": ("is a directory",) * len(FOLDERS),
+}  # fmt: skip
+RUNS: dict[str, tuple[str, str, dict[str, object], Any]] = {
+    "phsafe": ("phsafe", "sdhc-us", {"reader": "csv", "state_filter": "44"}, "phsafe"),
+    "safetab-p": ("safetab-p", "ddhca", {"reader": "csv", "run_pr": False, "state_filter_us": ["44"]}, "safetab"),
+    "pl94": ("topdown", "pl94-us", {"root": "State", "noisy_measurements": "stored"}, "pl94"),
+    "1940": ("topdown", "e2e-1940", {"epsilon": "4"}, "e2e-1940"),
+}  # fmt: skip
+
+
+def write_run(folder: Path, kind: str) -> Path:
+    """A folder of the kind."""
+    product, config, settings, layout = RUNS.get(kind, RUNS["pl94"])
+    form: Any = "csv" if layout in ("phsafe", "safetab") else "parquet"
+    chosen, out = api.configuration(product, config, settings), folder / "run"
+    if kind == "empty":
+        out.mkdir()
+        return out
+    data = api.synthesize(folder / "data", persons=300, states=["44"], layout=layout, file_format=form)
+    if kind == "evaluation":
+        api.evaluate(chosen, data, out, runs=1, workers=1)
+        return out
+    api.release(chosen, data, out, test_key=1)
+    return out / "microdata" if kind == "microdata" else out
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_every_verb_on_a_folder(censafe: CommandLine, tmp_path: Path, kind: str) -> None:
+    places = {"R": write_run(tmp_path, kind)}
+    for number, (words, messages) in enumerate(ON_FOLDERS.items()):
+        message = messages[FOLDERS.index(kind)]
+        done = outcome(censafe, words, places, number)
+        assert done.code in (1, 2) if message else done.code == 0, (words, done.code, done.err)
+        assert message in done.err, (words, done.err)
