@@ -40,7 +40,7 @@ def test_sail_in_this_process_does_not_end_at_ctrl_c(tmp_path: Path) -> None:
     start = time.monotonic()
     assert fetch(engine.table("rows").count())[0][0].as_py() == 1000
     engine.disconnect()
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 19
 
 
 def test_nothing_waits_for_a_lost_server_after_an_interrupt(tmp_path: Path) -> None:
@@ -60,5 +60,5 @@ def test_nothing_waits_for_a_lost_server_after_an_interrupt(tmp_path: Path) -> N
         engine.interrupt()
         engine.drop("held")
         engine.disconnect()
-        assert time.monotonic() - start < 8
+        assert time.monotonic() - start < 11
         assert isinstance(released.exception(0), PySparkException)

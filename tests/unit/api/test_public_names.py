@@ -64,10 +64,12 @@ def test_every_keyword_is_explained(keywords: type) -> None:
         assert f"    {name}: " in text
 
 
-def test_importing_the_package_takes_less_than_a_third_of_a_second() -> None:
+def test_importing_the_package_imports_nothing_large() -> None:
+    """A time would depend on the machine; what takes the time is the number of modules."""
     program = (
-        "import sys, time; started = time.process_time(); import censafe; took = time.process_time() - started\n"
-        "assert not {'numpy', 'pyarrow', 'duckdb', 'numba', 'ibis'} & set(sys.modules)\nprint(took)"
+        "import sys; before = len(sys.modules); import censafe\n"
+        "assert not {'numpy', 'pyarrow', 'duckdb', 'numba', 'ibis'} & set(sys.modules)\n"
+        "print(len(sys.modules) - before)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 0.3
+    assert int(done.stdout) < 60
