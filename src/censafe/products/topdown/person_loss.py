@@ -28,7 +28,7 @@ _HOUSEHOLDER: Final = "20"  # code of RELSHIP
 
 # A unit by what is known of it before and after a person leaves: quarters, vacant, or the size of its household.
 _LEFT: Final = ((_QUARTERS, _QUARTERS), *((size, size - 1) for size in _SIZES), (_OPEN, _OPEN))
-_KEPT: Final = tuple((state, state) for state in (_QUARTERS, *_SIZES))
+_RETAINED: Final = tuple((state, state) for state in (_QUARTERS, *_SIZES))
 
 _Levels = frozenset[int]
 

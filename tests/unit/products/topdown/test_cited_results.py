@@ -40,7 +40,8 @@ def published(folder: Path, **manifest: Any) -> PublishedResult:
     digest = write_histograms(folder / place, LEVEL, schema="pl94-persons")
     config = SimpleNamespace(origin="pl94-us", settings={"levels": "State:2,Block:16"})
     facts = {"outputs": {place: digest, "manifest.json": "f" * 64}, "config": config, "test_key": False}
-    facts |= {"published_data": False, "run": CITED, **manifest}
+    facts |= {"published_data": False, "run": CITED, "ledger": None, "parts": (), **manifest}
+    facts.setdefault("plan", plan_release(load_config("pl94-us")))
     return PublishedResult("redistricting", folder, SimpleNamespace(**facts), {})  # type: ignore[arg-type]
 
 
@@ -86,10 +87,12 @@ def test_a_named_result_admits_its_own_run_alone(
             assert record.charged == (1 + len(others)) * earlier.total
 
 
-def test_a_result_whose_run_is_not_known_admits_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_result_whose_run_is_not_known_admits_its_carried_cost_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     result = MicrodataResult("redistricting", tmp_path, "pl94-us", {}, {})
     options = options_of_a_run(monkeypatch, tmp_path, RunOptions(tables=("none",)), result)
-    assert options.spend_more is False
+    assert options.spend_more == frozenset({result.digest[:16]})
 
 
 def test_a_run_that_is_known_is_known_when_the_run_goes_on_and_later_ones_are_not(tmp_path: Path) -> None:
