@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -89,6 +90,7 @@ def test_every_path_takes_text(name: str) -> None:
         (lambda: censafe.Evaluation("nowhere", "").frames().keys(), set()),
         (lambda: censafe.Release("nowhere").certificate, None),  # type: ignore[arg-type]
     ],
+    ids=itertools.count(),
 )  # fmt: skip
 def test_text_and_shapes_work(call: Callable[[], object], expected: object) -> None:
     assert call() == expected
