@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import get_context
 from typing import Final
 
 import numpy as np
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder, Part
 from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, PartSolver, nearest_records
 from censafe.attack.tables import Workload
+from censafe.model.processes import process_pool
 
 __all__ = ["BlockTables", "Reconstruction", "SolveChoices", "SolvedBlock", "reconstruct", "solve_block"]
 
@@ -156,7 +155,7 @@ def reconstruct(
     solve = partial(_chunk, order, choices)
     if choices.workers == 1 or len(pieces) == 1:
         return Reconstruction.of(_collected(map(solve, pieces), done))
-    with ProcessPoolExecutor(choices.workers, get_context("spawn")) as pool:
+    with process_pool(choices.workers) as pool:
         return Reconstruction.of(_collected(pool.map(solve, pieces), done))
 
 

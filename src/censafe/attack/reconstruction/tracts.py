@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from multiprocessing import get_context
 from typing import Final
 
 import numpy as np
@@ -24,6 +22,7 @@ from censafe.attack.reconstruction.problem import NO_LIMIT, BlockProblem, Incide
 from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, UNKNOWN, PartSolver, nearest_solution
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, SolvedBlock, solve_block
 from censafe.attack.tract_lines import TractLines
+from censafe.model.processes import process_pool
 
 __all__ = ["PARTLY", "SolvedTracts", "TractTables", "reconstruct_tracts"]
 
@@ -122,7 +121,7 @@ def reconstruct_tracts(
         found = solve(pieces)
     else:
         shares = [pieces[first :: 4 * choices.workers] for first in range(4 * choices.workers)]
-        with ProcessPoolExecutor(choices.workers, get_context("spawn")) as pool:
+        with process_pool(choices.workers) as pool:
             answers = list(pool.map(solve, shares))
         found = [answers[one % len(shares)][one // len(shares)] for one in range(len(pieces))]
     return SolvedTracts(

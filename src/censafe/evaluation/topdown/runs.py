@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from fractions import Fraction
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
 
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
 from censafe.model.observer import Observer
+from censafe.model.processes import process_pool
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.rehearsal import at_loss, rehearse, rehearse_results
 from censafe.publication.microdata.histograms import read_histograms, write_histograms
@@ -176,7 +176,7 @@ def _elsewhere(
     source: RunSource, requests: Sequence[RunRequest], folder: Path, workers: int
 ) -> Iterator[int]:
     """Make runs in further processes; yields how many are done."""
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+    with process_pool(workers) as pool:
         futures = [pool.submit(_run_elsewhere, source, request, folder) for request in requests]
         try:
             for number, future in enumerate(as_completed(futures), 1):

@@ -38,7 +38,7 @@ from censafe.publication.sums import require_confidence
 
 __all__ = ["Job", "MeasuredRun", "RunResult", "Source", "run_job"]
 
-_PACKAGES = ("censafe", "cryptography", "duckdb", "ibis-framework", "numba", "numpy", "pyarrow")
+_PACKAGES = ("censafe", "cryptography", "duckdb", "ibis-framework", "numba", "numpy", "pyarrow", "scipy")
 
 _KINDS: Mapping[Stamp, str] = {
     STAMP: "NOT PRIVATE (test key): rehearsal",
