@@ -26,13 +26,13 @@ class _Process(SpawnProcess):
             main = sys.modules["__main__"]
             sys.modules["__main__"] = ModuleType("__main__")
             try:
-                return SpawnProcess._Popen(process_obj)  # type: ignore[attr-defined]
+                return SpawnProcess._Popen(process_obj)
             finally:
                 sys.modules["__main__"] = main
 
 
 class _Context(SpawnContext):
-    Process = _Process  # type: ignore[assignment]
+    Process = _Process
 
 
 @contextmanager
