@@ -17,8 +17,8 @@ from censafe.evaluation.confidential import Standing, evaluation_folder
 from support.commands import CommandLine
 
 SHARED = {"command", "files", "out", "stages", "summary"}
-WITHOUT_JSON = {"configs show", "explore"}
-"""One prints a file as it is, the other opens a page."""
+WITHOUT_JSON = {"configs show", "explore", "ledger new"}
+"""They print a file as it is, open a page, and begin an empty file."""
 AT_ONCE = {"card", "configs keys", "configs list", "doctor", "evaluate report", "ledger show", "ledger verify", "plan"}  # fmt: skip
 """Commands without stages, and so without ``--quiet``."""
 
@@ -55,7 +55,7 @@ def test_the_object_names_command_folder_files_stages_and_lines(censafe: Command
     found = json.loads(done.out)
     assert set(found) == SHARED
     assert (found["command"], found["out"]) == ("synth", str(tmp_path / "data"))
-    assert found["files"] == ["histogram.parquet", "units.parquet"]
+    assert found["files"] == ["histogram.parquet", "synthetic.json", "units.parquet"]
     assert list(found["stages"]) == ["synthetic histograms"]
     assert found["summary"][0].startswith("300 persons in ")
 

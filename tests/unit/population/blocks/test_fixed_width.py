@@ -98,7 +98,7 @@ def test_the_command_writes_them(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "500 persons in" in done.output
     assert sorted(path.name for path in (tmp_path / "x").iterdir()) == [
-        "CEF20_CNT.txt", "CEF20_PER.txt", "CEF20_UNIT.txt", "GRF-C.txt",
+        "CEF20_CNT.txt", "CEF20_PER.txt", "CEF20_UNIT.txt", "GRF-C.txt", "synthetic.json",
     ]  # fmt: skip
     refused = CliRunner().invoke(command, [str(tmp_path / "y"), *options, "--areas-of", "5"])
     assert isinstance(refused.exception, UsageError)

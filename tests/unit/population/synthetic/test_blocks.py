@@ -111,7 +111,11 @@ def test_command_writes_histograms_and_refuses_text(tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert "2,000 persons in" in done.output
-    assert sorted(path.name for path in (tmp_path / "h").iterdir()) == ["histogram.parquet", "units.parquet"]
+    assert sorted(path.name for path in (tmp_path / "h").iterdir()) == [
+        "histogram.parquet",
+        "synthetic.json",
+        "units.parquet",
+    ]
     refused = CliRunner().invoke(
         command,
         [str(tmp_path / "t"), "--persons", "20", "--layout", "e2e-1940", "--format", "csv", "--quiet"],

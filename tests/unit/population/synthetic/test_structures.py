@@ -187,4 +187,5 @@ def test_the_command_writes_the_layout_asked_for(tmp_path: Path) -> None:
         "GRF-C",
         "person-records",
         "household-records",
+        "synthetic",
     }

@@ -14,13 +14,6 @@ from numpy.typing import NDArray
 from censafe.model.compiled import compiled
 from censafe.population.blocks.cef_kernels import slot_of
 from censafe.population.blocks.dhc.tables import AGES, HouseholdRecodes, PersonRecodes
-from censafe.population.household_rules import (
-    OWN_CHILD_UNDER_18,
-    PARTNER_OPPOSITE,
-    PARTNER_SAME,
-    SPOUSE_OPPOSITE,
-    SPOUSE_SAME,
-)
 
 __all__ = [
     "MEMBER_COUNTS",
@@ -40,6 +33,9 @@ __all__ = [
     "recode_units",
     "sum_groups",
 ]
+
+SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
+"""Those of ``household_rules``, written again because the contents of this file name the cache of its machine code."""
 
 PERSON_RULES: Final = (
     "QSEX", "QAGE", "CENHISP", "CENRACE", "RELSHIP", "QGQTYP", "MAFID", "unit", "vacant", "other-quarters", "inside",

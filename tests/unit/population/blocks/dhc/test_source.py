@@ -448,3 +448,8 @@ def test_every_column_of_units_is_a_field_of_the_layout():
     assert set(UNIT_COLUMNS.values()) <= set(fields)
     taken = sorted((field.start, field.start + field.width) for field in fields.values())
     assert all(end <= start for (_, end), (start, _) in pairwise(taken))
+
+
+def test_flags_of_members_are_those_of_the_rules_of_households() -> None:
+    for name in ("SPOUSE_OPPOSITE", "PARTNER_OPPOSITE", "SPOUSE_SAME", "PARTNER_SAME", "OWN_CHILD_UNDER_18"):
+        assert getattr(kernels, name) == getattr(household_rules, name)
