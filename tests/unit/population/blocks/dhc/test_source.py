@@ -17,6 +17,8 @@ import pytest
 from censafe.errors import DataError, StorageError
 from censafe.geography.spines.prim import prim_blocks
 from censafe.geography.spines.tree import PL94_PR
+from censafe.population import household_rules
+from censafe.population.blocks.dhc import kernels
 from censafe.population.blocks.dhc.counts import PersonPart, UnitTable, recode_unit_part
 from censafe.population.blocks.dhc.kernels import PERSON_RULES, PersonFields, UnitFields
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
