@@ -17,7 +17,7 @@ import pytest
 from censafe.errors import DataError, StorageError
 from censafe.geography.spines.prim import prim_blocks
 from censafe.geography.spines.tree import PL94_PR
-from censafe.population import household_rules
+from censafe.population import household_rules as rules
 from censafe.population.blocks.dhc import kernels
 from censafe.population.blocks.dhc.counts import PersonPart, UnitTable, recode_unit_part
 from censafe.population.blocks.dhc.kernels import PERSON_RULES, PersonFields, UnitFields
@@ -454,4 +454,4 @@ def test_every_column_of_units_is_a_field_of_the_layout():
 
 def test_flags_of_members_are_those_of_the_rules_of_households() -> None:
     for name in ("SPOUSE_OPPOSITE", "PARTNER_OPPOSITE", "SPOUSE_SAME", "PARTNER_SAME", "OWN_CHILD_UNDER_18"):
-        assert getattr(kernels, name) == getattr(household_rules, name)
+        assert getattr(kernels, name) == getattr(rules, name)
