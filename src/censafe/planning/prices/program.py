@@ -210,7 +210,10 @@ class _Problem:
             method="SLSQP",
             options={"maxiter": 1000, "ftol": 1e-13},
         )
-        budgets: _Matrix = unit * np.maximum(found.x, 0.0)
+        point = (
+            np.asarray(found.x) if np.isfinite(found.x).all() else start
+        )  # which is feasible, and certified as far as it is optimal
+        budgets: _Matrix = unit * np.maximum(point, 0.0)
         scaled: _Matrix = budgets * self.ratios(budgets).max()
         return scaled
 
@@ -227,9 +230,12 @@ class _Problem:
         used = budgets > _TINY * budgets.max()
         scale = float(budgets.sum())
         multipliers = np.zeros(len(ratios))
-        multipliers[binding] = optimize.nnls(
-            slopes[np.ix_(binding, used)].T * scale, np.ones(int(used.sum()))
-        )[0]
+        try:
+            multipliers[binding] = optimize.nnls(
+                slopes[np.ix_(binding, used)].T * scale, np.ones(int(used.sum())), maxiter=100 * len(ratios)
+            )[0]
+        except RuntimeError:  # no multipliers were found: the bound is 0
+            return multipliers, 0.0
         multipliers *= scale
         steepest = float((multipliers @ slopes).max())
         bound = (2 * float(multipliers @ ratios) - float(multipliers.sum())) / steepest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -73,3 +74,16 @@ def test_budgets_are_rounded_to_the_safe_side() -> None:
     assert round_budget(third, up=False) < third < round_budget(third, up=True)
     assert round_budget(Fraction(5), up=True) == 5
     assert round_budget(Fraction(0), up=True) == 0
+
+
+def test_a_solver_that_fails_leaves_a_plan_that_meets_its_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    goals = [goal("one", 4, (2, {"a": 1, "b": 1})), goal("two", 9, (3, {"a": 1, "c": 2}))]
+
+    def failing(*arguments: object, **options: object) -> None:
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("scipy.optimize.minimize", lambda *a, **o: SimpleNamespace(x=np.full(3, np.nan)))
+    monkeypatch.setattr("scipy.optimize.nnls", failing)
+    solution = least_budgets(goals)
+    assert all((exact_goal_variance(one, solution.budgets) or 99) <= one.limit for one in goals)
+    assert solution.lower_bound == 0

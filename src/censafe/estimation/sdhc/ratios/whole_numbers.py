@@ -165,7 +165,7 @@ def _mode(counts: Sequence[NoisyCount], rows: Sequence[Sequence[float]], least: 
     norm = np.maximum(np.sqrt((scaled**2).sum(axis=1)), _SMALL)
     system = np.vstack([(scaled / norm[:, None]).T, missing / norm])
     target = np.append(np.zeros(z.size), 1.0)
-    residual = system @ nnls(system, target)[0] - target
+    residual = system @ nnls(system, target, maxiter=100 * system.shape[1])[0] - target
     if residual[-1] == 0:
         raise UnansweredError("exact counts contradict the bounds of their ratio")
     return np.asarray(z - sigma * residual[:-1] / residual[-1])
