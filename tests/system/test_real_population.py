@@ -44,7 +44,7 @@ def test_it_is_released_and_evaluated_as_planned(
     ledger = tmp_path / "ledger.jsonl"
     done = censafe("run", "phsafe", "sdhc-us", households, tmp_path / "out", *SETTINGS, "--ledger", ledger)
     assert done.code == 0, done.err
-    assert "total rho 1.25728" in done.out
+    assert "total rho 1.25729" in done.out
     done = censafe(
         "evaluate", "phsafe", "sdhc-us", households, tmp_path / "evaluation", *SETTINGS, "--trials", "20"
     )
