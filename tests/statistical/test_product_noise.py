@@ -223,6 +223,8 @@ def stored(load: LevelWorkload, exact: ExactHistograms, budgets: Any, door: Any)
 class _AllAnswers:
     """Stands where the estimation stands, and asks for every answer."""
 
+    split = None
+
     def __init__(self, load: LevelWorkload, exact: ExactHistograms) -> None:
         self.levels: list[SparseLevel] = []
         self._sizes, self._nodes = [query.answers for query in load.queries], exact.nodes

@@ -93,6 +93,8 @@ def _converted(name: str, value: Any, kind: ast.expr) -> Any:
         UsageError: a word or number that is not allowed.
     """
     kinds = _alternatives(kind)
+    if value is None and any(isinstance(one, ast.Constant) and one.value is None for one in kinds):
+        return None
     names = {one.id for one in kinds if isinstance(one, ast.Name)}
     generics = {
         one.value.id: one.slice
