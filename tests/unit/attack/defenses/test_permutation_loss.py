@@ -83,6 +83,6 @@ def test_rates_out_of_range_are_refused(rate: Fraction) -> None:
 
 def test_words_name_what_is_not_protected() -> None:
     words = permutation_loss(1000, Fraction(1, 20)).words()
-    assert "9.852 for a record, 19.703 for the exchange" in words
+    assert "9.852 for a record, 19.704 for the exchange" in words
     assert "Not protected" in words
     assert "cannot be compared" in words

@@ -116,5 +116,5 @@ def test_what_cannot_be_ranked(tmp_path: Path) -> None:
         rank_records(path, tmp_path / "out", steps=0)
     with pytest.raises(UsageError, match="areas: 0 is too few"):
         rank_records(path, tmp_path / "out", areas=0)
-    with pytest.raises(TypeError, match="there is no keyword mode"):
+    with pytest.raises(TypeError, match="has no keyword 'mode'"):
         rank_records(path, tmp_path / "out", mode="bt")  # type: ignore[call-arg]

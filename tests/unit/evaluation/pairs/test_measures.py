@@ -229,7 +229,7 @@ def test_areas_are_sorted_into_the_classes_of_their_kind() -> None:
         ("characteristics = 3", "allowed are tables"),
         ('[[areas]]\nkind = "a"\ncodes = {}', "give a kind, and codes"),
         ('[[areas]]\nkind = "a"\ncodes = { x = ["4A"] }', "give a kind, and codes"),
-        ("= 3", "not TOML"),
+        ("= 3", "not valid TOML"),
     ],
 )
 def test_definitions_that_break_a_rule_are_refused(tmp_path: Path, text: str, message: str) -> None:
