@@ -75,7 +75,11 @@ def test_shipped_shares_sum_to_one_and_paths_to_the_total(name: str) -> None:
             assert all(share > 0 for share in shares.values())
         path = [histogram.cost(level, query) for level, qs in histogram.query_shares.items() for query in qs]
         assert histogram.loss == sum(path)
-    assert plan_release(config).total == sum(histogram.loss for histogram in config.histograms)
+    parts = plan_release(config).parts
+    assert sum(part.cost / part.factor for part in parts) == sum(
+        histogram.loss for histogram in config.histograms
+    )
+    assert plan_release(config).total == sum(part.cost for part in parts)
     assert config.warnings == ()
 
 
@@ -108,7 +112,7 @@ def test_overrides_reach_every_number() -> None:
     assert Fraction(1, 2) == half.histogram("persons").loss
     units = load_config("pl94-us", {"measure": "units", "rho.units": "3", "root": "County"})
     plan = plan_release(units)
-    assert ProtectedUnit.HOUSEHOLD is plan.unit
+    assert ProtectedUnit.PERSON is plan.unit
     assert 3 * (1 - 2 * Fraction(1, 205)) == plan.total
     assert [level.name for level in units.run_levels] == ["County", "Tract", "Block_Group", "Block"]
     with pytest.raises(KeyError):
