@@ -23,7 +23,7 @@ from censafe.model.bounds import upper
 from censafe.model.entries import nearest
 from censafe.model.topdown.constraints import PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram, Stack
-from censafe.planning.numbers import decimal_text
+from censafe.planning.numbers import decimal_text, loss_text
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.readings import QueryShare
@@ -31,10 +31,10 @@ from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
 from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.conversions import epsilons
-from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.effort import TALLIES, effort
-from censafe.products.topdown.intake.production_spine import load_for_plan
+from censafe.products.topdown.intake.production_spine import load_for_plan, load_of_unknown_run
 from censafe.products.topdown.intake.spines import spine_refusal
 from censafe.products.topdown.plan import (
     level_costs,
@@ -348,7 +348,7 @@ def _spine_note(config: TopdownConfig) -> str:
         return f"Spine standard: {spine_refusal(config)}"
     return (
         "Spine: optimised, that of the 2020 production, where the input gives block attributes (GRF-C, or columns of the units). Without them "
-        "a run uses the standard spine, at the same total; --set spine=standard shows its losses by place."
+        "a run uses the standard spine, whose total is no larger; --set spine=standard shows it and its losses by place."
     )
 
 
@@ -375,10 +375,12 @@ def _earlier(config: TopdownConfig, delta: Fraction) -> list[str]:
                 found.append(
                     f"Held to what was published: {histogram.name}, {one.groups.query}, by {one.name} ({source})."
                 )
-    earlier = [plan_release(load_config(source)).total for source in dict.fromkeys(config.published.values())]
+    earlier = [
+        plan_release(load_of_unknown_run(source)).total for source in dict.fromkeys(config.published.values())
+    ]
     own = plan_release(config).total
     total = own + sum(earlier, Fraction(0))
-    words = f"{config.definition.symbol} {total}"
+    words = f"at most {config.definition.symbol} {loss_text(total)}"
     if config.definition is Definition.ZCDP:
         words += f", epsilon {upper(epsilons(total, delta).tight, 4):.4f} (tight bound)"
     return [*found, f"Together with {names}, whose loss adds whatever was published there: {words}."]

@@ -13,7 +13,8 @@ from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.readings import LossReading
 from censafe.privacy.loss.attack import MovedQuery
-from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.intake.production_spine import load_of_unknown_run
 from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
 from censafe.products.topdown.person_loss import known_depth, largest_changes
 from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, record_words, workloads
@@ -166,7 +167,7 @@ def _person_question(config: TopdownConfig) -> RecordQuestion:
 def _with_published(config: TopdownConfig, whole: RecordChange) -> Iterator[RecordChange]:
     """One row of each histogram, in this release and in the results that its constraints hold to."""
     sources = tuple(dict.fromkeys(config.published.values()))
-    earlier = [load_config(source) for source in sources]
+    earlier = [load_of_unknown_run(source) for source in sources]
     if earlier and all(one.definition is config.definition for one in earlier):
         loads = tuple((load, 1) for one in earlier for load in workloads(one))
         name = f"one row of each histogram, with {', '.join(sources)}"
@@ -245,18 +246,14 @@ def answer_losses(config: TopdownConfig, paths: Paths | None = None) -> dict[str
         paths: of the blocks of a run; None for all that a geography can have.
 
     Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> config = load_config("dhc-us", {"root": "State", "bypass": "false"})
         >>> {name: round(float(loss), 4) for name, loss in answer_losses(config).items()}["origin"]
-        7.5819
+        9.0413
     """
     cases = [(config, possible_paths(config) if paths is None else paths)]
     for source in dict.fromkeys(config.published.values()):
-        earlier = load_config(source)
-        earlier = (
-            load_config(source, {"root": config.root})
-            if config.root in {one.name for one in earlier.levels}
-            else earlier
-        )
+        earlier = load_of_unknown_run(source)
         cases.append((earlier, possible_paths(earlier)))
     if len({one.definition for one, _ in cases}) > 1:
         cases = cases[:1]

@@ -18,7 +18,7 @@ from censafe.products.topdown.estimate import re_estimate
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.intake import is_run_folder, open_intake
-from censafe.products.topdown.intake.production_spine import load_for_data
+from censafe.products.topdown.intake.production_spine import load_for_data, load_of_unknown_run
 from censafe.products.topdown.intake.results import (
     MicrodataResult,
     PublishedResult,
@@ -113,10 +113,10 @@ def run(
 
 
 def _cited(result: PublishedResult | MicrodataResult) -> CitedRun:
-    """What a cited result cost: by its manifest, or, of microdata, by the configuration that is said to have published them."""
+    """What a cited result cost: by its manifest, or, of microdata, at most what the configuration that is said to have published them costs."""
     if isinstance(result, PublishedResult):
         return CitedRun.of(result.manifest)
-    plan = plan_release(load_config(result.source))
+    plan = plan_release(load_of_unknown_run(result.source))
     files = {part.name: (result.folder.name, result.digest) for part in plan.parts}
     stated = f"topdown {result.source}, since microdata state no cost"
     return CitedRun(plan, result.digest[:16], files, None, stated)

@@ -10,8 +10,13 @@ import pytest
 
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
-from censafe.products.topdown.intake.production_spine import load_for_data, load_for_plan
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.intake.production_spine import load_for_data, load_for_plan, load_of_unknown_run
+from censafe.products.topdown.intake.results import MicrodataResult
 from censafe.products.topdown.intake.spines import spine_refusal
+from censafe.products.topdown.plan import plan_release, rows_loss
+from censafe.products.topdown.readings import record_questions
+from censafe.products.topdown.recipe import _cited
 
 AREAS = ("aiannhce", "placefp", "cousubfp")
 
@@ -95,3 +100,18 @@ def test_a_setting_decides_before_the_data(tmp_path: Path, name: str) -> None:
 def test_other_configurations_are_not_asked(tmp_path: Path) -> None:
     assert chosen(folder(tmp_path, *AREAS), "pl94-tracts") == ("standard", False, "", "")
     assert spine_refusal(load_for_plan("blocks-16", {})).startswith("spine: optimised needs the schemas")
+
+
+def test_a_result_whose_run_is_not_known_costs_what_the_dearer_spine_costs() -> None:
+    totals = [
+        plan_release(load_config("pl94-us", {"spine": spine})).total for spine in ("standard", "optimised")
+    ]
+    assert totals[0] < totals[1] == plan_release(load_of_unknown_run("pl94-us")).total
+    microdata = MicrodataResult("redistricting", Path("mdf"), "pl94-us", {}, {})
+    assert _cited(microdata).plan.total == totals[1]
+    dhc = load_config("dhc-us", {"root": "State"})
+    own, both = (
+        next(one for one in record_questions(dhc) if one.name == name)
+        for name in ("one row of each histogram", "one row of each histogram, with pl94-us")
+    )
+    assert both.loss - own.loss == rows_loss(plan_release(load_of_unknown_run("pl94-us")))

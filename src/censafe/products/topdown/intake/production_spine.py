@@ -10,15 +10,15 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.intake.intake import open_intake
 from censafe.products.topdown.intake.spines import spine_refusal, standard_reason
+from censafe.products.topdown.plan import plan_release
 
-__all__ = ["load_for_data", "load_for_plan"]
+__all__ = ["load_for_data", "load_for_plan", "load_of_unknown_run"]
 
 
 def load_for_plan(source: str | Path, overrides: Mapping[str, str]) -> TopdownConfig:
     """A configuration before any data are known: on the spine of the production where its levels and schemas allow that.
 
-    The total is the same on both spines. What is stated of the place of a record holds on the standard one as well, where two blocks of
-    an area share more.
+    What is stated of the loss holds on the standard one as well, where two blocks of an area share more and a person costs less.
 
     Raises:
         ConfigError: the configuration breaks a rule.
@@ -30,6 +30,17 @@ def load_for_plan(source: str | Path, overrides: Mapping[str, str]) -> TopdownCo
     config = load_config(source, overrides)
     found = _optimised(source, config)
     return config if found is None else replace(found, choices=replace(found.choices, production_spine=True))
+
+
+def load_of_unknown_run(source: str | Path) -> TopdownConfig:
+    """The configuration of a published result whose run is not known: from its widest level, on the spine on which a person costs more.
+
+    Example:
+        >>> load_of_unknown_run("pl94-us").choices.spine, load_of_unknown_run("blocks-16").choices.spine
+        ('optimised', 'standard')
+    """
+    spines = (load_config(source), load_for_plan(source, {}))
+    return max(spines, key=lambda one: plan_release(one).total)
 
 
 def load_for_data(
