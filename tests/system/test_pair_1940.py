@@ -92,7 +92,7 @@ def test_options_for_histograms_need_a_configuration(
 ) -> None:
     done = censafe("evaluate", "pair", *sides, tmp_path / "out", "--bins", "10")
     assert done.code == 2
-    assert "Tables take --by, --count and --mode only" in done.err
+    assert "Tables take --by, --count, --unmatched-as-zero and --mode only" in done.err
     done = censafe("evaluate", "pair", *sides, tmp_path / "out", *CONFIG, "--area-kinds", "village")
     assert done.code == 2
     assert "no list of village" in done.err

@@ -77,7 +77,7 @@ def test_a_state_adds_up_and_keeps_what_is_exact(
     run_state(censafe, rhode_island, out, "--test-key", 1)
     assert {path.name for path in out.iterdir()} == {
         "certificate.html", "certificate.json", "codebook.csv", "csv", "histograms", "manifest.json", "measurements",
-        "microdata", "tables",
+        "microdata", "names.csv", "tables",
     }  # fmt: skip
     found = histograms_of_run(out, "persons", level_codes(truth))
     units = histograms_of_run(out, "units", level_codes(truth))

@@ -114,11 +114,13 @@ class Question:
         name: of the question.
         words: the protected change, as a clause.
         rows: identifiers of the rows that the change moves, as often as their cells move.
+        alternatives: in place of rows, changes one of which is the most expensive one: each has, by row, how many cells move by how much.
     """
 
     name: str
     words: str
-    rows: tuple[str, ...]
+    rows: tuple[str, ...] = ()
+    alternatives: tuple[tuple[tuple[str, int, int], ...], ...] = ()
 
 
 @dataclass(frozen=True)

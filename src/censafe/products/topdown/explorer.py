@@ -22,13 +22,15 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.keys import read_document
 from censafe.products.topdown.intake.production_spine import load_for_plan
+from censafe.products.topdown.person_loss import possible_changes
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.planner import CONFIDENCE
-from censafe.products.topdown.readings import record_changes
+from censafe.products.topdown.readings import person_question, record_changes
 
 __all__ = ["sheet"]
 
 _BOUNDED: Final = "replace"
+_BY_ROWS: Final = "one row of each histogram is replaced, the Bureau's statement; the table of the noise taken together has the change of one person"
 _TWO_CELLS: Final = (
     MovedAnswers(SheetBound(coefficients=(Fraction(2),)), SheetBound(coefficients=(Fraction(1),))),
 )
@@ -59,7 +61,7 @@ def sheet(shipped: ShippedConfig) -> ExplorerSheet:
         unit=plan.unit.value,
         counted="persons or units",
         confidence=CONFIDENCE,
-        relations=(SheetRelation(_BOUNDED, "bounded", Fraction(1), plan.settings[f"neighbours.{_BOUNDED}"]),),
+        relations=(SheetRelation(_BOUNDED, "by rows", Fraction(1), _BY_ROWS),),
         settings=(),
         facets=facets,
         totals=(0, 1),
@@ -75,10 +77,10 @@ def sheet(shipped: ShippedConfig) -> ExplorerSheet:
 
 
 def _questions(config: TopdownConfig) -> tuple[Question, ...]:
-    """Those of the plan: one row of each histogram, and its place within the next larger area; a row counts as often as it is named."""
+    """Those of the plan: one person, one row of each histogram, and its place within the next larger area; a row counts as often as it is named."""
     if config.definition is not Definition.ZCDP:
         return ()
-    return tuple(
+    by_rows = (
         Question(
             change.name,
             change.words,
@@ -86,6 +88,16 @@ def _questions(config: TopdownConfig) -> tuple[Question, ...]:
         )
         for change in record_changes(config)
     )
+    alternatives = tuple(
+        tuple(
+            (f"{name}.{level}.{text}", moved.count(step), step)
+            for name, level, text, moved in changes
+            for step in sorted(set(moved))
+        )
+        for changes in possible_changes(config)
+    )
+    person = person_question(config)
+    return (Question(person.name, person.words, alternatives=alternatives), *by_rows)
 
 
 def _id(load: LevelWorkload, query: CellQuery) -> str:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from censafe.model import CellQuery, Definition, Neighbours, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
@@ -342,39 +344,63 @@ def _least(config: TopdownConfig, chosen: Sequence[_Effects]) -> int:
     return max(known_depth(config, area) for area in (published_levels(config)[0], *areas))
 
 
-def largest_changes(config: TopdownConfig) -> tuple[tuple[str, str, str, tuple[int, ...]], ...]:
-    """The dearest change of one person at the levels' own shares: histogram, level, query, and by how much its answers change."""
-    effects, count = [_Effects(config, one) for one in config.histograms], len(config.run_levels)
-    names = [level.name for level in config.run_levels]
-    best, found = Fraction(-1), (_Step((1, 1), None), 0)
+Changes = tuple[tuple[str, str, str, tuple[int, ...]], ...]
+"""Changed answers of a release: histogram, level, query, and by how much its answers change, once for each geounit."""
+
+
+def possible_changes(config: TopdownConfig) -> tuple[Changes, ...]:
+    """Changes of one person at the levels' own shares, one of which is the most expensive one whatever the budgets are.
+
+    A change is left out where another one moves every query by at least as much.
+    """
+    effects, names = [_Effects(config, one) for one in config.histograms], config.run_levels
+    known: dict[tuple[int, int, tuple[_Item, ...]], Changes] = {}
+    rows, candidates = dict[tuple[str, str, str], int](), dict[Changes, None]()
     for step in _steps(Neighbours.REPLACE):
-        own = [one.of(step) for one in effects]
-        for lowest in range(_least(config, effects) if step.entered is not None else count - 1, count):
-            loss = sum(
-                (
-                    one.histogram.loss
-                    * one.histogram.level_shares[name]
-                    * (effect[0][depth] if depth <= lowest else effect[1][depth] + effect[2][depth])
-                    for one, effect in zip(effects, own, strict=True)
-                    if effect is not None
-                    for depth, name in enumerate(names)
-                ),
-                Fraction(0),
-            )
-            if None not in own and loss > best:
-                best, found = loss, (step, lowest)
-    step, lowest = found
-    changes = []
-    for one in effects:
-        left, entered = one.items(step)
-        for depth, name in enumerate(names):
-            for items in (left + entered,) if depth <= lowest else (left, entered):
-                changes += [
-                    (one.histogram.name, name, text, moved)
-                    for text, moved in one.changes(depth, items)
-                    if moved
-                ]
-    return tuple(changes)
+        if any(one.of(step) is None for one in effects):
+            continue
+        lowest = _least(config, effects) if step.entered is not None else len(names) - 1
+        for common in range(lowest, len(names)):
+            changes: Changes = ()
+            for (place, one), depth in itertools.product(enumerate(effects), range(len(names))):
+                left, entered = one.items(step)
+                for items in (left + entered,) if depth <= common else (left, entered):
+                    if (place, depth, items) not in known:
+                        known[place, depth, items] = tuple(
+                            (one.histogram.name, names[depth].name, text, moved)
+                            for text, moved in one.changes(depth, items)
+                            if moved
+                        )
+                    changes += known[place, depth, items]
+            candidates[changes] = None
+            for name, level, text, _ in changes:
+                rows.setdefault((name, level, text), len(rows))
+    power = 2 if config.definition is Definition.ZCDP else 1
+    sums = np.zeros((len(candidates), len(rows)), np.int64)
+    for number, changes in enumerate(candidates):
+        for name, level, text, moved in changes:
+            sums[number, rows[name, level, text]] += _sum_of_powers(moved, power)
+    kept: list[int] = []
+    for number in range(len(sums)):
+        if not any((sums[one] >= sums[number]).all() for one in kept):
+            kept = [one for one in kept if not (sums[number] >= sums[one]).all()] + [number]
+    return tuple(changes for number, changes in enumerate(candidates) if number in kept)
+
+
+def largest_changes(config: TopdownConfig) -> Changes:
+    """The most expensive change of one person at the levels' own shares."""
+    power = 2 if config.definition is Definition.ZCDP else 1
+
+    def loss(changes: Changes) -> Fraction:
+        return sum(
+            (
+                config.histogram(name).cost(level, text) * _sum_of_powers(moved, power)
+                for name, level, text, moved in changes
+            ),
+            Fraction(0),
+        )
+
+    return max(possible_changes(config), key=loss)
 
 
 @proven("sensitivity.proof.md", digest="530411bdb01b5549")

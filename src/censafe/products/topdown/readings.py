@@ -26,6 +26,7 @@ __all__ = [
     "levels_below",
     "loss_readings",
     "move_losses",
+    "person_question",
     "record_changes",
     "record_questions",
 ]
@@ -146,11 +147,11 @@ def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
     """
     whole, *others = record_changes(config)
     found = (whole, *_with_published(config, whole), *others)
-    return (_person_question(config), *(_record_question(config, change) for change in found))
+    return (person_question(config), *(_record_question(config, change) for change in found))
 
 
-def _person_question(config: TopdownConfig) -> RecordQuestion:
-    """The dearest change of one person, with the noise of every answer that it moves."""
+def person_question(config: TopdownConfig) -> RecordQuestion:
+    """The most expensive change of one person, with the noise of every answer that it moves."""
     words = plan_release(config).settings[f"neighbours.{Neighbours.REPLACE.value}"]
     spread = _OWN_SHARES if config.choices.bypass else ""
     moved, loss = [], Fraction(0)

@@ -2,17 +2,33 @@
 
 const SLICE_MS = 8, PAUSE_MS = 200;
 
+// Answers that a question's change moves, by row: of several possible changes, those of the one whose loss is the largest at the budgets of the state.
+function movedBy(state, question) {
+  const spentOn = (id) => toNumber(spent(state, rowOf(state.sheet, id)));
+  const losses = question.alternatives.map((moved) => moved.reduce((total, [id, cells, step]) => total + spentOn(id) * cells * step * step, 0));
+  return question.alternatives[losses.indexOf(Math.max(...losses))];
+}
+
 // Laws of the answers that a question's rows let a record move.
 function lawsOf(state, question) {
+  const gaussian = (row, share) => toNumber(lawParameter("gaussian", boundOf(state, row), times(spent(state, row), share)));
+  if (question.alternatives.length) {
+    return movedBy(state, question).map(([id, cells, step]) => ({ row: rowOf(state.sheet, id), cells, step }))
+      .filter(({ row }) => spent(state, row).n !== 0n)
+      .map(({ row, cells, step }) => ({ sigma2: gaussian(row, ONE), cells, step }));
+  }
   const rows = question.rows.map((id) => rowOf(state.sheet, id)).filter((row) => spent(state, row).n !== 0n);
   return rows.flatMap((row) => row.moved.map((answers) => ({
-    sigma2: toNumber(lawParameter("gaussian", boundOf(state, row), times(spent(state, row), shareOf(state, answers.share)))),
+    sigma2: gaussian(row, shareOf(state, answers.share)),
     cells: Number(boundOf(state, { bound: answers.cells }).n),
     step: Number(boundOf(state, { bound: answers.step }).n),
   })));
 }
 
-const lossOfQuestion = (state, question) => sum(question.rows.map((id) => spent(state, rowOf(state.sheet, id))));
+function lossOfQuestion(state, question) {
+  if (!question.alternatives.length) return sum(question.rows.map((id) => spent(state, rowOf(state.sheet, id))));
+  return sum(movedBy(state, question).map(([id, cells, step]) => times(spent(state, rowOf(state.sheet, id)), rational(BigInt(cells * step * step), 2n))));
+}
 
 function* readingOf(laws, rho, L, delta) {
   const bracket = yield* composedEpsilon(laws, delta);
@@ -37,7 +53,7 @@ function buildComposed(app) {
     return { question, cells, line: element("tr", { "data-question": question.name }, element("th", { scope: "row" }, question.name), ...cells) };
   });
   byId("composed").replaceChildren(
-    element("caption", {}, ...questions.slice(0, 1).map(() => `Under the relation of the budgets: ${app.state.sheet.relations[0].label}.`)),
+    element("caption", {}, ...questions.slice(0, 1).map(() => questions[0].alternatives.length ? "Of the changes of one person, the one that costs the most at these budgets." : `Under the relation of the budgets: ${app.state.sheet.relations[0].label}.`)),
     head("question", ...COMPOSED), element("tbody", {}, ...app.composed.map(({ line }) => line)),
   );
 }
