@@ -101,9 +101,9 @@ class Evaluation:
 
 def _read(path: Path) -> pa.Table:
     if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
+        from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
 
-        return pq.read_table(path)
+        return read_rows(path, per_byte=MOST_PER_BYTE_OF_RUN)
     import pyarrow.csv as pa_csv
 
     return pa_csv.read_csv(path)

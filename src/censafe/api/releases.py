@@ -311,23 +311,27 @@ def open_release(out: Path | str) -> Release:
 
 def _names_in(path: Path) -> list[str]:
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
-    names: list[str] = pc.unique(pq.read_table(path, columns=["table"]).column("table")).to_pylist()
+    from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
+
+    rows = read_rows(path, per_byte=MOST_PER_BYTE_OF_RUN, columns=["table"])
+    names: list[str] = pc.unique(rows.column("table")).to_pylist()
     return names
 
 
 def _rows_of(path: Path, table: str) -> pa.Table:
-    import pyarrow.parquet as pq
+    from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
 
-    return pq.read_table(path, filters=[("table", "=", table)])
+    return read_rows(path, per_byte=MOST_PER_BYTE_OF_RUN, filters=[("table", "=", table)])
 
 
 def _read(paths: Sequence[Path]) -> pa.Table:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    return pa.concat_tables([pq.ParquetFile(path).read() for path in paths], promote_options="permissive")
+    from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, open_parquet
+
+    tables = [open_parquet(path, per_byte=MOST_PER_BYTE_OF_RUN).read() for path in paths]
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 @public

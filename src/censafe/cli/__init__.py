@@ -23,6 +23,7 @@ from censafe.cli.faults import (
 )
 from censafe.cli.lazy import LazyGroup
 from censafe.errors import CensafeError, StorageError
+from censafe.model.parsing import TRUST_VARIABLE
 from censafe.version import __version__
 
 __all__ = ["main"]
@@ -61,8 +62,14 @@ _FOLDERS = dict.fromkeys(("card", "replicate", "tables"), "public.")
         "4 infeasible problem or failed check, 70 an error in censafe itself, 130 interrupted."
     ),
 )
+@click.option(
+    "--trust-size",
+    is_flag=True,
+    help=f"Read Parquet files and archives also where they unpack to far more than their size makes plausible; the same as {TRUST_VARIABLE}=1.",
+)
 @click.version_option(__version__, prog_name="censafe")
-def root() -> None:
+@click.pass_context
+def root(context: click.Context, trust_size: bool) -> None:
     """Turn confidential census records into published tables with a provable privacy guarantee.
 
     \b
@@ -72,6 +79,10 @@ def root() -> None:
       censafe plan phsafe sdhc-us                 margins of error under the 2020 S-DHC budget
       censafe run phsafe CONFIG DATA OUT          a protected release
     """
+    if trust_size:
+        before = os.environ.get(TRUST_VARIABLE, "")
+        os.environ[TRUST_VARIABLE] = "1"  # threads and further processes read it too
+        context.call_on_close(lambda: os.environ.update({TRUST_VARIABLE: before}))
 
 
 def main() -> None:

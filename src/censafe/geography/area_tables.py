@@ -20,6 +20,7 @@ import pyarrow.csv as pa_csv
 
 from censafe.errors import DataError, StorageError
 from censafe.geography.parquet_tables import read_whole
+from censafe.model.parsing import TRUST_SIZE, sizes_are_trusted
 
 STORED: Final = (".parquet", ".geoparquet", ".pq")
 """Endings of Parquet files, in small letters."""
@@ -28,6 +29,8 @@ _MARKS: Final = (",", "|", "\t", ";")
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 _BOM: Final = b"\xef\xbb\xbf"
 _MOST: Final = 1 << 33  # bytes of a member of an archive
+_ALWAYS: Final = 1 << 28  # the same, however well it was compressed
+_MOST_RATIO: Final = 200  # bytes for each byte in an archive; text of zeros has about 1,000
 _SHOWN: Final = 5
 _UNNAMED: Final = re.compile(r"\s*(Unnamed: [0-9]+)?\s*")
 
@@ -49,12 +52,12 @@ def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None
     try:
         member = archived(path, what)
         if Path(member or path.name).suffix.lower() in STORED:
-            found = read_whole(path if member is None else pa.BufferReader(_unpacked(path, member)))
+            found = read_whole(path, None if member is None else _unpacked(path, member))
         else:
             found = _text(path, member, what, types)
     except OSError as error:
         raise StorageError(f"{path}: {what} does not exist or cannot be read; fix: check the path") from error
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:  # the last of a field without an end
         raise DataError(
             f"{path}: {what} is no text with a header and as many fields in every row, and no Parquet file"
         ) from error
@@ -116,10 +119,16 @@ def open_bytes(path: Path, what: str) -> IO[bytes]:
 def _unpacked(path: Path, member: str) -> bytes:
     try:
         with zipfile.ZipFile(path) as archive:
-            size = archive.getinfo(member).file_size
+            entry = archive.getinfo(member)
+            size = entry.file_size
             if size > _MOST:
                 raise DataError(
                     f"{path}: {Path(member).name} has {size:,} bytes; fix: unpack it and give the file"
+                )
+            if size > max(_ALWAYS, _MOST_RATIO * entry.compress_size) and not sizes_are_trusted():
+                raise DataError(
+                    f"{path}: {Path(member).name} unpacks to {size:,} bytes, more than its size in the archive makes plausible; allowed: {_MOST_RATIO} bytes "
+                    f"for each byte; {TRUST_SIZE}"
                 )
             return archive.read(member)
     except (

@@ -1,29 +1,125 @@
-"""Parquet files that somebody else wrote, or that were damaged since."""
+"""Parquet files that somebody else wrote, or that were damaged since.
+
+A few bytes of Parquet can stand for any number of rows. Every reader opens its files here, where their size is judged before a column is read.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from censafe.errors import DataError
+from censafe.model.parsing import TRUST_SIZE, sizes_are_trusted
 
-__all__ = ["read_whole"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+MOST_CELLS: Final = 20_000_000
+"""Values that a file may always have."""
+MOST_PER_BYTE: Final = 20
+"""Values for each byte, above which a larger file is refused; the densest records and histograms of the Bureau have about 5."""
+MOST_PER_BYTE_OF_RUN: Final = 100
+"""The same of the files of a run folder, where long columns of zeros are common."""
 
 
-def read_whole(path: Path | pa.BufferReader, **options: Any) -> pa.Table:
+def require_plausible_size(
+    path: Path | str, metadata: pq.FileMetaData, *, size: int | None = None, per_byte: int = MOST_PER_BYTE
+) -> None:
+    """Refuse a file that stands for far more values than its bytes make plausible; no column is read.
+
+    Args:
+        path: of the file.
+        metadata: of the file.
+        size: in bytes, where it is not that of the path.
+        per_byte: values a byte that are allowed.
+
+    Raises:
+        DataError: it has more than 20 million values, and more for each byte than is allowed.
+    """
+    cells = metadata.num_rows * metadata.num_columns
+    if any(metadata.schema.column(place).max_repetition_level for place in range(metadata.num_columns)):
+        groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
+        values = sum(one.column(place).num_values for one in groups for place in range(one.num_columns))
+        cells = max(cells, values)
+    if cells <= MOST_CELLS or sizes_are_trusted():
+        return
+    if cells > per_byte * (Path(path).stat().st_size if size is None else size):
+        raise DataError(
+            f"{path}: the Parquet file unpacks to more values than its size makes plausible; allowed: {MOST_CELLS:,} values, or at most {per_byte} "
+            f"for each byte of the file; {TRUST_SIZE}"
+        )
+
+
+def open_parquet(path: Path | str, *, per_byte: int = MOST_PER_BYTE, **options: Any) -> pq.ParquetFile:
+    """A file of plausible size, none of its rows read.
+
+    Args:
+        path: of the file.
+        per_byte: values a byte that are allowed.
+        options: of ``pyarrow.parquet.ParquetFile``.
+
+    Raises:
+        DataError: its size is not plausible.
+        OSError: it cannot be read.
+        ArrowException: it is no Parquet, or damaged.
+    """
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path, **options)
+    try:
+        require_plausible_size(path, file.metadata, per_byte=per_byte)
+    except DataError:
+        file.close()
+        raise
+    return file
+
+
+def read_rows(path: Path, *, per_byte: int = MOST_PER_BYTE, **options: Any) -> pa.Table:
+    """Rows of a file of plausible size.
+
+    Args:
+        path: of the file.
+        per_byte: values a byte that are allowed.
+        options: of ``pyarrow.parquet.read_table``.
+
+    Raises:
+        DataError: its size is not plausible.
+        OSError: it cannot be read.
+        ArrowException: it is no Parquet, or damaged.
+    """
+    import pyarrow.parquet as pq
+
+    require_plausible_size(path, pq.read_metadata(path), per_byte=per_byte)
+    return pq.read_table(path, **options)
+
+
+def read_whole(
+    path: Path, data: bytes | None = None, *, per_byte: int = MOST_PER_BYTE, **options: Any
+) -> pa.Table:
     """All rows of a file; every text and every place in a dictionary is looked at, which Arrow itself leaves to whoever uses them.
 
     Args:
         path: of the file.
+        data: the bytes of the file, where they come out of an archive.
+        per_byte: values a byte that are allowed.
         options: of ``pyarrow.parquet.read_table``.
 
     Raises:
+        DataError: its size is not plausible.
         OSError: it cannot be read.
         ArrowException: it is no Parquet, or damaged.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
-        found = pq.read_table(path, **options)
+        if data is None:
+            found = read_rows(path, per_byte=per_byte, **options)
+        else:
+            source = pa.BufferReader(data)
+            require_plausible_size(path, pq.read_metadata(source), size=len(data), per_byte=per_byte)
+            found = pq.read_table(pa.BufferReader(data), **options)
     except UnicodeDecodeError as error:
         raise pa.ArrowInvalid("names of columns that are no text") from error
     found.validate(full=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -20,6 +21,10 @@ DEEPEST: Final = 64
 """Most brackets within one another, and most parts of a dotted key."""
 LARGEST: Final = 10**150
 """Largest number, and the inverse of the smallest: their squares are floating-point numbers."""
+TRUST_VARIABLE: Final = "CENSAFE_TRUST_SIZE"
+"""Variable of the environment that lifts the limits of what compressed files unpack to, as ``censafe --trust-size`` does."""
+TRUST_SIZE: Final = f"fix: check that it is the right file; to read it all the same, write 'censafe --trust-size VERB ...', or set {TRUST_VARIABLE}=1"
+"""The end of a message about a size that is not plausible."""
 _OUT_OF_RANGE: Final = "{}: the number is out of range; allowed: 0, and magnitudes from 1e-150 to 1e150"
 _LONGEST_NUMBER: Final = 400  # characters
 _LARGEST_EXPONENT: Final = 400
@@ -35,6 +40,11 @@ _QUOTED = re.compile(
 _TEXT_OF_JSON = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKETS = re.compile(r"[\[\]{}]")
 _DOTTED = re.compile(rf"(?<![\w.-])[\w-]*(?:\s*\.\s*[\w-]*){{{DEEPEST},}}", re.ASCII)
+
+
+def sizes_are_trusted() -> bool:
+    """Whether the limits of what compressed files unpack to are lifted."""
+    return os.environ.get(TRUST_VARIABLE, "") not in ("", "0")
 
 
 def parse_number(text: str, where: str, error: type[InputError] = ConfigError) -> Fraction:

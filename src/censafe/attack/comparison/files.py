@@ -20,7 +20,7 @@ from censafe.attack.tables import TypeSpace, Workload
 from censafe.errors import DataError
 from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.outputs import write_frame
-from censafe.geography.parquet_tables import read_whole
+from censafe.geography.parquet_tables import read_rows, read_whole
 from censafe.publication.atomic import atomic_write, storage_errors
 
 __all__ = ["read_reconstruction", "read_tables", "write_published", "write_reconstruction"]
@@ -206,8 +206,8 @@ def read_reconstruction(folder: Path, space: TypeSpace, codes: NDArray[np.str_])
     """A reconstruction that an earlier start of the same comparison stored; None where there is none."""
     if not (folder / "variability.parquet").is_file():
         return None
-    types = pq.read_table(folder / "reconstruction.parquet")
-    blocks = pq.read_table(folder / "variability.parquet")
+    types = read_rows(folder / "reconstruction.parquet")
+    blocks = read_rows(folder / "variability.parquet")
     age = np.searchsorted(space.edges, types["age_from"].to_numpy())
     parts = (types["sex"].to_numpy() - 1, age, types["race"].to_numpy() - 1, types["hispanic"].to_numpy())
     return Reconstruction(

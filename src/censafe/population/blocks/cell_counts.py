@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.geography.parquet_tables import require_plausible_size
 from censafe.model.schema import Schema
 from censafe.model.topdown.workers import EngineWorkers
 from censafe.population.blocks.columns import (
@@ -112,6 +113,7 @@ def _groups(path: Path) -> Iterator[list[int]]:
         metadata = pq.read_metadata(path)
     except (OSError, pa.ArrowException, UnicodeDecodeError):
         return
+    require_plausible_size(path, metadata)
     group: list[int] = []
     rows = 0
     for number in range(metadata.num_row_groups):

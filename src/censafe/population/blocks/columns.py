@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from censafe.errors import StorageError
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.identifiers import doubtful_blocks
+from censafe.geography.parquet_tables import open_parquet
 from censafe.population.blocks.areas import AREA_COLUMNS
 from censafe.population.blocks.layout import HistogramLayout, finding
 from censafe.population.files.delimited import DELIMITER_NAMES
@@ -101,9 +102,7 @@ def parquet_columns(
 def _scan_parquet(
     path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]
 ) -> Iterator[Any]:
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path) as file:
+    with open_parquet(path) as file:
         wanted = _chosen(path, file.schema_arrow.names, choices, optional, found)
         if wanted:
             yield from file.iter_batches(_BATCH_ROWS, columns=wanted)

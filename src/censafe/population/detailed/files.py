@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.parquet_tables import require_plausible_size
 from censafe.model.fetching import stream_of
 from censafe.population.detailed.layout import NULL, RecordName, header
 from censafe.population.files.delimited import header_problem, take_rejects
@@ -204,6 +205,7 @@ def _parquet_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[
             metadata: Any = pq.read_metadata(path)
     except (pa.ArrowException, UnicodeDecodeError):  # the latter of names of columns
         return [layout_finding(label, "the file is not a whole Parquet file", "Parquet")], True
+    require_plausible_size(path, metadata)
     schema = metadata.schema.to_arrow_schema()
     names = tuple(
         sorted(schema.names, key=expected.index) if set(schema.names) == set(expected) else schema.names

@@ -104,12 +104,16 @@ def _metadata(path: str, label: str, findings: list[Finding]) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from censafe.geography.parquet_tables import require_plausible_size
+
     try:
         with engine_errors(label):
-            return pq.read_metadata(path)
+            metadata = pq.read_metadata(path)
     except (pa.ArrowException, UnicodeDecodeError):  # the latter of names of columns
         findings.append(layout_finding(label, "the file is not a whole Parquet file", "Parquet"))
         return None
+    require_plausible_size(path, metadata)
+    return metadata
 
 
 def _mafid_spans(metadata: Any) -> list[tuple[int, int]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from censafe.geography.area_names import AreaNames
+from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, open_parquet
 from censafe.model import CellQuery, SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
@@ -139,7 +139,7 @@ def copy_table(source: Path, folder: Path) -> dict[Path, str]:
     if source.stat().st_size > _MOST_BYTES:
         return {}
     path = folder / f"{source.stem}.csv"
-    with pq.ParquetFile(source) as opened:
+    with open_parquet(source, per_byte=MOST_PER_BYTE_OF_RUN) as opened:
         return {path: write_csv(path, opened.schema_arrow.names, opened.iter_batches(_ROWS))}
 
 

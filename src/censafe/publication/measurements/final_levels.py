@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
+from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, open_parquet
 from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseSource
 from censafe.model.sparse import SparseLevel
@@ -185,7 +186,7 @@ def read_finished_level(path: Path, *, plan_digest: str | None = None) -> Finish
     if not path.is_file():
         raise StorageError(f"{path} is missing; restore it from a copy")
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path, per_byte=MOST_PER_BYTE_OF_RUN) as file:
             metadata = {
                 key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()
             }

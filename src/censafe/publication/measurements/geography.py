@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError, DataError, StorageError
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.grfc import BlockAreas
+from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.model.safe_text import csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.measurements.sealed import DAMAGE
@@ -101,7 +102,7 @@ def read_geography(path: Path) -> Blocks:
         CheckError: it is missing, damaged or no such file.
     """
     try:
-        table = pq.read_table(path, partitioning=None)
+        table = read_rows(path, per_byte=MOST_PER_BYTE_OF_RUN, partitioning=None)
         metadata = table.schema.metadata or {}
         if metadata[b"format"] != _FORMAT.encode():
             raise CheckError(

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
+from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, open_parquet
 from censafe.model import NoiseLaw
 from censafe.model.topdown.level_measurements import Answers, LevelBudgets, LevelMeasurements
 from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX, DPQUERY
@@ -133,7 +134,7 @@ def _sealed(path: Path, table: str) -> tuple[_File, dict[str, str]]:
 def _figures(part: Path, file: _File) -> dict[str, NDArray[np.int64]]:
     """Exact figures of a file by name; their geounits stand in every row group."""
     found: dict[str, NDArray[np.int64]] = {}
-    with pq.ParquetFile(file.path) as opened:
+    with open_parquet(file.path, per_byte=MOST_PER_BYTE_OF_RUN) as opened:
         for group in range(opened.num_row_groups):
             table = opened.read_row_group(group, columns=["query_name", "value"])
             name = table["query_name"][0].as_py().removesuffix(CONSTRAINT_SUFFIX)
@@ -146,7 +147,7 @@ def _geounits(part: Path, file: _File) -> NDArray[np.str_]:
     """Geounits of a file of constraints, once its digest has been checked."""
     names: pa.Array | None = None
     flats = []
-    with pq.ParquetFile(file.path) as opened:
+    with open_parquet(file.path, per_byte=MOST_PER_BYTE_OF_RUN) as opened:
         for group in range(opened.num_row_groups):
             table = opened.read_row_group(group, columns=["geocode", "value"])
             column = table["geocode"].combine_chunks()
@@ -215,7 +216,7 @@ def _fill(
     codes = pa.array(own.tolist(), pa.string())
     digest = content_digest(file.header, own, file.kinds)
     query, done = 0, 0
-    with pq.ParquetFile(file.path) as opened:
+    with open_parquet(file.path, per_byte=MOST_PER_BYTE_OF_RUN) as opened:
         for group in range(opened.num_row_groups):
             table = opened.read_row_group(group, columns=["geocode", "value"])
             there = _there(budgets, file, query)

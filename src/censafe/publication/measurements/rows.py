@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numba import boolean, float64, int8, int16, int32, int64, types, uint8, void
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.geography.parquet_tables import open_parquet
 from censafe.model.compiled import compiled
 
 __all__ = [
@@ -300,7 +300,7 @@ def opened(path: Path) -> Any:
         DataError: it is no Parquet file, was cut short, or lacks a column.
     """
     try:
-        file = pq.ParquetFile(path)
+        file = open_parquet(path)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the latter of names of columns
         raise _unreadable(path) from error
     names = file.schema_arrow.names

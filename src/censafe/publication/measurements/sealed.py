@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
+from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.plan import NoiseSource
 from censafe.publication.atomic import atomic_write, sha256_file
@@ -157,7 +158,9 @@ def _opened(path: Path, dictionaries: tuple[str, ...]) -> pa.Table:
     if not path.is_file():
         raise StorageError(f"measurement file {path} is missing; restore it from a copy")
     try:
-        return pq.read_table(path, partitioning=None, read_dictionary=list(dictionaries))
+        return read_rows(
+            path, per_byte=MOST_PER_BYTE_OF_RUN, partitioning=None, read_dictionary=list(dictionaries)
+        )
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError, UnicodeDecodeError) as error:
         raise CheckError(f"{path} is damaged or not a Parquet file; restore it from a copy") from error
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, StorageError
 from censafe.geography.area_names import AreaNames
-from censafe.geography.parquet_tables import read_whole
+from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_whole
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write
 from censafe.publication.large_files import HashedStream
@@ -205,7 +205,7 @@ def read_histograms(path: Path, geounits: np.ndarray[tuple[int], np.dtype[np.str
 def _read(path: Path, schema: pa.Schema) -> pa.Table:
     """Columns of a file of histograms."""
     try:
-        return read_whole(path, schema=schema)
+        return read_whole(path, per_byte=MOST_PER_BYTE_OF_RUN, schema=schema)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
     except (pa.ArrowException, UnicodeDecodeError):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import StorageError
+from censafe.geography.parquet_tables import open_parquet
 from censafe.model.compiled import compiled
 from censafe.population.blocks.cef_kernels import BlockTable, block_of, find_block
 from censafe.population.files.fixed_width import Place, RecordLayout, number_at
@@ -43,10 +44,9 @@ def batches_of(
         StorageError: the file cannot be read.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with open_parquet(path) as file:
             schema = file.schema_arrow
         columns = (*columns, *(name for name in optional if name in schema.names))
         problem = _schema_problem(path, schema, columns)
@@ -54,7 +54,7 @@ def batches_of(
             found.append(problem)
             return
         texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
-        with pq.ParquetFile(path, read_dictionary=texts) as file:
+        with open_parquet(path, read_dictionary=texts) as file:
             yield from file.iter_batches(_BATCH_ROWS, columns=list(columns))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         found.append(

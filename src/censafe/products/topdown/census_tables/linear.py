@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
+from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.source import ESTIMATES, Geography, TableSource
@@ -185,14 +186,15 @@ class EstimatedSource(TableSource):
     def _known(self) -> tuple[tuple[str, str], ...]:
         """Kinds of areas and tables of which there are estimates."""
         names = ["geography", "table"]
-        there = pq.read_table(self._path, columns=names)
+        there = read_rows(self._path, per_byte=MOST_PER_BYTE_OF_RUN, columns=names)
         words = pa.table({name: there.column(name).cast(pa.string()) for name in names})
         pairs = words.group_by(names, use_threads=False).aggregate([])
         return tuple((str(one["geography"]), str(one["table"])) for one in pairs.to_pylist())
 
     def _read(self, table: CensusTable, geography: Geography) -> pa.Table:
-        return pq.read_table(
+        return read_rows(
             self._path,
+            per_byte=MOST_PER_BYTE_OF_RUN,
             columns=["area", "variable", "estimate", "sd"],
             filters=[("geography", "=", geography.name), ("table", "=", table.name)],
         )

@@ -20,6 +20,7 @@ from censafe.errors import DataError, StorageError, UsageError
 from censafe.geography.area_lists import ListedBlocks, listed_blocks, read_listed_blocks, read_text_columns
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_column
+from censafe.geography.parquet_tables import require_plausible_size
 from censafe.model.parsing import MOST_POLYGON_BYTES, parse_json, read_text
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 
@@ -189,6 +190,7 @@ def _frame(path: Path, *, geometry: bool) -> Any:
         ) from None
     try:
         if path.suffix.lower() in _STORED:
+            require_plausible_size(path, pq.read_metadata(path))
             return geopandas.read_parquet(path)
         return geopandas.read_file(path, ignore_geometry=not geometry)
     except (OSError, RuntimeError, ValueError):
