@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,66 @@ def test_infinite_budgets_are_legal_on_the_private_path_of_truth(
     done = censafe("truth", "phsafe", path, data, tmp_path / "exact", "--confidential", "--private-path")
     assert done.code == 0, done.err
     assert len(list((tmp_path / "exact" / "tables").iterdir())) == 12  # eleven tables and the stamp
+
+
+@pytest.mark.parametrize("verb", [("evaluate", "--trials", "2"), ("truth", "--confidential")])
+def test_a_full_disk_leaves_nothing_of_an_evaluation(
+    censafe: CommandLine,
+    data: Path,
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verb: tuple[str, ...],
+) -> None:
+    """However many files were written before the disk was full."""
+    before, real, written = sorted(tmp_path.rglob("*")), atomic.sync, list[str]()
+    limit = [0]
+    command = (verb[0], "phsafe", config, data, tmp_path / "out", *verb[1:], "--quiet")
+
+    def full(path: Path) -> None:
+        if len(written) >= limit[0] and path.is_file():
+            raise OSError(28, "No space left on device")
+        written.append(path.name)
+        real(path)
+
+    for last in (0, 3, 8):
+        written.clear()
+        limit[0] = last
+        with monkeypatch.context() as patch:
+            patch.setattr(atomic, "sync", full)
+            stopped = censafe(*command)
+        assert stopped.code == 1
+        assert "the disk is full" in stopped.err
+        assert sorted(tmp_path.rglob("*")) == before
+    assert censafe(*command).code == 0
+
+
+def test_an_evaluation_removes_the_records_of_a_killed_start_wherever_they_lay(
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+) -> None:
+    left = tmp_path / "first" / ".censafe-scratch-00112233445566ff"
+    left.mkdir(parents=True)
+    (left / "records.parquet").write_text("confidential", encoding="utf-8")
+    work = tmp_path / "out" / ".censafe"
+    work.mkdir(parents=True)
+    (work / "identity.json").write_text(
+        '{"identity": {"kind": "evaluation"}, "run": "0123456789abcdef"}', encoding="utf-8"
+    )
+    (work / "scratch.json").write_text(json.dumps([str(left.parent)]), encoding="utf-8")
+    done = censafe(
+        "evaluate",
+        "phsafe",
+        config,
+        data,
+        tmp_path / "out",
+        "--trials",
+        "1",
+        "--scratch",
+        tmp_path / "second",
+        "--quiet",
+    )
+    assert done.code == 0, done.err
+    assert not left.exists()
 
 
 def test_a_full_disk_leaves_ledger_and_inputs_whole_and_the_run_goes_on_later(

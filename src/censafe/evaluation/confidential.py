@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, fields
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +16,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from censafe.errors import UsageError
+from censafe.errors import StorageError, UsageError
 from censafe.model.safe_text import csv_text
 from censafe.products.run.folder import RunFolder
 from censafe.publication.atomic import (
@@ -81,9 +81,9 @@ _NAMES: Final = {"truth": "truth run", "evaluation": "evaluation"}
 
 @contextmanager
 def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterator[RunFolder]:
-    """Exclusive use of a folder for true counts; its manifest and stamp appear when the block ends well.
+    """Exclusive use of a folder for true counts, stamped first; its manifest appears when the block ends well.
 
-    Folders have mode 0700 and files 0600. What an interrupted start left there is removed.
+    Folders have mode 0700 and files 0600. Nothing stays of a start that fails, and what a killed one left there is removed.
 
     Args:
         out: a new or empty folder.
@@ -100,8 +100,13 @@ def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterato
         _close_to_others(out)
         if state == "resumed":
             _remove_all(out)
-        yield folder
         atomic_text(out / STAMP_FILE, STAMP if kind == "truth" else f"{COMPARED}. Do not publish or copy.\n")
+        try:
+            yield folder
+        except BaseException:
+            with suppress(StorageError):  # what stays is stamped, and goes at the next start
+                _remove_all(out)
+            raise
         manifest = {"confidential": True, "identity": {"kind": kind}, "run": folder.run}
         atomic_text(out / "manifest.json", json.dumps(manifest, sort_keys=True) + "\n")
 

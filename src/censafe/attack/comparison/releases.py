@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from censafe.attack.reading import read_people, read_voting_age
 from censafe.attack.tables import Workload
 from censafe.errors import UsageError
 from censafe.geography.geocodes import unpack_geocodes
+from censafe.model.closing import partial_folder
 from censafe.model.observer import Observer
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
@@ -90,8 +90,9 @@ def run_topdown(
     if not config.startswith("pl94"):
         recipe_of("topdown").run(config, data, folder, settings, reading, options)
         return
-    with TemporaryDirectory(prefix=".input-", dir=folder.parent) as name:
-        place = Path(name)
+    with partial_folder(
+        folder.parent / "input"
+    ) as place:  # of records; what a killed process left goes first
         rules = level_rules(load_config(config, settings))
         with observer.stage("count redistricting data"):
             write_redistricting_input(read_dhc(dhc_files(data), rules), place)

@@ -21,7 +21,7 @@ from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.tables.document import TableConfig, table_document
 from censafe.model import ReleasePlan
 from censafe.products.run.options import ReadOptions
-from censafe.products.run.scratch import private_scratch
+from censafe.products.run.scratch import private_scratch, scratch_place
 from censafe.publication.sums import require_confidence
 
 if TYPE_CHECKING:
@@ -141,8 +141,9 @@ def evaluate_product(product: TableProduct, request: TableRequest, drawing: Draw
     require_confidence(drawing.confidence)
     trials = product.trials(request.config, request.settings)
     out, reading = request.out, request.reading
-    with confidential_run(out, "evaluation"):
-        with private_scratch(request.data, reading.scratch, out=out) as scratch:
+    with confidential_run(out, "evaluation") as folder:
+        earlier = folder.note_scratch(scratch_place(request.data, reading.scratch))
+        with private_scratch(request.data, reading.scratch, out=out, earlier=earlier) as scratch:
             found = trials.run(request.data, scratch, reading, drawing)
         with reading.observer.stage("report"):
             files = _write_findings(out, found, f"{product.title}, {trials.config.origin}: {_words(drawing)}")
@@ -179,12 +180,13 @@ def write_truth(product: TableProduct, request: TableRequest, *, private_path: b
     """
     tables = product.truth(request.config, request.settings, private_path)
     out, reading = request.out, request.reading
-    with (
-        confidential_run(out, "truth"),
-        private_scratch(request.data, reading.scratch, out=out) as scratch,
-        confidential_tables(out / "tables") as folder,
-    ):
-        names = tables.write(request.data, scratch, reading, folder)
+    with confidential_run(out, "truth") as run:
+        earlier = run.note_scratch(scratch_place(request.data, reading.scratch))
+        with (
+            private_scratch(request.data, reading.scratch, out=out, earlier=earlier) as scratch,
+            confidential_tables(out / "tables") as folder,
+        ):
+            names = tables.write(request.data, scratch, reading, folder)
     return tuple(out / "tables" / name for name in names)
 
 

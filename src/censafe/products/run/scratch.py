@@ -8,7 +8,8 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,7 @@ __all__ = ["private_scratch", "scratch_place"]
 _PREFIX: Final = ".censafe-scratch-"
 _NAME: Final = re.compile(re.escape(_PREFIX) + "[0-9a-f]{16}")
 _TRIES: Final = 100
+_PAUSE: Final = 0.01  # seconds between tries to remove a folder
 
 
 def scratch_place(data: Path, scratch: Path | None) -> Path:
@@ -59,8 +61,12 @@ def private_scratch(
         folder = _new_folder(root, made)
         yield folder
         _remove(folder)
-    except BaseException:
-        _remove_surely(made)
+    except BaseException as error:
+        remaining = _remove_surely(made)
+        if remaining and isinstance(error, Exception):
+            raise StorageError(
+                f"{error}; {remaining[0]}: this scratch folder holds records and cannot be removed. Remove it by hand, then start the same command again."
+            ) from error
         raise
     finally:
         for lock in made.values():
@@ -80,15 +86,30 @@ def _new_folder(root: Path, made: dict[Path, int]) -> Path:
         ) from error
 
 
-def _remove_surely(folders: Iterable[Path]) -> None:
-    """Remove folders of a run that ends already, whatever other signals come: a second Ctrl-C must not leave records behind."""
+def _remove_surely(folders: Collection[Path]) -> list[Path]:
+    """Remove folders of a run that ends already, whatever other signals come: a second Ctrl-C must not leave records behind.
+
+    An engine that is ending may still write, and a full file system may refuse to remove a name: the files are emptied first then.
+
+    Returns:
+        Folders that are still there.
+    """
+    remaining = list(folders)
     for _ in range(_TRIES):
         try:
-            for folder in folders:
+            for folder in remaining:
                 shutil.rmtree(folder, ignore_errors=True)
+            remaining = [folder for folder in folders if folder.exists()]
+            if not remaining:
+                break
+            for path in (path for folder in remaining for path in folder.rglob("*")):
+                with suppress(OSError):
+                    if path.is_file() and not path.is_symlink():
+                        os.truncate(path, 0)
+            time.sleep(_PAUSE)
         except (KeyboardInterrupt, SystemExit):
             continue
-        return
+    return remaining
 
 
 def _require_safe(root: Path) -> None:

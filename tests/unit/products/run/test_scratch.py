@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import shutil
 import stat
 from collections.abc import Callable
@@ -89,6 +90,41 @@ def interrupted_after(original: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     return stopped
+
+
+def test_a_file_system_that_removes_no_names_keeps_no_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: Path, *, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise OSError(errno.ENOSPC, "No space left on device", str(folder))
+
+    monkeypatch.setattr(scratch, "_TRIES", 2)
+    monkeypatch.setattr(shutil, "rmtree", full)
+    with (
+        pytest.raises(StorageError, match=r"the disk is full; .* holds records and cannot be removed"),
+        private_scratch(_data(tmp_path)) as folder,
+    ):
+        (folder / "records").write_text("x", encoding="utf-8")
+        raise StorageError("the disk is full")
+    assert (folder / "records").read_text(encoding="utf-8") == ""
+
+
+def test_an_engine_that_still_writes_leaves_no_scratch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed, late = shutil.rmtree, ["spill"]
+
+    def racing(folder: Path, *, ignore_errors: bool = False) -> None:
+        removed(folder, ignore_errors=ignore_errors)
+        if late:
+            folder.mkdir()
+            (folder / late.pop()).write_text("x", encoding="utf-8")
+
+    monkeypatch.setattr(shutil, "rmtree", racing)
+    with pytest.raises(StorageError, match=r"^the disk is full$"), private_scratch(tmp_path / "data"):
+        raise StorageError("the disk is full")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("place", ["_locked_folder", "_lock", "_remove"])
