@@ -299,11 +299,13 @@ def open_release(out: Path | str) -> Release:
         censafe.errors.StorageError: nowhere/manifest.json: there is no such file; name the folder of a finished run
     """
     from censafe.errors import StorageError
+    from censafe.publication.manifest import stopped_words
 
     found = Release(Path(out))
     if not (found.folder / "manifest.json").is_file():
         raise StorageError(
-            f"{found.folder / 'manifest.json'}: there is no such file; name the folder of a finished run"
+            stopped_words(found.folder)
+            or f"{found.folder / 'manifest.json'}: there is no such file; name the folder of a finished run"
         )
     _ = found.manifest
     return found

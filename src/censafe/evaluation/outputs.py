@@ -20,6 +20,7 @@ from censafe.evaluation.confidential import COMPARED, Standing
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.pages.page import Page, page_html
 from censafe.geography.area_names import AREA_COLUMNS, AreaNames
+from censafe.model.parsing import read_stored
 from censafe.model.safe_text import csv_cell, csv_table, csv_text, file_name, text_of_cell
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
 
@@ -275,7 +276,7 @@ def read_evaluation(folder: Path) -> dict[str, Any]:
         UsageError: the folder holds no evaluation.
     """
     try:
-        found: dict[str, Any] = json.loads((folder / _DOCUMENT).read_text(encoding="utf-8"))
+        found: dict[str, Any] = read_stored(folder / _DOCUMENT)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{folder} holds no finished evaluation with a report; name the folder of one."

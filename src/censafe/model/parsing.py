@@ -39,6 +39,7 @@ _QUOTED = re.compile(
 )
 _TEXT_OF_JSON = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKETS = re.compile(r"[\[\]{}]")
+_FRACTION = re.compile(r"-?\d{1,4000}(/\d{0,3999}[1-9]\d{0,3999})?", re.ASCII)
 _DOTTED = re.compile(rf"(?<![\w.-])[\w-]*(?:\s*\.\s*[\w-]*){{{DEEPEST},}}", re.ASCII)
 
 
@@ -165,8 +166,59 @@ def parse_json(
         raise error(
             f"{where}: not valid JSON, line {wrong.lineno} column {wrong.colno}: {wrong.msg}; fix: correct that place, or copy the whole file again"
         ) from None
-    except ValueError:
+    except ValueError as wrong:
+        if type(wrong) is not ValueError:  # of a hook
+            raise
         raise error(f"{where}: a number of the JSON has too many digits; fix: correct it") from None
+
+
+def parse_stored(text: str | bytes, most: int = MOST_BYTES, **hooks: Any) -> Any:
+    """The document of a JSON text that this program wrote, or that somebody changed since.
+
+    Args:
+        text: the document.
+        most: bytes.
+        hooks: those of :func:`json.loads`.
+
+    Raises:
+        ValueError: it is too long, nested too deeply, or not JSON in UTF-8.
+
+    Example:
+        >>> parse_stored(b"[" * 5000)
+        Traceback (most recent call last):
+        ValueError: document: brackets are nested more than 64 deep; ...
+    """
+    try:
+        return parse_json(text if isinstance(text, str) else text.decode(), "document", most=most, **hooks)
+    except ConfigError as wrong:
+        raise ValueError(str(wrong)) from None
+
+
+def read_stored(path: Path, most: int = MOST_BYTES) -> Any:
+    """The document of a JSON file that this program wrote, or that somebody changed since; see :func:`parse_stored`.
+
+    Raises:
+        ValueError: it is too long, nested too deeply, or not JSON in UTF-8.
+        OSError: it cannot be read.
+    """
+    if path.stat().st_size > most:
+        raise ValueError(f"{path.name}: too long")
+    return parse_stored(path.read_bytes(), most)
+
+
+def parse_fraction(text: object) -> Fraction:
+    """A fraction of a file that this program wrote, such as ``5/2``, without a point or exponent.
+
+    Raises:
+        ValueError: anything else, and numbers of more than 4,000 digits.
+
+    Example:
+        >>> parse_fraction("1440/4099"), parse_fraction("3")
+        (Fraction(1440, 4099), Fraction(3, 1))
+    """
+    if not isinstance(text, str) or not _FRACTION.fullmatch(text):
+        raise ValueError("not a fraction of whole numbers")
+    return Fraction(text)
 
 
 def read_text(path: Path, error: type[InputError] = ConfigError, most: int = MOST_BYTES) -> str:
@@ -203,6 +255,8 @@ def _require_length(length: int, where: str, most: int, error: type[InputError])
 
 def _is_deep(text: str) -> bool:
     """Whether brackets may be nested too deeply, those within quotes counted too."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
     import numpy as np
 
     letters = np.frombuffer(text.encode("utf-8", "replace"), np.uint8)

@@ -21,9 +21,11 @@ from typing import BinaryIO, Final
 
 from censafe.errors import CheckError, StorageError
 from censafe.model.closing import PARTIAL, partial_file, partial_folder
+from censafe.model.parsing import read_stored
 from censafe.model.safe_text import stays_inside
 
 __all__ = [
+    "IDENTITY",
     "JOURNAL",
     "STAGING",
     "WORK",
@@ -219,6 +221,8 @@ def sync_tree(folder: Path) -> None:
 
 WORK: Final = ".censafe"
 """Folder of a run folder that holds what is not published, while somebody works in it."""
+IDENTITY: Final = "identity.json"
+"""File in it that says which run the folder is bound to, until that run is complete."""
 STAGING: Final = "staging"
 JOURNAL: Final = "journal.json"
 _PREVIOUS: Final = "previous"
@@ -301,7 +305,7 @@ def _put_aside(path: Path, aside: Path) -> None:
 
 def _read(path: Path) -> _Journal:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_stored(path)
         journal = _Journal(tuple(content["names"]), tuple(content["outdated"]))
         safe = all(stays_inside(name) for name in (*journal.names, *journal.outdated))
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from censafe.errors import CheckError, StorageError, UsageError
 from censafe.model import (
@@ -22,12 +22,14 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
+from censafe.model.parsing import parse_fraction, read_stored
 from censafe.model.safe_text import stays_inside
-from censafe.publication.atomic import WORK, atomic_text, is_moving, sha256_file, sha256_path
+from censafe.publication.atomic import IDENTITY, WORK, atomic_text, is_moving, sha256_file, sha256_path
 from censafe.publication.measurements.sealed import DAMAGE
 from censafe.publication.stamps import STAMP_NOTES, Stamp, stamp_of
 
 __all__ = [
+    "FROM_FILES",
     "ConfigRecord",
     "LedgerRecord",
     "Manifest",
@@ -37,6 +39,7 @@ __all__ = [
     "read_manifest",
     "require_nothing_else",
     "software_versions",
+    "stopped_words",
     "verify_outputs",
     "write_manifest",
 ]
@@ -47,6 +50,19 @@ _FORMAT = "censafe manifest 1"
 _EVALUATION = (
     "evaluation.json"  # of a folder that compares with the truth, and has a manifest of another kind
 )
+FROM_FILES: Final = "public measurements"
+"""What stands for the kind of key in the manifest of estimates from the files of others."""
+PACKAGES: Final = (
+    "censafe",
+    "cryptography",
+    "duckdb",
+    "ibis-framework",
+    "numba",
+    "numpy",
+    "pyarrow",
+    "scipy",
+)
+"""Packages whose versions every manifest names: what reads, draws, solves and writes."""
 _TEXTS = ("run", "dataset", "input_commitment", "checks", "created", "finished")
 _OF_TEXTS = ("identity", "outputs", "versions")
 _NOTICE = (
@@ -192,11 +208,13 @@ def read_manifest(path: Path) -> Manifest:
             f"{path.parent}: another process is replacing files, or was stopped while doing so. Wait, or give the stopped command again."
         )
     if not path.is_file():
-        raise StorageError(f"{path} is missing; {path.parent} is not a run folder")
+        raise StorageError(
+            stopped_words(path.parent) or f"{path} is missing; {path.parent} is not a run folder"
+        )
     if (path.parent / _EVALUATION).is_file():
         raise UsageError(f"{path.parent} holds an evaluation; name the folder of a finished run")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_stored(path)
         if document["format"] != _FORMAT:
             raise CheckError(f"{path}: format {document['format']!r}, this version reads {_FORMAT!r}")
         _require_kinds(document)
@@ -212,6 +230,22 @@ def read_manifest(path: Path) -> Manifest:
             f"{path}: the plan does not match its digest; the file was changed by hand; restore it from a copy"
         )
     return manifest
+
+
+def stopped_words(folder: Path) -> str:
+    """What a folder is in which a run or an estimate was stopped, and the command that continues it; empty for any other folder."""
+    try:
+        identity = dict(read_stored(folder / WORK / IDENTITY)["identity"])
+    except (OSError, KeyError, TypeError, ValueError):
+        return ""
+    if "kind" in identity:
+        command = "the command of this evaluation"
+    elif identity.get("key") == FROM_FILES:
+        state = f" --state {identity['state']}" if "state" in identity else ""
+        command = f"its command, 'censafe estimate topdown CONFIG {folder} --measurements DIR{state}' with the options that it had,"
+    else:
+        command = f"its command, 'censafe run PRODUCT CONFIG DATA {folder}' with the options that it had,"
+    return f"{folder}: what was begun here was stopped before it was complete; fix: give {command} again, which continues it"
 
 
 def _require_kinds(document: Mapping[str, Any]) -> None:
@@ -277,8 +311,8 @@ def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:
                 QueryPlan(
                     query["table"],
                     query["level"],
-                    NoiseLaw(query["law"], Fraction(query["parameter"])),
-                    Fraction(query["cost"]),
+                    NoiseLaw(query["law"], parse_fraction(query["parameter"])),
+                    parse_fraction(query["cost"]),
                 )
                 for query in part["queries"]
             ),
@@ -375,8 +409,8 @@ def require_nothing_else(folder: Path, manifest: Manifest) -> None:
         )
 
 
-def software_versions(packages: Iterable[str]) -> dict[str, str]:
-    """Versions of Python and of the named packages that are installed."""
+def software_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """Versions of Python and of packages, those that are installed."""
     versions = {"python": platform.python_version()}
     for name in packages:
         try:

@@ -25,6 +25,7 @@ from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.topdown.noise import BestQuery, best_query, leaf_loss, level_loss
 from censafe.evaluation.topdown.population import compared_characteristics
 from censafe.model import Definition
+from censafe.model.parsing import parse_fraction
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import meaning_of
 from censafe.privacy.loss.conversions import tight_epsilon
@@ -382,5 +383,7 @@ def public_report(folder: Path, out: Path, reading: ReadOptions) -> Evaluated:
         )
     config = load_config(folder / CONFIGURATION, document["overrides"])
     config = replace(config, origin=document["configuration"])
-    budgets = [budget_of(config.definition, Fraction(text)) for text in document.get("exact_losses", [])]
+    budgets = [
+        budget_of(config.definition, parse_fraction(text)) for text in document.get("exact_losses", [])
+    ]
     return evaluate_noise(config, document["geounits"], out, reading, budgets)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import StorageError
+from censafe.model.parsing import read_stored
 
 MARK: Final = "synthetic.json"
 
@@ -44,7 +45,7 @@ def is_synthetic(data: Path, hashes: Iterable[str]) -> bool:
     """
     mark = (data if data.is_dir() else data.parent) / MARK
     try:
-        known = json.loads(mark.read_text(encoding="utf-8"))["sha256"]
+        known = read_stored(mark)["sha256"]
         return set(hashes) <= set(known.values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from censafe.errors import LedgerError
+from censafe.model.parsing import parse_stored
 
 __all__ = [
     "FORMAT",
@@ -140,10 +141,10 @@ def decode(line: bytes, seq: int, prev: str) -> Entry:
         InvalidEntryError: with the rule that it breaks.
     """
     try:
-        body = json.loads(line.decode("ascii"), object_pairs_hook=_unique)
+        body = parse_stored(line.decode("ascii"), object_pairs_hook=_unique)
     except InvalidEntryError:
         raise
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InvalidEntryError("not a line of JSON") from error
     if not isinstance(body, dict):
         raise InvalidEntryError("not a JSON object")
@@ -216,8 +217,8 @@ def read_contents(path: Path) -> Contents:
 def _require_this_format(line: bytes, path: Path) -> None:
     """A ledger of the first format is whole, but cannot say what single files have spent."""
     try:
-        first = json.loads(line)
-    except (ValueError, RecursionError):
+        first = parse_stored(line)
+    except ValueError:
         return
     if isinstance(first, dict) and "format" not in first and "dataset" in first:
         raise LedgerError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from censafe.errors import ConfigError, DataError, UsageError
 from censafe.estimation.sdhc.settings import IGNORED_KEYS, parse_estimate_settings
-from censafe.model.parsing import parse_json, read_text
+from censafe.model.parsing import parse_json, read_stored, read_text
 from censafe.model.safe_text import stays_inside
 from censafe.model.sdhc import EstimateSettings
 from censafe.products.phsafe.estimates import (
@@ -105,7 +104,7 @@ def _files_of(statement: Path) -> list[str]:
     if not statement.exists():
         return []
     try:
-        outputs = json.loads(statement.read_text(encoding="utf-8"))["outputs"]
+        outputs = read_stored(statement)["outputs"]
         names = [name for name in outputs if stays_inside(name)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(

@@ -19,7 +19,8 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from censafe.errors import CensafeError, StorageError, UsageError
-from censafe.publication.atomic import JOURNAL, STAGING, WORK, atomic_text, complete_move
+from censafe.model.parsing import read_stored
+from censafe.publication.atomic import IDENTITY, JOURNAL, STAGING, WORK, atomic_text, complete_move
 from censafe.publication.manifest import Manifest, read_manifest
 
 __all__ = ["FILES", "FolderState", "RunFolder", "finished_run"]
@@ -35,7 +36,6 @@ FILES: Final = (
 """What every product publishes in a run folder, in the order in which it moves into place."""
 
 FolderState = Literal["new", "resumed", "finished"]
-_IDENTITY = "identity.json"
 _SCRATCH = "scratch.json"
 _RUN: Final = re.compile(r"[0-9a-f]{16}")
 _MANIFEST = "manifest.json"
@@ -95,7 +95,7 @@ class RunFolder:
             shutil.rmtree(self.staging, ignore_errors=True)
             self.staging.mkdir(mode=0o700)
             # an earlier start that was killed may have charged something to it; this one may stop before it asks
-            self._retained = (self._work / _IDENTITY).exists()
+            self._retained = (self._work / IDENTITY).exists()
         except OSError as error:
             self._release()
             raise StorageError(
@@ -137,9 +137,7 @@ class RunFolder:
         """
         record = self._work / _SCRATCH
         try:
-            earlier = [
-                text for text in json.loads(record.read_text(encoding="utf-8")) if isinstance(text, str)
-            ]
+            earlier = [text for text in read_stored(record) if isinstance(text, str)]
         except (OSError, ValueError, TypeError):  # there is none, or it was changed by hand
             earlier = []
         atomic_text(record, json.dumps(sorted({*earlier, str(place)})))
@@ -158,7 +156,7 @@ class RunFolder:
         Raises:
             UsageError: the folder holds another run.
         """
-        begun = self._work / _IDENTITY
+        begun = self._work / IDENTITY
         states: tuple[tuple[Path, FolderState], ...] = ((self._record, "finished"), (begun, "resumed"))
         for record, state in states:
             if record.exists():
@@ -204,7 +202,7 @@ class RunFolder:
 
     def _adopt(self, record: Path, identity: Mapping[str, str]) -> None:
         try:
-            content: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+            content: dict[str, Any] = read_stored(record)
             found: dict[str, str] = content["identity"]
             self._run = _run_name(content["run"])
             differing = sorted(key for key in identity if found.get(key) != identity[key])

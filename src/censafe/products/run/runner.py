@@ -38,7 +38,6 @@ from censafe.publication.sums import require_confidence
 
 __all__ = ["Job", "MeasuredRun", "RunResult", "Source", "run_job"]
 
-_PACKAGES = ("censafe", "cryptography", "duckdb", "ibis-framework", "numba", "numpy", "pyarrow", "scipy")
 
 _KINDS: Mapping[Stamp, str] = {
     STAMP: "NOT PRIVATE (test key): rehearsal",
@@ -333,5 +332,5 @@ def _manifest(
             for name, path in files
         ),
         stages={name: round(seconds, 3) for name, seconds in reading.observer.stages.items()},
-        versions=software_versions(_PACKAGES),
+        versions=software_versions(),
     )

@@ -32,13 +32,12 @@ from censafe.products.topdown.release import (
     query_facts,
 )
 from censafe.publication.certificate.levels import LevelFacts
-from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
+from censafe.publication.manifest import FROM_FILES, ConfigRecord, Manifest, verify_outputs
 from censafe.publication.stamps import stamp_of
 from censafe.publication.sums import require_confidence
 
 __all__ = [
     "AFTERWARDS",
-    "FROM_FILES",
     "estimate_all",
     "re_estimate",
     "stored_configuration",
@@ -55,9 +54,6 @@ AFTERWARDS: Final = (
     "joint_max_household_size",
 )
 """Keys that say how measurements are estimated; they may change after a run."""
-
-FROM_FILES: Final = "public measurements"
-"""What stands for the kind of key in the manifest of estimates from the files of others."""
 
 
 def re_estimate(out: Path, options: EstimateOptions) -> RunResult:

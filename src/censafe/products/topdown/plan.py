@@ -18,6 +18,7 @@ from censafe.model import (
     QueryPlan,
     ReleasePlan,
 )
+from censafe.model.parsing import parse_fraction
 from censafe.model.proven import proven
 from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import Facilities, GeoLevel, MeasuredHistogram
@@ -145,7 +146,7 @@ def rows_loss(plan: ReleasePlan) -> Fraction:
 
 def one_change_loss(plan: ReleasePlan) -> Fraction:
     """Largest loss that one and the same change of a person has in all histograms together."""
-    return Fraction(plan.settings[_TOGETHER])
+    return parse_fraction(plan.settings[_TOGETHER])
 
 
 def loss_statements(config: TopdownConfig) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from censafe.errors import CheckError, DataError, StorageError
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
+from censafe.model.parsing import parse_stored
 from censafe.model.safe_text import csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.measurements.sealed import DAMAGE
@@ -115,7 +116,7 @@ def read_geography(path: Path) -> Blocks:
         units = np.empty((len(codes), kinds), np.int32)
         for kind in range(kinds):
             units[:, kind] = table[f"units_{kind}"].to_numpy()
-        imputed = tuple(json.loads(metadata[b"imputed"]))
+        imputed = tuple(parse_stored(metadata[b"imputed"]))
         areas = None
         if _AREAS[0] in table.schema.names:
             keys = {
@@ -123,7 +124,7 @@ def read_geography(path: Path) -> Blocks:
                 for name in table.schema.names
                 if name.startswith(_KEY)
             }
-            notes = tuple(json.loads(metadata.get(b"areas", b"[]")))
+            notes = tuple(parse_stored(metadata.get(b"areas", b"[]")))
             aiannh, place, cousub = (table[name].to_numpy() for name in _AREAS)
             areas = BlockAreas(codes, aiannh, place, cousub, keys, notes)
     except DAMAGE as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.model import GroupLevel, GroupMeasurements, NoiseLaw
+from censafe.model.parsing import parse_fraction
 from censafe.publication.measurements.sealed import (
     PartFormat,
     exact_text,
@@ -130,8 +130,8 @@ def _rebuilt(header: Mapping[str, Any], table: pa.Table) -> GroupMeasurements:
         stage1=stage1,
         indptr=indptr - indptr[0],
         values=values,
-        laws={name: NoiseLaw(kind, Fraction(text)) for name, (kind, text) in header["laws"].items()},
-        costs={name: Fraction(text) for name, text in header["costs"].items()},
+        laws={name: NoiseLaw(kind, parse_fraction(text)) for name, (kind, text) in header["laws"].items()},
+        costs={name: parse_fraction(text) for name, text in header["costs"].items()},
         source=source_written(header),
     )
 

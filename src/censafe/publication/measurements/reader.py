@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError, StorageError
 from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, open_parquet
 from censafe.model import NoiseLaw
+from censafe.model.parsing import parse_fraction, parse_stored
 from censafe.model.topdown.level_measurements import Answers, LevelBudgets, LevelMeasurements
 from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX, DPQUERY
 from censafe.publication.measurements.sealed import (
@@ -53,7 +53,7 @@ def read_noisy_measurements(path: Path, *, plan_digest: str | None = None) -> Le
     if seal != other:
         raise changed_after_measuring(path)
     try:
-        return _rebuilt(path, json.loads(seal["censafe"]), measured, constraints)
+        return _rebuilt(path, parse_stored(seal["censafe"]), measured, constraints)
     except DAMAGE as error:
         raise _damaged(path) from error
 
@@ -74,7 +74,7 @@ def read_constraints(path: Path, *, plan_digest: str | None = None) -> Mapping[s
     """
     files, seal = _open(path, CONSTRAINT, plan_digest)
     try:
-        nodes = json.loads(seal["censafe"])["geounits"]
+        nodes = parse_stored(seal["censafe"])["geounits"]
         found: dict[str, NDArray[np.int64]] = {}
         for file in files:
             for name, values in _figures(path, file).items():
@@ -120,7 +120,7 @@ def _open(path: Path, table: str, plan_digest: str | None) -> tuple[list[_File],
 def _sealed(path: Path, table: str) -> tuple[_File, dict[str, str]]:
     raw = pq.read_metadata(path).metadata or {}
     metadata = {key.decode(): value.decode() for key, value in raw.items() if key != b"ARROW:schema"}
-    place = json.loads(metadata["place"])
+    place = parse_stored(metadata["place"])
     if place["table"] != table:
         raise ValueError("a file of the other table")
     kinds = np.array([kind for kind, length in place["kinds"] for _ in range(length)], np.int32)
@@ -195,11 +195,12 @@ def _rebuilt(
 
 def _budgets(header: dict[str, Any], kinds: NDArray[np.int32]) -> LevelBudgets:
     laws = [
-        tuple(None if one is None else NoiseLaw(one["law"], Fraction(one["parameter"])) for one in row)
+        tuple(None if one is None else NoiseLaw(one["law"], parse_fraction(one["parameter"])) for one in row)
         for row in header["kinds"]
     ]
     costs = [
-        tuple(Fraction(0) if one is None else Fraction(one["cost"]) for one in row) for row in header["kinds"]
+        tuple(Fraction(0) if one is None else parse_fraction(one["cost"]) for one in row)
+        for row in header["kinds"]
     ]
     return LevelBudgets(kinds, tuple(laws), tuple(costs))
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError, StorageError
 from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.model import NoiseLaw, QueryPlan
+from censafe.model.parsing import parse_fraction, parse_stored
 from censafe.model.plan import NoiseSource
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import STAMP, Stamp
@@ -222,7 +223,7 @@ def header_of(path: Path, metadata: Mapping[str, str], wanted: str) -> dict[str,
         CheckError: a file of another format.
         KeyError, TypeError, ValueError: no header.
     """
-    header: dict[str, Any] = json.loads(metadata["censafe"])
+    header: dict[str, Any] = parse_stored(metadata["censafe"])
     if header["format"] != wanted:
         raise CheckError(f"{path}: format {header['format']!r}, this version reads {wanted!r}")
     return header
@@ -271,5 +272,5 @@ def query_in(entry: Mapping[str, Any]) -> QueryPlan:
     Raises:
         KeyError, TypeError, ValueError: it is none.
     """
-    law = NoiseLaw(entry["law"], Fraction(entry["parameter"]))
-    return QueryPlan(entry["table"], entry["level"], law, Fraction(entry["cost"]))
+    law = NoiseLaw(entry["law"], parse_fraction(entry["parameter"]))
+    return QueryPlan(entry["table"], entry["level"], law, parse_fraction(entry["cost"]))

@@ -21,7 +21,7 @@ from censafe.products.topdown.folder import CONFIGURATION
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.recipe import run
 from censafe.products.topdown.rehearsal import seed_of_run
-from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
+from censafe.publication.manifest import Manifest, read_manifest, stopped_words, verify_outputs
 
 __all__ = ["REPLICATES", "make_replicates"]
 
@@ -92,7 +92,8 @@ def _with_results(folder: Path, results: Mapping[str, Path]) -> dict[str, Path]:
     for name, place in found.items():
         if not (place / "manifest.json").is_file():
             raise UsageError(
-                f"{folder} was held to {name}, and {place} is no finished run; fix: give its run folder as the result called {name}"
+                stopped_words(place)
+                or f"{folder} was held to {name}, and {place} is no finished run; fix: give its run folder as the result called {name}"
             )
         _configuration(place, _manifest(place))
     return {**found, "": folder}

@@ -19,7 +19,7 @@ from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
 from censafe.publication.atomic import sha256_file
-from censafe.publication.manifest import Manifest, read_manifest
+from censafe.publication.manifest import Manifest, read_manifest, stopped_words
 from censafe.publication.microdata.histograms import histogram_geounits, read_histograms
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.microdata.reading import (
@@ -300,7 +300,8 @@ def open_results(
             found.append(alone)
         else:
             raise StorageError(
-                f"{folder} holds neither a finished run nor microdata; fix: give the run folder that published {name} ({source}), or a "
+                stopped_words(folder)
+                or f"{folder} holds neither a finished run nor microdata; fix: give the run folder that published {name} ({source}), or a "
                 "folder with its microdata"
             )
     return tuple(found)

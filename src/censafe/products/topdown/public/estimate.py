@@ -12,7 +12,6 @@ from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.estimate import FROM_FILES
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.folder import STATE, TOTALS, StoredParts
 from censafe.products.topdown.intake.equations import is_held
@@ -31,14 +30,12 @@ from censafe.products.topdown.public.places import StateResult
 from censafe.products.topdown.public.stated import require_right_sides
 from censafe.products.topdown.release import TopdownRelease, publish
 from censafe.publication.atomic import sha256_path
-from censafe.publication.manifest import ConfigRecord, Manifest, software_versions
+from censafe.publication.manifest import FROM_FILES, ConfigRecord, Manifest, software_versions
 from censafe.publication.measurements.geography import ExactTotal, read_exact_totals
 from censafe.publication.stamps import DEMONSTRATION
 from censafe.publication.sums import require_confidence
 
 __all__ = ["estimate_files", "files_manifest", "require_same_stamp", "require_state", "totals_table"]
-
-_PACKAGES = ("censafe", "numba", "numpy", "pyarrow")
 
 
 def estimate_files(
@@ -242,5 +239,5 @@ def files_manifest(
         test_key=False,
         created=created,
         identity=identity,
-        versions=software_versions(_PACKAGES),
+        versions=software_versions(),
     )
