@@ -369,14 +369,17 @@ def test_a_killed_truth_starts_again_without_what_it_left(
     out = tmp_path / "out"
     script = (
         "import os, signal\nfrom censafe.cli import main\nfrom censafe.evaluation import confidential\n"
-        "confidential.atomic_text = lambda *a: os.kill(os.getpid(), signal.SIGKILL)\nmain()\n"
+        "real = confidential.atomic_text\n"
+        "def write(path, text):\n"
+        "    if path.name == 'manifest.json':\n        os.kill(os.getpid(), signal.SIGKILL)\n    return real(path, text)\n"
+        "confidential.atomic_text = write\nmain()\n"
     )
     command = ("truth", "phsafe", config, data, out, "--confidential", "--quiet")
     child = subprocess.run(
         [sys.executable, "-c", script, *map(str, command)], capture_output=True, timeout=120, check=False
     )
     assert child.returncode == -signal.SIGKILL
-    assert (out / "tables").exists()
+    assert (out / "tables").exists() and (out / "CONFIDENTIAL.txt").exists()
     (out / ".tables.00.partial").write_text("confidential")
     out.chmod(0o750)
     assert censafe(*command).code == 0
