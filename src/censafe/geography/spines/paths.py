@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from censafe.geography.spines.choice import RunSpine
 
 __all__ = [
+    "JointPath",
     "LevelShares",
     "check_path_sums",
     "distinct_paths",
     "even_shares",
+    "joint_paths",
+    "meeting_paths",
     "ranked_paths",
     "shares_apart",
 ]
@@ -108,6 +111,8 @@ def ranked_paths(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
 
 
 _Path = tuple[Fraction, ...]
+JointPath = tuple[tuple[Fraction, ...], ...]
+"""Shares along a path: by level, root first, one for each histogram."""
 
 
 @proven("path_shares.proof.md", digest="a482ad9100fa8894")
@@ -135,7 +140,7 @@ def distinct_paths(spine: Spine, shares: Sequence[LevelShares]) -> frozenset[_Pa
     return frozenset(kinds)
 
 
-@proven("path_shares.proof.md", digest="e252f61cbfc3b285")
+@proven("path_shares.proof.md", digest="1b00dd6eeebc64e0")
 def shares_apart(run: RunSpine, depth: int) -> frozenset[tuple[Fraction, ...]]:
     """What two blocks of one area spend below the lowest geounit that holds both.
 
@@ -150,15 +155,8 @@ def shares_apart(run: RunSpine, depth: int) -> frozenset[tuple[Fraction, ...]]:
         Different cases, one share for each histogram in the order of `run.shares`: for every area of two blocks or more those of
         two blocks that lie farthest apart. Empty where every area has one block.
     """
-    low, high = _farthest(run, depth)
+    met, place = _meetings(run, depth)
     levels = run.spine.levels
-    met = np.full(len(low), -1, np.int64)
-    place = np.zeros(len(low), np.int64)
-    for above in range(len(levels) - 2, -1, -1):
-        parent = levels[above + 1].parent.astype(np.int64)
-        low, high = parent[low], parent[high]
-        here = (low == high) & (met < 0)
-        met[here], place[here] = above, low[here]
     spent = []
     for own in run.shares.values():
         paths = _paths(run.spine, own)
@@ -170,6 +168,73 @@ def shares_apart(run: RunSpine, depth: int) -> frozenset[tuple[Fraction, ...]]:
             rest[met == above] = left[kind[place[met == above]]]
         spent.append(rest.tolist())
     return frozenset(zip(*spent, strict=True))
+
+
+@proven("path_shares.proof.md", digest="4c89ba75ed8ff796")
+def joint_paths(run: RunSpine) -> frozenset[JointPath]:
+    """The different ways in which the paths from the root to the blocks spend the shares of all histograms.
+
+    Args:
+        run: the tree and the shares of every histogram.
+
+    Returns:
+        By level, root first, one share for each histogram in the order of `run.shares`.
+    """
+    paths = [_paths(run.spine, own) for own in run.shares.values()]
+    return _together(paths, len(run.spine.levels) - 1, np.arange(run.spine.leaf.nodes))
+
+
+@proven("path_shares.proof.md", digest="d457fa69ca1417d2")
+def meeting_paths(run: RunSpine, depth: int) -> frozenset[JointPath]:
+    """The paths to the geounits that are the lowest one of two blocks of one area, and to some others below these.
+
+    Args:
+        run: the tree, the standard one, and the shares of every histogram.
+        depth: of the standard level of the areas, 0 for the root.
+
+    Returns:
+        Beginnings of :func:`joint_paths`; the empty one where two blocks of an area have no geounit in common.
+    """
+    levels = run.spine.levels
+    paths = [_paths(run.spine, own) for own in run.shares.values()]
+    met, place = _meetings(run, depth)
+    prefixes = set[JointPath]()
+    if (met < 0).any():
+        prefixes.add(())
+    below = np.full(levels[0].nodes, bool(prefixes))
+    for above in range(len(levels) - 1):
+        below[place[met == above]] = True
+        parent = levels[above + 1].parent
+        several = np.bincount(parent, minlength=len(below)) > 1
+        prefixes |= _together(paths, above, np.flatnonzero(below & several))
+        below = below[parent]
+    return frozenset(prefixes)
+
+
+def _together(
+    paths: Sequence[list[tuple[list[_Path], NDArray[np.int64]]]], level: int, geounits: NDArray[np.int64]
+) -> frozenset[JointPath]:
+    """Paths to some geounits of a level, those of all histograms level by level."""
+    if not len(geounits):
+        return frozenset()
+    kinds = np.unique(np.stack([own[level][1][geounits] for own in paths], axis=1), axis=0)
+    return frozenset(
+        tuple(zip(*(own[level][0][kind] for own, kind in zip(paths, row, strict=True)), strict=True))
+        for row in kinds.tolist()
+    )
+
+
+def _meetings(run: RunSpine, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Level and geounit in which the farthest two blocks of every area of two blocks or more meet; level -1 for none."""
+    low, high = _farthest(run, depth)
+    met = np.full(len(low), -1, np.int64)
+    place = np.zeros(len(low), np.int64)
+    for above in range(len(run.spine.levels) - 2, -1, -1):
+        parent = run.spine.levels[above + 1].parent.astype(np.int64)
+        low, high = parent[low], parent[high]
+        here = (low == high) & (met < 0)
+        met[here], place[here] = above, low[here]
+    return met, place
 
 
 def _farthest(run: RunSpine, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

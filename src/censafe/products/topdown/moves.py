@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
 from censafe.geography.spines.choice import RunSpine
-from censafe.geography.spines.paths import distinct_paths, shares_apart
+from censafe.geography.spines.paths import (
+    JointPath,
+    distinct_paths,
+    joint_paths,
+    meeting_paths,
+    shares_apart,
+)
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -27,13 +33,17 @@ class Paths:
         shares: by histogram, the different paths from the root to a block: one share a level of the run.
         apart: by level of the areas, cases of two blocks of one area: by histogram, what each of them spends below the lowest
             geounit that holds both. No case where every area has one block.
+        joint: the different paths to the blocks of a run, for all histograms at once; None for all that a geography can have.
+        meets: by level of the areas, the paths to the geounits in which two blocks of one area meet; of a run only.
     """
 
     shares: Mapping[str, frozenset[tuple[Fraction, ...]]]
     apart: Mapping[str, frozenset[tuple[Fraction, ...]]]
+    joint: frozenset[JointPath] | None = None
+    meets: Mapping[str, frozenset[JointPath]] = field(default_factory=dict)
 
 
-@proven("moves.proof.md", digest="fde80a964b778f05")
+@proven("moves.proof.md", digest="4e21e7828577fa7c")
 def paths_of(config: TopdownConfig, run: RunSpine) -> Paths:
     """Those of the blocks of a run.
 
@@ -41,9 +51,12 @@ def paths_of(config: TopdownConfig, run: RunSpine) -> Paths:
         config: whose levels are measured.
         run: the tree, and the share of every geounit.
     """
+    areas = tuple(enumerate(published_levels(config)[:-1]))
     return Paths(
         {name: distinct_paths(run.spine, shares) for name, shares in run.shares.items()},
-        {name: shares_apart(run, depth) for depth, name in enumerate(published_levels(config)[:-1])},
+        {name: shares_apart(run, depth) for depth, name in areas},
+        joint_paths(run),
+        {name: meeting_paths(run, depth) for depth, name in areas},
     )
 
 

@@ -21,26 +21,36 @@ from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 
-_QUARTERS: Final = -1
-_VACANT: Final = 0
-_OPEN: Final = 7  # the open class of household sizes
-_SIZES: Final = range(1, _OPEN + 1)
+QUARTERS: Final = -1
+VACANT: Final = 0
+OPEN: Final = 7  # the open class of household sizes
+_SIZES: Final = range(1, OPEN + 1)
 _PARTED: Final = "State"  # the level at which spines with American Indian areas begin to part areas
 _HOUSEHOLDER: Final = "20"  # code of RELSHIP
 
 # A unit by what is known of it before and after a person leaves: quarters, vacant, or the size of its household.
-_LEFT: Final = ((_QUARTERS, _QUARTERS), *((size, size - 1) for size in _SIZES), (_OPEN, _OPEN))
-_RETAINED: Final = tuple((state, state) for state in (_QUARTERS, *_SIZES))
+_LEFT: Final = ((QUARTERS, QUARTERS), *((size, size - 1) for size in _SIZES), (OPEN, OPEN))
 
-_Levels = frozenset[int]
+_STAYS: Final = 1
+_JOINED: Final = 2
+
+Levels = frozenset[int]
 
 
-class _Item(NamedTuple):
-    """A record taken (-1) or added (1), the levels that it may have, and whether it is one of a householder whose level changes."""
+class Item(NamedTuple):
+    """Records that are alike, taken or added.
 
-    sign: int
-    levels: _Levels
-    householder: bool = False
+    Args:
+        added: how many are added; below 0, taken.
+        levels: of the attribute of the structure that they may have.
+        pair: number of the pair of a record before and after the change, which agrees in most attributes; 0 for none.
+        differs: positions of the attributes in which the two of the pair may differ.
+    """
+
+    added: int
+    levels: Levels
+    pair: int = 0
+    differs: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class Structure:
     """
 
     attribute: int | None
-    levels: Mapping[int, _Levels]
+    levels: Mapping[int, Levels]
     alone: tuple[int, int] | None = None
 
 
@@ -84,33 +94,33 @@ def structure_of(schema: HistogramSchema) -> Structure:
     tables = {name: table for name, table in schema.tables.items() if name in names}
     for name, table in tables.items():
         if "size" in table and not person:
-            sizes = [min(int(text), _OPEN) for text in table["size"]]
+            sizes = [min(int(text), OPEN) for text in table["size"]]
             return Structure(
                 names.index(name), {size: _where(one == size for one in sizes) for size in _SIZES}
             )
         if "vacant" in table and not person:
             vacant = _where(text == "1" for text in table["vacant"])
             occupied = _where(text == "1" for text in table["housing_unit"]) - vacant
-            return Structure(names.index(name), {_VACANT: vacant, **dict.fromkeys(_SIZES, occupied)})
+            return Structure(names.index(name), {VACANT: vacant, **dict.fromkeys(_SIZES, occupied)})
         if "mdf_live_alone" in table and person:
             rows = list(zip(table["input_relship"], table["mdf_live_alone"], strict=True))
             alone, others = (rows.index((_HOUSEHOLDER, code)) for code in ("1", "2"))
             housing = _where(text == "0" for text in table["hhgq25"])
             quarters = _where(text != "0" for text in table["hhgq25"])
             sizes_of = {size: housing - {others if size == 1 else alone} for size in _SIZES}
-            return Structure(names.index(name), {_QUARTERS: quarters, **sizes_of}, (alone, others))
+            return Structure(names.index(name), {QUARTERS: quarters, **sizes_of}, (alone, others))
     if person and schema.kind_attribute is not None and schema.facilities is not None:
         position = names.index(schema.kind_attribute)
         recode = schema.recodes.get(schema.facilities.attribute)
         housing = frozenset(recode.groups[0]) if recode is not None else frozenset([0])
         quarters = frozenset(range(schema.schema.shape[position])) - housing
-        return Structure(position, {_QUARTERS: quarters, **dict.fromkeys(_SIZES, housing)})
+        return Structure(position, {QUARTERS: quarters, **dict.fromkeys(_SIZES, housing)})
     if not person and schema.schema.shape == (2,):  # vacant, occupied
-        return Structure(0, {_VACANT: frozenset([0]), **dict.fromkeys(_SIZES, frozenset([1]))})
-    return Structure(None, dict.fromkeys((_QUARTERS, _VACANT, *_SIZES), frozenset([0])))
+        return Structure(0, {VACANT: frozenset([0]), **dict.fromkeys(_SIZES, frozenset([1]))})
+    return Structure(None, dict.fromkeys((QUARTERS, VACANT, *_SIZES), frozenset([0])))
 
 
-def _where(flags: Iterable[bool]) -> _Levels:
+def _where(flags: Iterable[bool]) -> Levels:
     return frozenset(level for level, flag in enumerate(flags) if flag)
 
 
@@ -130,14 +140,15 @@ def known_depth(config: TopdownConfig, area: str) -> int:
     return depth
 
 
-@proven("sensitivity.proof.md", digest="f2f4a4198634a83f")
+@proven("sensitivity.proof.md", digest="bdf9c44c036d68c4")
 def largest_change(
-    query: CellQuery, structure: Structure, items: Sequence[_Item], power: int
+    query: CellQuery, structure: Structure, items: Sequence[Item], power: int
 ) -> tuple[int, ...]:
     """By how much answers of one geounit change when records are taken and added, in the way whose sum of powers is largest.
 
     Where the query tells records apart by other attributes than that of the structure, records of one sign fall together wherever their levels
-    allow it, and records of different signs never do. Otherwise all levels are tried.
+    allow it, and records of different signs never do, but for the two of a pair that differ in nothing that the query tells. Otherwise all levels
+    are tried.
 
     Args:
         query: of the histogram.
@@ -150,39 +161,61 @@ def largest_change(
     """
     position = structure.attribute
     group_of = [0] if position is None else query.factors[position].of_level.tolist()
-    if structure.alone is not None and len({group_of[level] for level in structure.alone}) == 1:
-        items = [item for item in items if not item.householder]  # taken from and added to one answer
-    groups = [(item.sign, frozenset(group_of[level] for level in item.levels)) for item in items]
-    if any(factor.groups > 1 for place, factor in enumerate(query.factors) if place != position):
-        sides = (_merged([one for sign, one in groups if sign == side], power) for side in (-1, 1))
+    told = frozenset(place for place, factor in enumerate(query.factors) if factor.groups > 1)
+    items = [
+        item
+        for item in items
+        if not _cancels(
+            [one for one in items if item.pair and one.pair == item.pair], told, position, group_of
+        )
+    ]
+    groups = [(item.added, frozenset(group_of[level] for level in item.levels)) for item in items]
+    if told - {position}:
+        sides = (
+            _merged([(abs(count), own) for count, own in groups if (count > 0) == added], power)
+            for added in (False, True)
+        )
         return tuple(sorted(itertools.chain(*sides), reverse=True))
     reduced = [_representatives(one, [other for _, other in groups]) for _, one in groups]
     largest: tuple[int, ...] = ()
     for chosen in itertools.product(*reduced):
         change: dict[int, int] = {}
-        for (sign, _), group in zip(groups, chosen, strict=True):
-            change[group] = change.get(group, 0) + sign
+        for (count, _), group in zip(groups, chosen, strict=True):
+            change[group] = change.get(group, 0) + count
         steps = tuple(sorted((abs(one) for one in change.values() if one), reverse=True))
         largest = max(largest, steps, key=lambda one: _sum_of_powers(one, power))
     return largest
+
+
+def _cancels(
+    pair: Sequence[Item], told: frozenset[int], position: int | None, group_of: Sequence[int]
+) -> bool:
+    """Whether both of a pair are here and fall into one answer of a query, which tells some attributes."""
+    if len(pair) < 2:
+        return False
+    differs = pair[0].differs & told
+    if position in differs and len({group_of[level] for item in pair for level in item.levels}) == 1:
+        differs -= {position}
+    return not differs
 
 
 def _sum_of_powers(steps: Sequence[int], power: int) -> int:
     return sum(step**power for step in steps)
 
 
-def _merged(sets: Sequence[_Levels], power: int) -> tuple[int, ...]:
-    """Sizes of the groups into which records may fall, each into one group of its set, with the largest sum of powers."""
-    most = (1,) * len(sets)
-    for count in range(2, len(sets) + 1):
-        for some in itertools.combinations(range(len(sets)), count):
-            if frozenset.intersection(*(sets[one] for one in some)):
-                rest = [one for place, one in enumerate(sets) if place not in some]
-                most = max(most, (count, *_merged(rest, power)), key=lambda one: _sum_of_powers(one, power))
+def _merged(items: Sequence[tuple[int, Levels]], power: int) -> tuple[int, ...]:
+    """Sizes of the groups into which records may fall, those of an item into one group of its set, with the largest sum of powers."""
+    most = tuple(count for count, _ in items)
+    for several in range(2, len(items) + 1):
+        for some in itertools.combinations(range(len(items)), several):
+            if frozenset.intersection(*(items[one][1] for one in some)):
+                size = sum(items[one][0] for one in some)
+                rest = [one for place, one in enumerate(items) if place not in some]
+                most = max(most, (size, *_merged(rest, power)), key=lambda one: _sum_of_powers(one, power))
     return most
 
 
-def _representatives(groups: _Levels, others: Sequence[_Levels]) -> list[int]:
+def _representatives(groups: Levels, others: Sequence[Levels]) -> list[int]:
     """Two groups, where there are so many, of every kind by the sets that hold them; more are never needed at once."""
     kinds: dict[tuple[bool, ...], list[int]] = {}
     for group in sorted(groups):
@@ -191,7 +224,7 @@ def _representatives(groups: _Levels, others: Sequence[_Levels]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Step:
+class Step:
     """A change of one person.
 
     Args:
@@ -209,25 +242,25 @@ class _Step:
     joined: bool = False
 
 
-def _steps(relation: Neighbours) -> list[_Step]:
+def steps_of(relation: Neighbours) -> list[Step]:
     """All changes of one person, up to what a histogram can tell."""
     lefts = [(one, flip) for one in _LEFT for flip in ((False, True) if one == (2, 1) else (False,))]
     if relation is Neighbours.ADD_REMOVE:  # to enter is to leave, reversed
-        return [_Step(left, None, replaced=False, stays=stays) for left, stays in lefts]
-    return [_Step((state, state), None) for state in (_QUARTERS, *_SIZES)] + [
-        _Step(left, (after, before), stays=stays, joined=joined)
+        return [Step(left, None, replaced=False, stays=stays) for left, stays in lefts]
+    return [Step((state, state), None) for state in (QUARTERS, *_SIZES)] + [
+        Step(left, (after, before), stays=stays, joined=joined)
         for (left, stays), ((before, after), joined) in itertools.product(lefts, lefts)
     ]
 
 
 def _items(
-    schema: HistogramSchema, structure: Structure, step: _Step
-) -> tuple[tuple[_Item, ...], tuple[_Item, ...]]:
+    schema: HistogramSchema, structure: Structure, step: Step
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Records taken and added in the unit left, and in the unit entered."""
     levels = structure.levels
     if schema.record is not ProtectedUnit.PERSON:
         left, entered = (
-            tuple(_Item(sign, levels[state]) for sign, state in unit if state in levels)
+            tuple(Item(sign, levels[state]) for sign, state in unit if state in levels)
             for unit in (
                 zip((-1, 1), step.left, strict=True),
                 zip((-1, 1), step.entered, strict=True) if step.entered else (),
@@ -235,42 +268,48 @@ def _items(
         )
         return left, entered
     householders = frozenset(structure.alone or ())
-    out = [_Item(-1, levels[step.left[0]] - (householders if step.stays else frozenset()))]
-    into = list[_Item]()
+    out = [Item(-1, levels[step.left[0]] - (householders if step.stays else frozenset()))]
+    into = list[Item]()
     if step.entered is None and step.replaced:
-        out.append(_Item(1, levels[step.left[1]]))
+        out.append(Item(1, levels[step.left[1]]))
     if step.entered is not None:
-        into.append(_Item(1, levels[step.entered[1]] - (householders if step.joined else frozenset())))
-    if structure.alone is not None:
-        alone, others = (frozenset([level]) for level in structure.alone)
-        if step.stays:
-            out += [_Item(-1, others, householder=True), _Item(1, alone, householder=True)]
-        if step.joined:
-            into += [_Item(-1, alone, householder=True), _Item(1, others, householder=True)]
-    return tuple(out), tuple(into)
+        into.append(Item(1, levels[step.entered[1]] - (householders if step.joined else frozenset())))
+    stays, joined = flips(structure, step)
+    return (*out, *stays), (*into, *joined)
 
 
-_Effect = tuple[tuple[Fraction, ...], ...]
+def flips(structure: Structure, step: Step) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Records of the householder who stays behind alone, and of the one who was alone and is joined."""
+    if structure.alone is None:
+        return (), ()
+    alone, others = (frozenset([level]) for level in structure.alone)
+    differs = frozenset([structure.attribute or 0])
+    stays = (Item(-1, others, _STAYS, differs), Item(1, alone, _STAYS, differs)) if step.stays else ()
+    joined = (Item(-1, alone, _JOINED, differs), Item(1, others, _JOINED, differs)) if step.joined else ()
+    return stays, joined
+
+
+Effect = tuple[tuple[Fraction, ...], ...]
 """Loss per unit of the budget of each level: where one geounit holds both units, then of the unit left, then of the unit entered."""
 
 
-class _Effects:
+class Effects:
     """Effects of changes on one histogram, each computed once."""
 
     def __init__(self, config: TopdownConfig, histogram: MeasuredHistogram) -> None:
         self.histogram = histogram
         self.person = histogram.schema.record is ProtectedUnit.PERSON
-        self._structure = structure_of(histogram.schema)
+        self.structure = structure_of(histogram.schema)
         self._power = 2 if config.definition is Definition.ZCDP else 1
         self._shares = [histogram.query_shares[level.name] for level in config.run_levels]
         self._texts = tuple(dict.fromkeys(text for shares in self._shares for text in shares))
-        self._norms: dict[tuple[_Item, ...], tuple[int, ...]] = {}
+        self._norms: dict[tuple[Item, ...], tuple[int, ...]] = {}
         self._sums: dict[tuple[int, ...], tuple[Fraction, ...]] = {}
 
-    def _by_level(self, items: tuple[_Item, ...]) -> tuple[Fraction, ...]:
+    def _by_level(self, items: tuple[Item, ...]) -> tuple[Fraction, ...]:
         if items not in self._norms:
             queries = map(self.histogram.schema.query, self._texts)
-            changes = (largest_change(one, self._structure, items, self._power) for one in queries)
+            changes = (largest_change(one, self.structure, items, self._power) for one in queries)
             self._norms[items] = tuple(_sum_of_powers(one, self._power) for one in changes)
         norms = self._norms[items]
         if norms not in self._sums:
@@ -281,34 +320,36 @@ class _Effects:
             )
         return self._sums[norms]
 
-    def changes(self, depth: int, items: tuple[_Item, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    def changes(self, depth: int, items: tuple[Item, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
         """By how much answers to every query of a level change in one geounit."""
         for text in self._shares[depth]:
             query = self.histogram.schema.query(text)
-            yield text, largest_change(query, self._structure, items, self._power)
+            yield text, largest_change(query, self.structure, items, self._power)
 
-    def items(self, step: _Step) -> tuple[tuple[_Item, ...], tuple[_Item, ...]]:
-        """Records taken and added in the unit left, and in the unit entered."""
-        return _items(self.histogram.schema, self._structure, step)
-
-    def of(self, step: _Step) -> _Effect | None:
+    def effect(self, left: tuple[Item, ...], entered: tuple[Item, ...]) -> Effect | None:
         """None where no records can change so."""
-        left, entered = self.items(step)
         if not all(item.levels for item in (*left, *entered)):
             return None
         return tuple(map(self._by_level, (left + entered, left, entered)))
 
+    def items(self, step: Step) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+        """Records taken and added in the unit left, and in the unit entered."""
+        return _items(self.histogram.schema, self.structure, step)
 
-def _largest(
-    config: TopdownConfig, parts: Sequence[tuple[MeasuredHistogram, _Effect]], least: int, *, apart: bool
+    def of(self, step: Step) -> Effect | None:
+        """None where no records can change so."""
+        return self.effect(*self.items(step))
+
+
+def largest(
+    config: TopdownConfig, parts: Sequence[tuple[MeasuredHistogram, Effect]], lowest: range
 ) -> Fraction:
     """Largest loss of a change over all geographies: where the paths to its two blocks part, and what shares stand on them.
 
     Args:
         config: its levels, and whether shares of only children stand at their parents.
         parts: histograms with the effects of the change on them.
-        least: depth of the lowest geounit that surely holds both blocks.
-        apart: whether there are two units.
+        lowest: depths that the lowest geounit with both blocks may have.
     """
     names = [level.name for level in config.run_levels]
     count = len(names)
@@ -331,13 +372,12 @@ def _largest(
             )
         return best[first]
 
-    lowest = range(least if apart else count - 1, count)
     return max(
         path(0, depth + 1, 0) + path(depth + 1, count, 1) + path(depth + 1, count, 2) for depth in lowest
     )
 
 
-def _least(config: TopdownConfig, chosen: Sequence[_Effects]) -> int:
+def _least(config: TopdownConfig, chosen: Sequence[Effects]) -> int:
     """Depth of the lowest geounit that surely holds both blocks, by the exact totals of the persons among some histograms."""
     exact = [one.histogram.exact_totals for one in chosen if one.person]
     areas = [area for area in exact if area in published_levels(config)]
@@ -353,10 +393,10 @@ def possible_changes(config: TopdownConfig) -> tuple[Changes, ...]:
 
     A change is left out where another one moves every query by at least as much.
     """
-    effects, names = [_Effects(config, one) for one in config.histograms], config.run_levels
-    known: dict[tuple[int, int, tuple[_Item, ...]], Changes] = {}
+    effects, names = [Effects(config, one) for one in config.histograms], config.run_levels
+    known: dict[tuple[int, int, tuple[Item, ...]], Changes] = {}
     rows, candidates = dict[tuple[str, str, str], int](), dict[Changes, None]()
-    for step in _steps(Neighbours.REPLACE):
+    for step in steps_of(Neighbours.REPLACE):
         if any(one.of(step) is None for one in effects):
             continue
         lowest = _least(config, effects) if step.entered is not None else len(names) - 1
@@ -403,7 +443,7 @@ def largest_changes(config: TopdownConfig) -> Changes:
     return max(possible_changes(config), key=loss)
 
 
-@proven("sensitivity.proof.md", digest="530411bdb01b5549")
+@proven("sensitivity.proof.md", digest="f7060786e767da55")
 def person_loss(config: TopdownConfig, relation: Neighbours = Neighbours.REPLACE) -> PersonLoss:
     """Largest loss of the change of one person, by histogram and for all histograms at once.
 
@@ -419,10 +459,10 @@ def person_loss(config: TopdownConfig, relation: Neighbours = Neighbours.REPLACE
     known = config.computed.get(f"loss of a person, {relation.value}")
     if isinstance(known, PersonLoss):
         return known
-    effects = [_Effects(config, histogram) for histogram in config.histograms]
+    effects, count = [Effects(config, histogram) for histogram in config.histograms], len(config.run_levels)
     alone, together = {one.histogram.name: Fraction(0) for one in effects}, Fraction(0)
     seen = set[object]()
-    for step in _steps(relation):
+    for step in steps_of(relation):
         own = [one.of(step) for one in effects]
         apart = step.entered is not None
         parts = [
@@ -435,7 +475,9 @@ def person_loss(config: TopdownConfig, relation: Neighbours = Neighbours.REPLACE
             name = one.histogram.name
             if (apart, name, part[1]) not in seen:
                 seen.add((apart, name, part[1]))
-                alone[name] = max(alone[name], _largest(config, [part], _least(config, [one]), apart=apart))
-        together = max(together, _largest(config, parts, _least(config, effects), apart=apart))
+                lowest = range(_least(config, [one]) if apart else count - 1, count)
+                alone[name] = max(alone[name], largest(config, [part], lowest))
+        lowest = range(_least(config, effects) if apart else count - 1, count)
+        together = max(together, largest(config, parts, lowest))
     found = config.computed[f"loss of a person, {relation.value}"] = PersonLoss(alone, together)
     return found

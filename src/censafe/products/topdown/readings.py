@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.model import Definition, Neighbours
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import RecordQuestion
@@ -17,12 +17,18 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.production_spine import load_of_unknown_run
 from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
 from censafe.products.topdown.person_loss import known_depth, largest_changes
+from censafe.products.topdown.person_questions import (
+    Release,
+    answer_losses,
+    household_losses,
+    place_losses,
+    releases_of,
+)
 from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, record_words, workloads
 
 __all__ = [
     "RecordChange",
     "attribute_losses",
-    "household_factor",
     "levels_below",
     "loss_readings",
     "move_losses",
@@ -223,90 +229,6 @@ def attribute_losses(
     }
 
 
-_CHILDREN: Final = frozenset({"own_child_class", "own_child", "child_class", "child_present"})
-_ANSWERS: Final[Mapping[str, tuple[tuple[frozenset[str], frozenset[str]], ...]]] = {
-    "sex": ((frozenset({"sex"}), frozenset({"couple"})),),
-    "age": (
-        (frozenset({"age", "votingage", "age18plus", "hhage", "elderly"}), frozenset()),
-        (frozenset({"age", "votingage", "age18plus"}), _CHILDREN),
-    ),
-    "origin": ((frozenset({"hispanic", "hisp"}), frozenset()),),
-    "race": ((frozenset({"cenrace", "race"}), frozenset()),),
-}
-"""Answers of a person: attributes that hold them in the records of persons and of householders, and columns of household types that follow them."""
-
-
-def answer_losses(config: TopdownConfig, paths: Paths | None = None) -> dict[str, Fraction]:
-    """Loss of one answer of a person in the world, in all histograms, and in the results that constraints hold to.
-
-    The person's own record changes in this answer, and so does what follows from it in the record of the unit: the same answer of a householder, the
-    kind of couple with a sex, the ages of children with an age. Everything else stays.
-
-    Args:
-        config: of the release.
-        paths: of the blocks of a run; None for all that a geography can have.
-
-    Example:
-        >>> from censafe.products.topdown.configuration.config import load_config
-        >>> config = load_config("dhc-us", {"root": "State", "bypass": "false"})
-        >>> {name: round(float(loss), 4) for name, loss in answer_losses(config).items()}["origin"]
-        9.0413
-    """
-    cases = [(config, possible_paths(config) if paths is None else paths)]
-    for source in dict.fromkeys(config.published.values()):
-        earlier = load_of_unknown_run(source)
-        cases.append((earlier, possible_paths(earlier)))
-    if len({one.definition for one, _ in cases}) > 1:
-        cases = cases[:1]
-    found = {}
-    for name, roles in _ANSWERS.items():
-        losses = [sum((_role_loss(one, known, *role) for one, known in cases), Fraction(0)) for role in roles]
-        if max(losses):
-            found[name] = max(losses)
-    return found
-
-
-def _role_loss(
-    config: TopdownConfig, paths: Paths, attributes: frozenset[str], columns: frozenset[str]
-) -> Fraction:
-    loss = Fraction(0)
-    for histogram in config.histograms:
-        moved = {
-            text
-            for shares in histogram.query_shares.values()
-            for text in shares
-            if attributes & set(histogram.schema.query(text).attributes) or _tells(histogram, text, columns)
-        }
-        parts = [
-            sum(
-                (share for text, share in histogram.query_shares[level.name].items() if text in moved),
-                Fraction(0),
-            )
-            for level in config.run_levels
-        ]
-        loss += histogram.loss * max(
-            sum((share * part for share, part in zip(path, parts, strict=True)), Fraction(0))
-            for path in paths.shares[histogram.name]
-        )
-    return loss
-
-
-def _tells(histogram: MeasuredHistogram, text: str, columns: frozenset[str]) -> bool:
-    """Whether a query tells levels apart that differ in some columns of their table only."""
-    query = histogram.schema.query(text)
-    for place, name in enumerate(histogram.schema.schema.names):
-        table = histogram.schema.tables.get(name, {})
-        if not columns & table.keys() or name not in query.attributes:
-            continue
-        others = [values for column, values in table.items() if column not in columns | {"label", "level"}]
-        groups: dict[tuple[str, ...], set[int]] = {}
-        for level, key in enumerate(zip(*others, strict=True)):
-            groups.setdefault(key, set()).add(int(query.factors[place].of_level[level]))
-        if any(len(one) > 1 for one in groups.values()):
-            return True
-    return False
-
-
 def levels_below(config: TopdownConfig, histogram: MeasuredHistogram) -> dict[str, Fraction]:
     """Loss of all levels below each level of the standard spine, as the Bureau's certificates print it for a block within an area.
 
@@ -324,38 +246,14 @@ def levels_below(config: TopdownConfig, histogram: MeasuredHistogram) -> dict[st
     return {name: sum((costs[n] for n in names[i + 1 :]), Fraction(0)) for i, name in enumerate(names[:-1])}
 
 
-def household_factor(config: TopdownConfig, histogram: MeasuredHistogram, persons: int) -> int:
-    """How many times the loss of one record some persons of one household have together in a histogram.
-
-    Answers about persons change at most as many times as much: its square under zCDP, itself under pure DP. A household has one unit.
-
-    Args:
-        config: of the release.
-        histogram: of persons or of housing units.
-        persons: of the household.
-
-    Example:
-        >>> from censafe.products.topdown.configuration.config import load_config
-        >>> config = load_config("pl94-us")
-        >>> [household_factor(config, one, 3) for one in config.histograms]
-        [9, 1]
-    """
-    if histogram.schema.record is not ProtectedUnit.PERSON:
-        return 1
-    return persons**2 if config.definition is Definition.ZCDP else persons
-
-
-@proven("moves.proof.md", digest="3d50dba4245a2cbd")
-def move_losses(
-    config: TopdownConfig, chosen: tuple[MeasuredHistogram, ...], paths: Paths, persons: int = 1
-) -> dict[str, Fraction]:
-    """Loss of the block of a record within the area that holds it, by level of the area, for some histograms together.
+@proven("moves.proof.md", digest="648baafd36574eef")
+def move_losses(config: TopdownConfig, histogram: MeasuredHistogram, paths: Paths) -> dict[str, Fraction]:
+    """Loss of the block of one record of a histogram within the area that holds it, by level of the area; no other record is in another block.
 
     Args:
         config: of the release.
-        chosen: histograms whose records are in other blocks at the same time, such as one person and the units left and entered.
+        histogram: of the record.
         paths: of the blocks.
-        persons: how many persons move together.
 
     Returns:
         Levels at which exact totals or areas of one block leave nothing to ask are not there.
@@ -363,34 +261,23 @@ def move_losses(
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> config = load_config("pl94-us")
-        >>> found = move_losses(config, config.histograms, possible_paths(config))
-        >>> list(found), round(float(found["Block_Group"]), 4)
-        (['State', 'County', 'Tract', 'Block_Group'], 0.121)
+        >>> losses = move_losses(config, config.histogram("persons"), possible_paths(config))
+        >>> list(losses), round(float(losses["Block_Group"]), 4)
+        (['State', 'County', 'Tract', 'Block_Group'], 0.1029)
     """
-    lowest = config.run_levels[-1].name
-    places = [config.histograms.index(histogram) for histogram in chosen]
-    found = {}
+    lowest, place = config.run_levels[-1].name, config.histograms.index(histogram)
+    losses = {}
     for area, cases in paths.apart.items():
-        records = [moved_records(histogram, lowest, area) for histogram in chosen]
-        weights = [
-            number * household_factor(config, histogram, persons) * histogram.loss
-            for number, histogram in zip(records, chosen, strict=True)
-            if number is not None
-        ]
-        if cases and len(weights) == len(chosen):
-            found[area] = max(
-                sum(
-                    (weight * case[place] for weight, place in zip(weights, places, strict=True)), Fraction(0)
-                )
-                for case in cases
-            )
-    return found
+        records = moved_records(histogram, lowest, area)
+        if cases and records is not None:
+            losses[area] = max(records * histogram.loss * case[place] for case in cases)
+    return losses
 
 
 def loss_readings(
     config: TopdownConfig, delta: Fraction, paths: Paths | None = None
 ) -> tuple[LossReading, ...]:
-    """Attributes, then areas, of every histogram; then areas of all histograms together where there are several.
+    """Answers of a person in all histograms; attributes and areas of the records of each; then places of a person and of households in all.
 
     Args:
         config: of the release.
@@ -398,47 +285,53 @@ def loss_readings(
         paths: of the blocks of a run; None for all that a geography can have.
     """
     known = possible_paths(config) if paths is None else paths
+    releases = releases_of(config, paths)
     found = [
         LossReading.of("all", "answer", name, loss, config.definition, delta, _ANSWER)
-        for name, loss in answer_losses(config, known).items()
+        for name, loss in answer_losses(releases).items()
     ]
+    lowest = config.run_levels[-1].name
     for histogram in config.histograms:
         for name, loss in attribute_losses(config, histogram, known).items():
             found.append(LossReading.of(histogram.name, "attribute", name, loss, config.definition, delta))
-        found += _moves_of_readings(config, (histogram,), histogram.name, known, delta)
-    if len(config.histograms) > 1:
-        found += _moves_of_readings(config, config.histograms, "all", known, delta)
+        for area, loss in move_losses(config, histogram, known).items():
+            words = move_words(histogram, moved_records(histogram, lowest, area) or 1, lowest)
+            change = f"by rows: {words}, and no other record changes"
+            found.append(
+                LossReading.of(
+                    histogram.name, f"{lowest} within", area, loss, config.definition, delta, change
+                )
+            )
+    if len(config.histograms) > 1 or len(releases) > 1:
+        for area, loss in place_losses(releases).items():
+            found.append(
+                LossReading.of("all", f"{lowest} within", area, loss, config.definition, delta, _PLACE)
+            )
     if len({histogram.schema.record for histogram in config.histograms}) > 1:
-        found += _households(config, known, delta)
+        found += _households(releases, lowest, delta)
     return tuple(found)
 
 
-_ANSWER: Final = "one answer of one person, what follows from it in the household's record, and nothing else; with the results that it is held to"
+_CITED: Final = "with the results that it cites"
+_ANSWER: Final = (
+    f"one answer of one person, what follows from it in the household's record, and nothing else; {_CITED}"
+)
+_PLACE: Final = (
+    "one person lives in another unit, with all answers unchanged; type, size and vacancy of the two units follow, and tenure of a unit that becomes "
+    f"occupied; {_CITED}"
+)
 _SIZES: Final = (2, 4, 7)  # of households that are stated
 
 
-def _households(config: TopdownConfig, paths: Paths, delta: Fraction) -> Iterator[LossReading]:
+def _households(releases: Sequence[Release], lowest: str, delta: Fraction) -> Iterator[LossReading]:
     """Households of some sizes: all records of persons and unit replaced, then all of them in another block."""
-    lowest = config.run_levels[-1].name
-    for persons in _SIZES:
-        loss = sum(
-            (one.loss * household_factor(config, one, persons) for one in config.histograms), Fraction(0)
-        )
-        yield LossReading.of(
-            "all", "records of a household", f"with {persons} persons", loss, config.definition, delta
-        )
-    for persons in _SIZES:
+    definition = releases[0].config.definition
+    found = {persons: household_losses(releases, persons) for persons in _SIZES}
+    for persons, (loss, _) in found.items():
+        name = f"with {persons} persons"
+        yield LossReading.of("all", "records of a household", name, loss, definition, delta, _CITED)
+    change = f"it moves into a vacant housing unit of another {lowest}, where its tenure may be another one; {_CITED}"
+    for persons, (_, places) in found.items():
         kind = f"{lowest} of a household with {persons} persons within"
-        change = f"it moves into a vacant housing unit of another {lowest}"
-        for area, loss in move_losses(config, config.histograms, paths, persons).items():
-            yield LossReading.of("all", kind, area, loss, config.definition, delta, change)
-
-
-def _moves_of_readings(
-    config: TopdownConfig, chosen: tuple[MeasuredHistogram, ...], name: str, paths: Paths, delta: Fraction
-) -> Iterator[LossReading]:
-    lowest = config.run_levels[-1].name
-    for area, loss in move_losses(config, chosen, paths).items():
-        changes = (move_words(one, moved_records(one, lowest, area) or 1, lowest) for one in chosen)
-        change = " and ".join(dict.fromkeys(changes))
-        yield LossReading.of(name, f"{lowest} within", area, loss, config.definition, delta, change)
+        for area, loss in places.items():
+            yield LossReading.of("all", kind, area, loss, definition, delta, change)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
 from censafe.geography.spines.bypass import BypassRule
 from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine
-from censafe.geography.spines.paths import distinct_paths, shares_apart
+from censafe.geography.spines.paths import JointPath, distinct_paths, joint_paths, meeting_paths, shares_apart
 from censafe.geography.spines.tree import PL94_PR, PL94_US, build_spine
 from support.topdown_areas import block_codes, random_areas
 
@@ -43,6 +43,17 @@ def walked(run: RunSpine, histogram: str, block: int) -> list[tuple[int, Fractio
     return path
 
 
+def joint_way(paths: dict[str, list[list[tuple[int, Fraction]]]], block: int) -> JointPath:
+    """Shares of all histograms on the way to a block, level by level."""
+    return tuple(zip(*([share for _, share in own[block]] for own in paths.values()), strict=True))
+
+
+def together(paths: dict[str, list[list[tuple[int, Fraction]]]], one: int, two: int) -> int:
+    """How many geounits hold both of two blocks."""
+    own = next(iter(paths.values()))
+    return sum(a == b for (a, _), (b, _) in zip(own[one], own[two], strict=True))
+
+
 @pytest.mark.parametrize("pure", [False, True])
 @pytest.mark.parametrize("name", ["standard", "aian", "optimised", "prim"])
 @pytest.mark.parametrize("states", [(4, 44), (44,)])
@@ -72,6 +83,18 @@ def test_all_pairs_of_all_areas(name: str, pure: bool, states: tuple[int, ...]) 
                 )
                 most[int(area[one])] = max(most.get(int(area[one]), spent), spent)
         assert set(most.values()) == shares_apart(run, depth)
+        ways = [joint_way(paths, block) for block in blocks]
+        assert set(ways) == joint_paths(run)
+        meetings = {
+            way[: together(paths, one, two)]
+            for (one, way), two in product(zip(blocks, ways, strict=True), blocks)
+            if one < two and area[one] == area[two]
+        }
+        assert (
+            meetings <= meeting_paths(run, depth) <= {way[:size] for way in ways for size in range(len(way))}
+        )
+        if name == "standard":
+            assert meetings == meeting_paths(run, depth)
 
 
 def test_areas_of_one_block_ask_nothing() -> None:
