@@ -140,7 +140,7 @@ def known_depth(config: TopdownConfig, area: str) -> int:
     return depth
 
 
-@proven("sensitivity.proof.md", digest="bdf9c44c036d68c4")
+@proven("sensitivity.proof.md", digest="655d63fb619ded1b")
 def largest_change(
     query: CellQuery, structure: Structure, items: Sequence[Item], power: int
 ) -> tuple[int, ...]:
@@ -161,16 +161,16 @@ def largest_change(
     """
     position = structure.attribute
     group_of = [0] if position is None else query.factors[position].of_level.tolist()
-    told = frozenset(place for place, factor in enumerate(query.factors) if factor.groups > 1)
+    separated = frozenset(place for place, factor in enumerate(query.factors) if factor.groups > 1)
     items = [
         item
         for item in items
         if not _cancels(
-            [one for one in items if item.pair and one.pair == item.pair], told, position, group_of
+            [one for one in items if item.pair and one.pair == item.pair], separated, position, group_of
         )
     ]
     groups = [(item.added, frozenset(group_of[level] for level in item.levels)) for item in items]
-    if told - {position}:
+    if separated - {position}:
         sides = (
             _merged([(abs(count), own) for count, own in groups if (count > 0) == added], power)
             for added in (False, True)
@@ -188,12 +188,12 @@ def largest_change(
 
 
 def _cancels(
-    pair: Sequence[Item], told: frozenset[int], position: int | None, group_of: Sequence[int]
+    pair: Sequence[Item], separated: frozenset[int], position: int | None, group_of: Sequence[int]
 ) -> bool:
     """Whether both of a pair are here and fall into one answer of a query, which tells some attributes."""
     if len(pair) < 2:
         return False
-    differs = pair[0].differs & told
+    differs = pair[0].differs & separated
     if position in differs and len({group_of[level] for item in pair for level in item.levels}) == 1:
         differs -= {position}
     return not differs
@@ -420,11 +420,11 @@ def possible_changes(config: TopdownConfig) -> tuple[Changes, ...]:
     for number, changes in enumerate(candidates):
         for name, level, text, moved in changes:
             sums[number, rows[name, level, text]] += _sum_of_powers(moved, power)
-    kept: list[int] = []
+    maximal: list[int] = []
     for number in range(len(sums)):
-        if not any((sums[one] >= sums[number]).all() for one in kept):
-            kept = [one for one in kept if not (sums[number] >= sums[one]).all()] + [number]
-    return tuple(changes for number, changes in enumerate(candidates) if number in kept)
+        if not any((sums[one] >= sums[number]).all() for one in maximal):
+            maximal = [one for one in maximal if not (sums[number] >= sums[one]).all()] + [number]
+    return tuple(changes for number, changes in enumerate(candidates) if number in maximal)
 
 
 def largest_changes(config: TopdownConfig) -> Changes:

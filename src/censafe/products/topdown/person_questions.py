@@ -132,13 +132,14 @@ def _telling(
     for one in release.effects():
         schema = one.histogram.schema
         shares = [one.histogram.query_shares[level.name] for level in release.config.run_levels]
-        told = {
+        separated = {
             text
             for text in {text for own in shares for text in own}
             if attributes & set(schema.query(text).attributes) or _tells(one.histogram, text, columns)
         }
         own = tuple(
-            sum((share for text, share in level.items() if text in told), Fraction(0)) for level in shares
+            sum((share for text, share in level.items() if text in separated), Fraction(0))
+            for level in shares
         )
         parts.append((one.histogram, (own, own, own)))
     return parts
