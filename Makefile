@@ -10,13 +10,15 @@ SPARK  := $(SPARK_ROOT)/pyspark
 # The suite starts some hundred processes: without stored bytecode each of them compiles every module that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: audit release campaign campaign-short demo docs test test-long lint bench browser java test-spark coverage kernels wheel lowest clean help
+.PHONY: audit release campaign campaign-short demo docs hashes hashes-write test test-long lint bench browser java test-spark coverage kernels wheel lowest clean help
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks"
 	@echo "make test   the test suite, eight minutes at most on two cores"
 	@echo "make test-long  what the test suite samples, whole"
+	@echo "make hashes  every configuration, product, verb and page on small records, compared with tests/golden/output_hashes.txt"
+	@echo "make hashes-write  that list again, after an intended change of outputs"
 	@echo "make test-spark  tests of engines on Apache Spark, where there is Java"
 	@echo "make campaign  kills, faults, bad input, fuzz, mutants, audits and property tests by seed, for hours; SEED=N HOURS=H PARTS=a,b FUZZ=MINUTES"
 	@echo "make campaign-short  two minutes of it, the same trials every time"
@@ -73,6 +75,13 @@ test: $(STAMP) browser kernels
 # What the suite samples, whole: larger populations, more noise draws, more points of failure.
 test-long: $(STAMP) browser kernels
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
+
+# Of all that the program writes and prints: a change that is meant to change no output leaves the list as it is.
+hashes: $(STAMP) kernels
+	$(BIN)/python tests/support/output_hashes.py
+
+hashes-write: $(STAMP) kernels
+	$(BIN)/python tests/support/output_hashes.py --write
 
 # Apart from the suite, which has to stay under eight minutes: a query on Apache Spark takes longer than the test that asks it.
 test-spark: $(STAMP) kernels java

@@ -1,10 +1,12 @@
-"""The gate of equal outputs: every product, verb and page on a small synthetic population, and hashes of all that is written or printed.
+"""The gate of equal outputs: every configuration, product, verb and page on small synthetic populations, and hashes of all that is written or printed.
 
-    python tests/support/output_hashes.py            compare with tests/golden/output_hashes.txt; exit 1 where a line differs
-    python tests/support/output_hashes.py --write    write that list anew; the commit says why a line changed
+    python tests/support/output_hashes.py              compare with tests/golden/output_hashes.txt; exit 1 where a line differs
+    python tests/support/output_hashes.py --write      write that list again; the commit says why a line changed
+    python tests/support/output_hashes.py --keep DIR   also keep the outputs in DIR, and in DIR/texts what was hashed: diff -r of two of them shows a difference
+    python tests/support/output_hashes.py --elsewhere  in another time zone, language, home and temporary folder, on one core with older instructions: the same hashes
 
-The commands are in tests/golden/output_cases.txt; noise is drawn under test keys. Dates, times, durations, versions, memory, and commitments under random
-keys are masked. Of Parquet files the columns are hashed as the values that they hold, not how they are coded and what a library writes beside them.
+The commands are in tests/golden/output_cases.txt; noise is drawn under test keys. What two runs of one version do not have in common is masked
+(tests/support/output_text.py).
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import argparse
 import contextlib
 import hashlib
 import io
-import json
 import os
 import re
 import shlex
@@ -21,195 +22,248 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-CASES, HASHES = GOLDEN / "output_cases.txt", GOLDEN / "output_hashes.txt"
+from support.output_text import Normalizer
 
-MASKS = [
-    (re.compile(rb"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d:?\d\d| UTC)?"), b"DATE"),
-    (re.compile(rb"\d+ [A-Z][a-z]+ 20\d\d(, \d\d:\d\d( UTC)?)?"), b"DATE"),
-    (re.compile(rb"\b[0-9a-f]{64}\b"), b"DIGEST"),
-    (re.compile(rb"\b\d+(\.\d+)? ?(s|seconds|ms|min|minutes|MiB|GiB|MB|GB)\b"), b"AMOUNT"),
-]
-MASKED_KEYS = {
-    "versions",
-    "seconds",
-    "stages",
-    "started",
-    "ended",
-    "finished",
-    "time",
-    "times",
-    "machine",
-    "memory",
-    "commitments",
-    "run_id",
-}
+TESTS = Path(__file__).resolve().parents[1]
+CASES, HASHES = TESTS / "golden" / "output_cases.txt", TESTS / "golden" / "output_hashes.txt"
+FAILED = "failed"
+_SHOWN = 100
+_CASE = re.compile(
+    r"(?P<name>[\w.-]+): (?:\{exit (?P<code>\d+)\} )?(?:\{only (?P<only>\S+)\} )?(?P<command>.+)"
+)
+_PROGRESS = re.compile(r"^  .*(\d\.\d s|% done.*)$")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command of the gate.
+
+    Args:
+        name: in the list of hashes.
+        command: without ``censafe``.
+        code: expected exit code.
+        only: pattern of the files that are hashed; empty for all, and what is printed.
+    """
+
+    name: str
+    command: str
+    code: int = 0
+    only: str = ""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--group", help="run one group in the current folder and print its lines")
-    parser.add_argument("--keep", type=Path, help="folder that keeps the outputs")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true", help="write the list of hashes")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="new folder that keeps the outputs")
+    parser.add_argument("--groups", metavar="A,B", help="run only these groups of cases")
+    parser.add_argument("--times", action="store_true", help="print the seconds of every case")
+    parser.add_argument("--elsewhere", action="store_true", help="run in another environment")
+    parser.add_argument("--run-group", metavar="NAME", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.group:
-        for line in group_lines(options.group):
-            sys.stdout.write(line + "\n")
-            sys.stdout.flush()
+    if options.run_group:
+        run_group(options.run_group, times=options.times, keep=options.keep is not None)
         return
-    with tempfile.TemporaryDirectory() as temporary:
-        work = options.keep or Path(temporary)
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            lines = [line for part in pool.map(lambda name: run_group(work, name), groups()) for line in part]
-    if options.write:
-        HASHES.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return
-    sys.exit(compare(HASHES.read_text(encoding="utf-8").splitlines(), lines))
+    cases = groups(CASES.read_text(encoding="utf-8"))
+    chosen = options.groups.split(",") if options.groups else list(cases)
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="hashes ") as temporary:
+        work = (options.keep or Path(temporary)).resolve()
+        arguments = [*["--times"] * options.times, *["--keep=."] * (options.keep is not None)]
+        with ThreadPoolExecutor(max_workers=1 if options.elsewhere else 2) as pool:
+            parts = pool.map(lambda name: start_group(work, name, arguments, options.elsewhere), chosen)
+            lines = [line for part in parts for line in part]
+    seconds = time.perf_counter() - start
+    stored = HASHES.read_text(encoding="utf-8").splitlines() if HASHES.exists() else []
+    left_out = {case.name for name, part in cases.items() if name not in chosen for case in part}
+    unchanged = [line for line in stored if _place(line)[0] in left_out]
+    differing = differences([line for line in stored if _place(line)[0] not in left_out], lines)
+    report(differing, {case.name: case.command for part in cases.values() for case in part})
+    sys.stdout.write(f"{len(lines)} outputs in {seconds:.0f} s, {len(differing)} differ from {HASHES.name}\n")
+    if options.write and all(state != FAILED for state, _, _ in differing):
+        order = {
+            name: place for place, name in enumerate(case.name for part in cases.values() for case in part)
+        }
+        merged = sorted([*unchanged, *lines], key=lambda line: order[_place(line)[0]])
+        HASHES.write_text("\n".join(merged) + "\n", encoding="utf-8")
+    elif differing:
+        sys.stdout.write(
+            "To see a difference, run this with --keep A here and with --keep B in the tree before the change, then diff -r A/texts B/texts.\n"
+            "If it is intended, run make hashes-write and commit the list with the reason.\n"
+        )
+        sys.exit(1)
 
 
-def compare(expected: list[str], lines: list[str]) -> int:
-    """Print the names whose hashes differ, or that only one list has; 1 where there are any."""
-    before, now = ({line.split("  ", 1)[1]: line for line in part} for part in (expected, lines))
-    differing = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
-    for name in differing:
-        state = "missing" if name not in now else "new" if name not in before else "changed"
-        sys.stdout.write(f"{state}: {name}\n")
-    sys.stdout.write(f"{len(now)} outputs, {len(differing)} differ from {HASHES.name}\n")
-    return int(bool(differing))
+def report(differing: Sequence[tuple[str, str, str]], commands: Mapping[str, str]) -> None:
+    """Print the lines that differ, and the commands of their cases."""
+    for state, name, file in differing[:_SHOWN]:
+        sys.stdout.write(f"{state:<8} {name}  {file}\n")
+    if len(differing) > _SHOWN:
+        sys.stdout.write(f"and {len(differing) - _SHOWN} more\n")
+    for name in dict.fromkeys(name for _, name, _ in differing):
+        sys.stdout.write(f"{name}: censafe {commands.get(name, '(no longer a case)')}\n")
 
 
-def groups() -> dict[str, list[str]]:
-    """Commands by group."""
-    parts: dict[str, list[str]] = {}
-    for line in CASES.read_text(encoding="utf-8").splitlines():
+def differences(expected: Sequence[str], lines: Sequence[str]) -> list[tuple[str, str, str]]:
+    """State (changed, new, missing or failed), case and file of every line that only one of the lists has."""
+    before, now = ({_place(line): line for line in part} for part in (expected, lines))
+    states: list[tuple[str, str, str]] = []
+    for place in dict.fromkeys([*now, *before]):
+        if now.get(place, "").endswith(FAILED):
+            states.append((FAILED, *place))
+        elif before.get(place) != now.get(place):
+            state = "missing" if place not in now else "new" if place not in before else "changed"
+            states.append((state, *place))
+    return states
+
+
+def _place(line: str) -> tuple[str, str]:
+    """Case and file of a line of the list."""
+    case, rest = line.split("  ", 1)
+    return case, rest.rsplit("  ", 1)[0]
+
+
+def groups(text: str) -> dict[str, list[Case]]:
+    """Cases by group; a group runs in one process and one folder."""
+    parts: dict[str, list[Case]] = {}
+    names: set[str] = set()
+    for line in text.splitlines():
         if line.startswith("["):
-            parts[line.strip("[]")] = []
+            parts[line.strip("[]")] = cases = []
         elif line and not line.startswith("#"):
-            list(parts.values())[-1].append(line)
+            match = _CASE.fullmatch(line)
+            if match is None or match["name"] in names:
+                message = f"{CASES.name}: '{line}' is not 'NAME: COMMAND' with a name of its own"
+                raise ValueError(message)
+            names.add(match["name"])
+            cases.append(Case(match["name"], match["command"], int(match["code"] or 0), match["only"] or ""))
     return parts
 
 
-def run_group(work: Path, name: str) -> list[str]:
-    """Lines of one group, which runs in a process and a folder of its own."""
+def start_group(work: Path, name: str, arguments: Sequence[str], elsewhere: bool) -> list[str]:
+    """Lines of a group that runs in a process and a folder of its own."""
     folder = work / name
     folder.mkdir(parents=True)
+    command = [sys.executable, str(Path(__file__).resolve()), "--run-group", name, *arguments]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("CENSAFE")}
-    environment |= {
-        "COLUMNS": "120",
-        "SOURCE_DATE_EPOCH": "0",
-        "NO_COLOR": "1",
-        "TZ": "UTC",
-        "LC_ALL": "C.UTF-8",
-    }
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(__file__).parents[2] / "src"), os.environ.get("PYTHONPATH", "")]
-    )
-    done = subprocess.run(
-        [sys.executable, Path(__file__).resolve(), "--group", name],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return done.stdout.splitlines()
+    environment |= {"COLUMNS": "120", "NO_COLOR": "1", "MPLBACKEND": "agg"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")])
+    environment.pop("FORCE_COLOR", None)
+    if elsewhere:
+        home = work / "another home"
+        home.mkdir(exist_ok=True)
+        environment |= {"HOME": str(home), "TMPDIR": str(home), "TZ": "Pacific/Kiritimati"}
+        environment |= {"LANG": "tr_TR", "LC_ALL": "C", "PYTHONHASHSEED": "7", "OPENBLAS_CORETYPE": "Nehalem"}
+        command = ["taskset", "-c", "0", *command]
+    subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
+    return (work / f"{name}.txt").read_text(encoding="utf-8").splitlines()
 
 
-def group_lines(name: str) -> Iterator[str]:
-    """Run the commands of a group in this process; a line for each output: what is printed, and each file that is new or changed."""
-    seen: dict[Path, tuple[int, int]] = {}
-    for case in groups()[name]:
-        start = time.perf_counter()
-        printed = run_case(case)
-        sys.stderr.write(f"{time.perf_counter() - start:6.1f} s  {case}\n")
-        yield f"{digest_of_text(printed)}  {name}: {case}"
-        for path in sorted(Path().rglob("*")):
-            if path.is_file() and seen.get(path) != (stamp := (path.stat().st_mtime_ns, path.stat().st_size)):
-                seen[path] = stamp
-                if "ledger" not in path.name and (digest := file_digest(path)):
-                    yield f"{digest}  {name}/{path.as_posix()}"
+def run_group(name: str, *, times: bool, keep: bool) -> None:
+    """Run the cases of a group in the current folder; hashes go to a file, and what was hashed to files, in the folder above."""
+    folder = Path.cwd()
+    normalizer = Normalizer(folder)
+    stamps: dict[Path, tuple[int, int]] = {}
+    hashes: dict[str, str] = {}
+    with (folder.parent / f"{name}.txt").open("w", encoding="utf-8") as lines:
+        for case in groups(CASES.read_text(encoding="utf-8"))[name]:
+            start = time.perf_counter()
+            code, printed, messages = run_case(case.command)
+            if times:
+                sys.stderr.write(f"{time.perf_counter() - start:6.1f} s  {case.name}\n")
+            if code != case.code:
+                sys.stderr.write(
+                    f"{case.name}: censafe {case.command}\nexit code {code}\n{messages[-2000:]}\n"
+                )
+                lines.write(f"{case.name}  (printed)  {FAILED}\n")
+                continue
+            outputs = (
+                {"(printed)": printed, "(messages)": without_progress(messages)} if not case.only else {}
+            )
+            changed = {
+                path.as_posix(): path.read_bytes()
+                for path in changed_files(stamps)
+                if not case.only or path.match(case.only)
+            }
+            normalizer.digests |= {hashlib.sha256(content).hexdigest() for content in changed.values()}
+            texts = {file: normalizer.text(".txt", text.encode()) for file, text in outputs.items() if text}
+            texts |= {file: normalizer.text(file, content) for file, content in changed.items()}
+            for file, text in texts.items():
+                digest = hashlib.sha256(text.encode()).hexdigest()[:24]
+                if hashes.get(file) != digest or file in outputs:
+                    hashes[file] = digest
+                    lines.write(f"{case.name}  {file}  {digest}\n")
+                    if keep:
+                        kept = folder.parent / "texts" / case.name / file
+                        kept.parent.mkdir(parents=True, exist_ok=True)
+                        kept.write_text(text, encoding="utf-8")
+            lines.flush()
 
 
-def run_case(case: str) -> bytes:
-    """What a command prints, or that its exit code is not the expected one."""
-    from censafe.cli import main as command
+def changed_files(stamps: dict[Path, tuple[int, int]]) -> list[Path]:
+    """Files below the current folder that are new or were written again."""
+    changed = []
+    for path in sorted(Path().rglob("*")):
+        if path.is_file():
+            status = path.stat()
+            if stamps.get(path) != (stamp := (status.st_mtime_ns, status.st_size)):
+                stamps[path] = stamp
+                changed.append(path)
+    return changed
 
-    marks = re.match(r"\{exit (\d+)\} ", case)
-    if case.startswith("{small"):
-        from censafe.products.topdown.configuration.config import load_config
-        from support.topdown_shipped import write_small
 
-        _, folder, config = case.strip("{}").split()
-        write_small(Path(folder), load_config(config))
-        return b""
-    words = shlex.split(case[marks.end() :] if marks else case)
-    sys.argv = ["censafe", *words]
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+def run_case(command: str) -> tuple[int, str, str]:
+    """Exit code of a command, what it prints, and its messages on standard error."""
+    if command.startswith("{"):
+        write_input(*command.strip("{}").split())
+        return 0, "", ""
+    from censafe.cli import main as censafe
+
+    sys.argv = ["censafe", *shlex.split(command)]
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     code: Any = 0
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors := io.StringIO()):
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(messages := io.StringIO()):
         try:
-            command()
+            censafe()
         except SystemExit as stop:
             code = stop.code or 0
-    if code != (int(marks[1]) if marks else 0):
-        sys.stderr.write(f"{case}: exit code {code}\n{errors.getvalue()[-2000:]}")
-        return f"FAILED with exit code {code}".encode()
-    return out.buffer.getvalue()  # type: ignore[attr-defined]
+    return int(code), printed.buffer.getvalue().decode(), messages.getvalue()
 
 
-def digest_of_text(text: bytes) -> str:
-    for pattern, word in MASKS:
-        text = pattern.sub(word, text)
-    return hashlib.sha256(text).hexdigest()[:24]
+def write_input(kind: str, folder: str, name: str) -> None:
+    """Input that no command writes."""
+    from censafe.products.topdown.configuration.config import load_config
+    from support import phsafe_inputs, safetab_cef
+    from support.safetab_folders import data_rows, write_folders
+    from support.topdown_shipped import write_small
+
+    if kind == "small":
+        write_small(Path(folder), load_config(name))
+    elif name == "phsafe":
+        phsafe_inputs.write_cef(Path(folder))
+    else:
+        folders, tables = write_folders(Path(folder)), data_rows()
+        for product in ("p", "h"):
+            folders.configure(product, reader="cef")
+        for number, household in enumerate(tables["households"]):
+            household[14] = "1454"[number % 4]
+        safetab_cef.write_cef(Path(folder) / "cef", tables)
 
 
-def file_digest(path: Path) -> str:
-    """Digest of a file without what differs between two runs of one version; empty for what is nothing but that."""
-    if path.suffix == ".parquet":
-        return column_digest(path)
-    if path.suffix == ".xlsx":
-        with zipfile.ZipFile(path) as book:
-            parts = [
-                name.encode() + book.read(name)
-                for name in sorted(book.namelist())
-                if name != "docProps/core.xml"
-            ]
-        return digest_of_text(b"".join(parts))
-    if path.suffix == ".json":
-        content = json.loads(path.read_bytes())
-        return digest_of_text(json.dumps(masked(content), indent=1).encode())
-    return digest_of_text(path.read_bytes())
-
-
-def masked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: "MASKED" if key in MASKED_KEYS else masked(part) for key, part in value.items()}
-    return [masked(part) for part in value] if isinstance(value, list) else value
-
-
-def column_digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with pq.ParquetFile(path) as file:
-        for name, column in zip(file.schema_arrow.names, file.read().columns, strict=True):
-            if pa.types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type)
-            digest.update(f"{name} {column.type}\n".encode())
-            column, sink = column.combine_chunks(), pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, pa.schema([("column", column.type)])) as writer:
-                writer.write_table(pa.table({"column": column}))
-            digest.update(sink.getvalue())
-    return digest.hexdigest()[:24]
+def without_progress(messages: str) -> str:
+    """Messages without the lines that say how far a stage is and how long it took."""
+    return "".join(
+        line for line in messages.splitlines(keepends=True) if not _PROGRESS.match(line.rstrip("\n"))
+    )
 
 
 if __name__ == "__main__":
