@@ -6,6 +6,7 @@ one in any unit, and the records of the unit left and of the unit entered change
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -253,6 +254,38 @@ def test_a_statement_that_forgets_what_follows_from_the_number_of_persons_is_ref
     assert found["persons"] == Fraction("6.6503") > claim["persons"]  # from a household of two to a facility
     _, found = search(reading, moves(before, 2, 1, near=False, own=False))
     assert found["persons"] > Fraction(8) > claim["persons"]  # a roomer between two households
+
+
+def test_two_changes_at_the_shipped_budget_where_only_children_are_passed_over(tmp_path: Path) -> None:
+    """In two counties of one tract with two block groups of one block each, the counties spend what stands down to their subsets of tracts."""
+    reading = reading_of(PASSED_OVER, tmp_path)
+    blocks = (*BLOCKS[:1], "4400100010022000", *BLOCKS[2:], "4400300020033000")
+    units, persons = list[Unit](), list[Person]()
+    for number, (block, size) in enumerate(itertools.product(blocks, (2, 1, -1)), 100_000_001):
+        if size < 0:
+            units.append(Unit(number, block, quarters=NURSING, own=(0, 0, 0, 0, 0, 0)))
+            persons += [Person(number, age=age, relship=quarters_relship(NURSING)) for age in (70, 71)]
+            continue
+        units.append(Unit(number, block, own=PLAIN))
+        persons += (
+            [Person(number), Person(number, 2, 66, 2, 63, ROOMER)]
+            if size == 2
+            else [Person(number, 2, 50, 2, 63)]
+        )
+    before = Records(tuple(persons), tuple(units))
+    _, alone, facility = (unit for unit in units if unit.block == BLOCKS[2])
+    resident = Person(facility.number, 1, 90, 1, 1, quarters_relship(NURSING))
+    losses = [
+        reading.loss(before, before.changed(1, one, {}))
+        for one in (resident, Person(alone.number, 1, 30, 1, 1, CHILD))
+    ]
+    assert [one["persons"] for one in losses if one is not None] == [
+        Fraction("6.811625"),
+        Fraction("8.55615"),
+    ]
+    claim = claims(reading.config)["persons"]
+    assert claim == Fraction("8.789025")
+    assert rows_by_histogram(reading.config)["persons"] == Fraction("4.8673")
 
 
 def test_a_statement_by_rows_is_refuted_by_two_units_that_change_alike(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from censafe.model import Definition
 from censafe.model.bounds import upper
-from censafe.planning.numbers import decimal_text
+from censafe.planning.numbers import loss_text
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 
 __all__ = ["LossReading", "QueryShare", "reading_sentences"]
@@ -84,9 +84,7 @@ def reading_sentences(readings: Sequence[LossReading]) -> tuple[str, ...]:
     kinds: dict[tuple[str, str, str], list[str]] = {}
     for reading in readings:
         value = (
-            decimal_text(reading.loss)
-            if reading.epsilons is None
-            else f"{upper(reading.epsilons.tight, 2):.2f}"
+            loss_text(reading.loss) if reading.epsilons is None else f"{upper(reading.epsilons.tight, 2):.2f}"
         )
         kinds.setdefault((reading.histogram, reading.kind, reading.change), []).append(
             f"{reading.name} {value}"

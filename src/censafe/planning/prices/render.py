@@ -224,7 +224,7 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
     """Totals, what they protect, and what they mean as epsilon at delta."""
     plan = report.plan
     lines = [
-        f"Total {plan.definition.symbol} {decimal_text(report.totals[relation])} "
+        f"Total {plan.definition.symbol} {loss_text(report.totals[relation])} "
         f"when one {' and one '.join(f'{name} record' for name in plan.records)} "
         f"{'is' if len(plan.records) == 1 else 'are'} {_RELATION[relation]}"
         f"{', as the budgets are set' if relation is plan.neighbours else ''}."

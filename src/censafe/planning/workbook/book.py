@@ -11,6 +11,7 @@ import xlsxwriter
 
 from censafe.errors import ConfigError
 from censafe.model import Neighbours, PartPlan
+from censafe.model.bounds import upper
 from censafe.model.safe_text import WORKBOOK_OPTIONS
 from censafe.planning.prices.readings import QueryShare
 from censafe.planning.prices.rows import PlanReport, PlanRow, QueryFacts
@@ -265,6 +266,8 @@ def write_share_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
         4, 3, f"=SUM({','.join(spent)})" if spent else "=0", sum(cell.number for cell in levels.values())
     )
     law.write_epsilon(5, total)
+    sheet.text(6, 0, f"{law.loss} of one person at most, of the budgets as saved; edits do not change it")
+    sheet.page.write_number(6, 3, upper(report.plan.total, digits=6), sheet.styles.text)
     sheet.page.set_column(0, 1, 14)
     sheet.page.set_column(2, 2, 34)
     sheet.page.set_column(3, len(_TITLES_WORKBOOK_SHARES) - 1, 13)

@@ -218,6 +218,7 @@ def _terms(
 
 
 CONFIDENCE: Final = Fraction(9, 10)
+_LONGEST: Final = 20  # characters of an exact loss that is printed
 questions = record_questions
 
 
@@ -356,10 +357,17 @@ def _level_sums(config: TopdownConfig, stack: Stack) -> str:
     """Exact loss of every level, of the histograms of one record together."""
     costs = [level_costs(config, histogram) for histogram in stack.histograms]
     levels = {level.name: sum((own[level.name] for own in costs), Fraction(0)) for level in config.run_levels}
-    total = sum(levels.values())
-    shares = ", ".join(f"{name} {cost} ({float(100 * cost / total):.2f}%)" for name, cost in levels.items())
+    total = sum(levels.values(), Fraction(0))
+    exact = all(len(str(cost)) <= _LONGEST for cost in (total, *levels.values()))
+    text = str if exact else loss_text
+    shares = ", ".join(
+        f"{name} {text(cost)} ({float(100 * cost / total):.2f}%)" for name, cost in levels.items()
+    )
     record = record_words(stack.histograms[0])
-    return f"{stack.name}: {config.definition.symbol} {total} for one {record} record by rows, exactly, by level {shares}."
+    return (
+        f"{stack.name}: {config.definition.symbol} {text(total)} for one {record} record by rows, {'exactly' if exact else 'rounded up'}, by level "
+        f"{shares}."
+    )
 
 
 def _earlier(config: TopdownConfig, delta: Fraction) -> list[str]:

@@ -286,8 +286,9 @@ def loss_readings(
     """
     known = possible_paths(config) if paths is None else paths
     releases = releases_of(config, paths)
+    cited = _cited(releases)
     found = [
-        LossReading.of("all", "answer", name, loss, config.definition, delta, _ANSWER)
+        LossReading.of("all", "answer", name, loss, config.definition, delta, f"{_ANSWER}{cited}")
         for name, loss in answer_losses(releases).items()
     ]
     lowest = config.run_levels[-1].name
@@ -305,32 +306,40 @@ def loss_readings(
     if len(config.histograms) > 1 or len(releases) > 1:
         for area, loss in place_losses(releases).items():
             found.append(
-                LossReading.of("all", f"{lowest} within", area, loss, config.definition, delta, _PLACE)
+                LossReading.of(
+                    "all", f"{lowest} within", area, loss, config.definition, delta, f"{_PLACE}{cited}"
+                )
             )
     if len({histogram.schema.record for histogram in config.histograms}) > 1:
         found += _households(releases, lowest, delta)
     return tuple(found)
 
 
-_CITED: Final = "with the results that it cites"
-_ANSWER: Final = (
-    f"one answer of one person, what follows from it in the household's record, and nothing else; {_CITED}"
-)
+_ANSWER: Final = "one answer of one person, what follows from it in the household's record, and nothing else"
 _PLACE: Final = (
     "one person lives in another unit, with all answers unchanged; type, size and vacancy of the two units follow, and tenure of a unit that becomes "
-    f"occupied; {_CITED}"
+    "occupied"
 )
+_RECORDS: Final = "all of them are others, in the same unit"
 _SIZES: Final = (2, 4, 7)  # of households that are stated
+
+
+def _cited(releases: Sequence[Release]) -> str:
+    return "; with the results that the release cites" if len(releases) > 1 else ""
 
 
 def _households(releases: Sequence[Release], lowest: str, delta: Fraction) -> Iterator[LossReading]:
     """Households of some sizes: all records of persons and unit replaced, then all of them in another block."""
-    definition = releases[0].config.definition
+    definition, cited = releases[0].config.definition, _cited(releases)
     found = {persons: household_losses(releases, persons) for persons in _SIZES}
     for persons, (loss, _) in found.items():
         name = f"with {persons} persons"
-        yield LossReading.of("all", "records of a household", name, loss, definition, delta, _CITED)
-    change = f"it moves into a vacant housing unit of another {lowest}, where its tenure may be another one; {_CITED}"
+        yield LossReading.of(
+            "all", "records of a household", name, loss, definition, delta, f"{_RECORDS}{cited}"
+        )
+    change = (
+        f"it moves into a vacant housing unit of another {lowest}, where its tenure may be another one{cited}"
+    )
     for persons, (_, places) in found.items():
         kind = f"{lowest} of a household with {persons} persons within"
         for area, loss in places.items():

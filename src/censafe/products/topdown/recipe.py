@@ -9,6 +9,7 @@ from pathlib import Path
 
 from censafe.errors import OverspendError, UsageError
 from censafe.model.ahead import compile_ahead
+from censafe.planning.numbers import loss_text
 from censafe.population.findings import Finding
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import CitedRun, EstimateOptions, ReadOptions, RunOptions
@@ -176,7 +177,7 @@ def _require_cap(total: Fraction, missing: str, options: RunOptions) -> None:
     """Refuse a cap that allows the results that are released first, and not what follows."""
     if options.test_key is None and options.cap is not None and options.cap < total:
         raise OverspendError(
-            f"the cap {options.cap} does not allow this release with {missing}, which is released first: together they cost {total}. Nothing "
+            f"the cap {options.cap} does not allow this release with {missing}, which is released first: together they cost {loss_text(total)}. Nothing "
             "was spent. Raise the cap, or give a result that was released before"
         )
 

@@ -115,7 +115,7 @@ def test_the_terminal_shows_every_row_and_the_totals() -> None:
     assert "…" not in text
     sentences = " ".join(plan_sentences(found))
     assert (
-        "Total rho 43/120 when one person record is added or removed (unbounded), as the budgets are set."
+        "Total rho 0.358334 when one person record is added or removed (unbounded), as the budgets are set."
         in sentences
     )
     assert "Epsilon at delta 1e-10, replaced (bounded)" in sentences

@@ -196,6 +196,16 @@ def test_one_cell_of_race_codes_decides_the_groups_of_a_record(tmp_path: Path) -
 
 
 @pytest.mark.filterwarnings("default")
+def test_the_loss_of_a_person_stands_beside_that_by_rows(tmp_path: Path) -> None:
+    report = report_of("topdown", "dhc-us", {"root": "State"})
+    write_plan_workbook(tmp_path / "b.xlsx", [report])
+    sheet = openpyxl.load_workbook(tmp_path / "b.xlsx", data_only=True).worksheets[0]
+    assert "by rows" in sheet["A5"].value
+    assert sheet["D5"].value == pytest.approx(12.0844)
+    assert sheet["A7"].value.startswith("rho of one person at most, of the budgets as saved")
+    assert 37.657425 <= sheet["D7"].value <= 37.6575
+
+
 def test_levels_of_shares_are_switched_off_as_well(tmp_path: Path) -> None:
     report = report_of("topdown", "pl94-us", {"measure": "units"})
     write_plan_workbook(tmp_path / "b.xlsx", [report])
