@@ -24,6 +24,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from campaign.report import lines, write_report
+
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 SHORT_SEED = 20261201
@@ -49,8 +51,6 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     _with_shim(folder)
-    from campaign.report import write_report
-
     limit = math.inf if chosen.short else 3600 * chosen.hours
     failed = _campaign(chosen, seed, folder, limit)
     figures = write_report(folder, seed)
@@ -137,14 +137,6 @@ def _one(part: object, seed: int, number: int, folder: Path, *, leave: bool = Fa
     with (folder / "trials.jsonl").open("a", encoding="utf-8") as record:
         record.write(json.dumps(line) + "\n")
     return not finding.failures
-
-
-def lines(record: Path) -> list[dict[str, object]]:
-    """What earlier starts wrote, a half-written last line left out."""
-    if not record.exists():
-        return []
-    text = record.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 if __name__ == "__main__":

@@ -13,10 +13,16 @@ from censafe.version import __version__
 STYLE = "body{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}td,th{border:1px solid #999;padding:.2em .6em;text-align:left;vertical-align:top}td.n{text-align:right}"
 
 
+def lines(record: Path) -> list[dict[str, object]]:
+    """What earlier starts wrote, a half-written last line left out."""
+    if not record.exists():
+        return []
+    text = record.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+
+
 def write_report(folder: Path, seed: int) -> list[dict[str, Any]]:
     """Write report.html and figures.jsonl from trials.jsonl, and return the figures."""
-    from campaign.__main__ import lines
-
     trials: list[dict[str, Any]] = list(lines(folder / "trials.jsonl"))
     figures = [
         figure for part in sorted({line["part"] for line in trials}) for figure in _figures(part, trials)

@@ -14,7 +14,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from censafe.geography.spines.choice import RunSpine, build_run_spine
+from censafe.geography.spines.choice import build_run_spine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import PL94_PR, PL94_US, build_spine
 from censafe.model import Definition
 from censafe.planning.prices.readings import LossReading

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from censafe.estimation.topdown.levels.limits import LevelLimits, level_limits
-from censafe.geography.spines.choice import RunSpine, build_run_spine
+from censafe.geography.spines.choice import build_run_spine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import Definition, ExactHistograms

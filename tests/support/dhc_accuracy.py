@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from censafe.estimation.topdown.levels.facts import standard_depth
 from censafe.estimation.topdown.operator.passes import combined
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, SparseLevel

@@ -5,7 +5,8 @@ tables inside the relational engine, and findings that name files, columns and n
 """
 
 from censafe.population.findings import Finding
-from censafe.population.households.source import Population, PopulationSource, open_population
+from censafe.population.households.load import Population
+from censafe.population.households.source import PopulationSource, open_population
 from censafe.population.households.validation import ValidationReport, validate
 
 __all__ = ["Finding", "Population", "PopulationSource", "ValidationReport", "open_population", "validate"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
@@ -27,14 +27,11 @@ from censafe.geography.spines.codes import (
     parted_spine,
     split_spine,
 )
-from censafe.geography.spines.paths import LevelShares, check_path_sums
+from censafe.geography.spines.paths import RunSpine, check_path_sums
 from censafe.geography.spines.prim import PRIM_LEVELS, prim_blocks, prim_cuts, published_rules
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model.sparse import ExactHistograms, SparseLevel
-
-__all__ = ["RunSpine", "SpineChoice", "build_run_spine", "inside_areas", "standard_levels"]
-
 
 _NAMED = 5
 _CODES = 10_000
@@ -106,27 +103,6 @@ class SpineChoice:
     shares: Mapping[str, Sequence[Fraction]]
     fanout_cutoff: int = 12
     counties: str = "nowhere"
-
-
-@dataclass(frozen=True, eq=False)
-class RunSpine:
-    """The tree that a run walks, beside the standard one.
-
-    Args:
-        name: of the choice.
-        spine: the tree of the run; it has several roots where the widest geounit is parted.
-        standard: the tree under whose levels and codes everything is published.
-        order: position in the standard order of every block of the run's order, shape (blocks,); None where they agree.
-        shares: of every histogram, the share of every geounit, one entry a level, root first.
-        notes: in sentences, where the areas come from that the spine follows.
-    """
-
-    name: str
-    spine: Spine
-    standard: Spine
-    order: NDArray[np.int64] | None = field(repr=False)
-    shares: Mapping[str, tuple[LevelShares, ...]] = field(repr=False)
-    notes: tuple[str, ...] = ()
 
 
 def build_run_spine(

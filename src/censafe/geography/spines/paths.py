@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +12,6 @@ from numpy.typing import NDArray
 from censafe.errors import BudgetError
 from censafe.geography.spines.tree import Spine
 from censafe.model.proven import proven
-
-if TYPE_CHECKING:
-    from censafe.geography.spines.choice import RunSpine
-
-__all__ = [
-    "JointPath",
-    "LevelShares",
-    "check_path_sums",
-    "distinct_paths",
-    "even_shares",
-    "joint_paths",
-    "meeting_paths",
-    "ranked_paths",
-    "shares_apart",
-]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +25,27 @@ class LevelShares:
 
     values: tuple[Fraction, ...]
     index: NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class RunSpine:
+    """The tree that a run walks, beside the standard one.
+
+    Args:
+        name: of the choice.
+        spine: the tree of the run; it has several roots where the widest geounit is parted.
+        standard: the tree under whose levels and codes everything is published.
+        order: position in the standard order of every block of the run's order, shape (blocks,); None where they agree.
+        shares: of every histogram, the share of every geounit, one entry a level, root first.
+        notes: in sentences, where the areas come from that the spine follows.
+    """
+
+    name: str
+    spine: Spine
+    standard: Spine
+    order: NDArray[np.int64] | None = field(repr=False)
+    shares: Mapping[str, tuple[LevelShares, ...]] = field(repr=False)
+    notes: tuple[str, ...] = ()
 
 
 def even_shares(spine: Spine, shares: Sequence[Fraction]) -> tuple[LevelShares, ...]:

@@ -10,17 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from censafe.model.fetching import engine_of, fetch
+from censafe.model.fetching import fetch
 from censafe.population.files.layout import TableName
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity
+from censafe.population.households.load import Population, count_keys, count_rows
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-
-    from censafe.population.households.source import Population
-
-__all__ = ["Check", "KeyLinks", "cross_file_checks", "find_links", "households"]
 
 
 @dataclass(frozen=True)
@@ -29,27 +26,6 @@ class Check:
 
     finding: Finding
     offenders: ir.Table | None
-
-
-@dataclass(frozen=True)
-class KeyLinks:
-    """Numbers of rows with a valid MAFID, and how units and geo match."""
-
-    units: int
-    geo: int
-    pairs: int
-    units_only: int
-    geo_only: int
-    kinds_differ: int
-
-    @property
-    def unique(self) -> bool:
-        """Whether no MAFID repeats.
-
-        With nothing unmatched every MAFID has u >= 1 rows in units and g >= 1 in geo, and the sum of u * g
-        equals the sum of u and the sum of g only when all are 1.
-        """
-        return not self.units_only and not self.geo_only and self.pairs == self.units == self.geo
 
 
 def cross_file_checks(population: Population, *, attached: int, severity: Severity) -> list[Check]:
@@ -73,62 +49,13 @@ def cross_file_checks(population: Population, *, attached: int, severity: Severi
         checks.append(_duplicates(population, "geo", geo))
     checks.append(_unmatched(population, "units", "geo", units.anti_join(geo, "MAFID"), links.units_only))
     checks.append(_unmatched(population, "geo", "units", geo.anti_join(units, "MAFID"), links.geo_only))
-    if links.unique and _keys(population.persons) == attached:
+    if links.unique and count_keys(population.persons) == attached:
         return checks
     others: tuple[tuple[TableName, ir.Table], ...] = (("units", units), ("geo", geo))
     for other, rows in others:
         orphans = persons.anti_join(rows, "MAFID")
-        checks.append(_unmatched(population, "persons", other, orphans, _count(orphans)))
+        checks.append(_unmatched(population, "persons", other, orphans, count_rows(orphans)))
     return checks
-
-
-def _count(table: ir.Table) -> int:
-    with engine_errors("cross-file checks"):
-        return int(fetch(table.count())[0][0].as_py())
-
-
-def _keys(table: ir.Table) -> int:
-    with engine_errors("cross-file checks"):
-        return int(fetch(table.MAFID.count())[0][0].as_py())
-
-
-def find_links(units: ir.Table, geo: ir.Table) -> KeyLinks:
-    """How the rows of units and geo match.
-
-    Args:
-        units: typed units.
-        geo: typed geo.
-    """
-    engine = engine_of(units)
-    left, right = units.select("MAFID", "RTYPE"), geo.select("MAFID", "GEO_RTYPE")
-    rows = {"units": _keys(units), "geo": _keys(geo)}
-    with engine_errors("cross-file checks"):
-        if not (engine.unique(left, "MAFID") and engine.unique(right, "MAFID")):
-            return KeyLinks(**rows, **_links_by_join(left, right))
-        joined = engine.joined("linked", left, right, "MAFID")
-        found = fetch(
-            joined.aggregate(
-                pairs=joined.count(), kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE)
-            )
-        ).to_pylist()[0]
-        engine.drop("linked")
-    unmatched = {f"{name}_only": count - found["pairs"] for name, count in rows.items()}
-    return KeyLinks(**rows, **unmatched, **found)
-
-
-def _links_by_join(units: ir.Table, geo: ir.Table) -> dict[str, int]:
-    """Pairs and unmatched rows where keys may repeat."""
-    left = units.filter(units.MAFID.notnull())
-    right = geo.filter(geo.MAFID.notnull()).rename(GEO_MAFID="MAFID")
-    joined = left.outer_join(right, left.MAFID == right.GEO_MAFID)
-    counts = joined.aggregate(
-        pairs=joined.count(where=joined.MAFID.notnull() & joined.GEO_MAFID.notnull()),
-        units_only=joined.count(where=joined.GEO_MAFID.isnull()),
-        geo_only=joined.count(where=joined.MAFID.isnull()),
-        kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE),
-    )
-    found: dict[str, int] = fetch(counts).to_pylist()[0]
-    return found
 
 
 def _kind_check(

@@ -7,7 +7,8 @@ and not stored; validation counts them. Everything here is the same on every eng
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from censafe.geography import state_codes
@@ -16,13 +17,13 @@ from censafe.population.files.delimited import reject_findings
 from censafe.population.files.layout import Column, TableName, layout
 from censafe.population.files.relation import Relation, engine_errors
 from censafe.population.findings import Finding
+from censafe.population.households.summaries import packed_summary
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from censafe.model.engine import Engine
 
-__all__ = ["FAULTS", "MafidRange", "PartTables", "Scanned", "load_part", "typed_mafid"]
 
 FAULTS = "FAULTS"
 
@@ -241,3 +242,137 @@ def _malformed(engine: Engine, geo: Scanned, prefix: str, states: tuple[str, ...
     listed = texts.group_by("T").aggregate(INSIDE=texts.INSIDE.max())
     with engine_errors(geo.relation.label):
         return engine.store(f"{prefix}_malformed", listed.filter(listed.INSIDE == 0).select("T"))
+
+
+@dataclass(frozen=True)
+class KeyLinks:
+    """Numbers of rows with a valid MAFID, and how units and geo match."""
+
+    units: int
+    geo: int
+    pairs: int
+    units_only: int
+    geo_only: int
+    kinds_differ: int
+
+    @property
+    def unique(self) -> bool:
+        """Whether no MAFID repeats.
+
+        With nothing unmatched every MAFID has u >= 1 rows in units and g >= 1 in geo, and the sum of u * g
+        equals the sum of u and the sum of g only when all are 1.
+        """
+        return not self.units_only and not self.geo_only and self.pairs == self.units == self.geo
+
+
+def count_rows(table: ir.Table) -> int:
+    """Rows of a table."""
+    with engine_errors("cross-file checks"):
+        return int(fetch(table.count())[0][0].as_py())
+
+
+def count_keys(table: ir.Table) -> int:
+    """Rows of a table with a MAFID."""
+    with engine_errors("cross-file checks"):
+        return int(fetch(table.MAFID.count())[0][0].as_py())
+
+
+def find_links(units: ir.Table, geo: ir.Table) -> KeyLinks:
+    """How the rows of units and geo match.
+
+    Args:
+        units: typed units.
+        geo: typed geo.
+    """
+    engine = engine_of(units)
+    left, right = units.select("MAFID", "RTYPE"), geo.select("MAFID", "GEO_RTYPE")
+    rows = {"units": count_keys(units), "geo": count_keys(geo)}
+    with engine_errors("cross-file checks"):
+        if not (engine.unique(left, "MAFID") and engine.unique(right, "MAFID")):
+            return KeyLinks(**rows, **_links_by_join(left, right))
+        joined = engine.joined("linked", left, right, "MAFID")
+        found = fetch(
+            joined.aggregate(
+                pairs=joined.count(), kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE)
+            )
+        ).to_pylist()[0]
+        engine.drop("linked")
+    unmatched = {f"{name}_only": count - found["pairs"] for name, count in rows.items()}
+    return KeyLinks(**rows, **unmatched, **found)
+
+
+def _links_by_join(units: ir.Table, geo: ir.Table) -> dict[str, int]:
+    """Pairs and unmatched rows where keys may repeat."""
+    left = units.filter(units.MAFID.notnull())
+    right = geo.filter(geo.MAFID.notnull()).rename(GEO_MAFID="MAFID")
+    joined = left.outer_join(right, left.MAFID == right.GEO_MAFID)
+    counts = joined.aggregate(
+        pairs=joined.count(where=joined.MAFID.notnull() & joined.GEO_MAFID.notnull()),
+        units_only=joined.count(where=joined.GEO_MAFID.isnull()),
+        geo_only=joined.count(where=joined.MAFID.isnull()),
+        kinds_differ=joined.count(where=joined.RTYPE != joined.GEO_RTYPE),
+    )
+    found: dict[str, int] = fetch(counts).to_pylist()[0]
+    return found
+
+
+EXTRA_TABLES = ("households", "with_persons", "summary")
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """CONFIDENTIAL. One part of the state-filtered input as compact typed tables in the engine.
+
+    The tables are replaced when the next part is loaded. Values outside their domain are NULL.
+
+    Args:
+        persons: P_RTYPE, MAFID, QAGE, CENHISP, CENRACE, RELSHIP.
+        units: RTYPE, MAFID, FINAL_POP, NPF, HHSPAN, HHRACE, TEN, HHT, HHT2, CPLT; duplicates included.
+        geo: GEO_RTYPE, MAFID, TABBLKST, FAULTS (bit set of the other columns that break their domain).
+        part: position of this part, from 0.
+        parts: number of parts.
+        states: the state filter.
+        labels: how messages call the three inputs.
+        loaded: what the state filter did.
+        engine: holds the tables.
+    """
+
+    persons: ir.Table = field(repr=False)
+    units: ir.Table = field(repr=False)
+    geo: ir.Table = field(repr=False)
+    part: int
+    parts: int
+    states: tuple[str, ...]
+    labels: Mapping[TableName, str]
+    loaded: PartTables = field(repr=False)
+    engine: Engine = field(repr=False)
+    structure: tuple[Finding, ...] = ()
+
+    @cached_property
+    def links(self) -> KeyLinks:
+        """How units and geo match."""
+        return find_links(self.units, self.geo)
+
+    @property
+    def unique(self) -> bool:
+        """Whether every key of units and of geo occurs once in each of them."""
+        return self.links.unique
+
+    @cached_property
+    def sizes(self) -> ir.Table:
+        """Households with their number of persons, as :func:`packed_summary` gives them, made once."""
+        with engine_errors("numbers of persons"):
+            return packed_summary(self.persons, self.name_of("summary"))
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """States of the filter with at least one housing unit in this part, in order."""
+        return tuple(sorted(self.loaded.housing_rows))
+
+    def name_of(self, name: str) -> str:
+        """The name in the engine of a table that is held beside the part's tables; it goes when they go.
+
+        Args:
+            name: one of :data:`EXTRA_TABLES`.
+        """
+        return self.loaded.names["persons"].removesuffix("persons") + name

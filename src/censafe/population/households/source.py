@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -28,83 +27,26 @@ from censafe.population.files.relation import (
     quote_text,
 )
 from censafe.population.findings import Finding, raise_if_fatal
-from censafe.population.households.consistency import KeyLinks, find_links
-from censafe.population.households.load import MafidRange, PartTables, Scanned, load_part, typed_mafid
+from censafe.population.households.load import (
+    EXTRA_TABLES,
+    MafidRange,
+    PartTables,
+    Population,
+    Scanned,
+    load_part,
+    typed_mafid,
+)
 
 if TYPE_CHECKING:
     import duckdb
-    import ibis.expr.types as ir
 
     from censafe.model.engine import Engine
 
-__all__ = ["Population", "PopulationSource", "open_population"]
 
 Stage = Callable[["duckdb.DuckDBPyConnection", Path], tuple[Mapping[TableName, Relation], list[Finding]]]
-EXTRA_TABLES = ("households", "with_persons", "summary")
 _SMALL_PART, _LARGE_PART = 8_000_000, 20_000_000  # persons
 _BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
 _KEYS = 1 << 62
-
-
-@dataclass(frozen=True, eq=False)
-class Population:
-    """CONFIDENTIAL. One part of the state-filtered input as compact typed tables in the engine.
-
-    The tables are replaced when the next part is loaded. Values outside their domain are NULL.
-
-    Args:
-        persons: P_RTYPE, MAFID, QAGE, CENHISP, CENRACE, RELSHIP.
-        units: RTYPE, MAFID, FINAL_POP, NPF, HHSPAN, HHRACE, TEN, HHT, HHT2, CPLT; duplicates included.
-        geo: GEO_RTYPE, MAFID, TABBLKST, FAULTS (bit set of the other columns that break their domain).
-        part: position of this part, from 0.
-        parts: number of parts.
-        states: the state filter.
-        labels: how messages call the three inputs.
-        loaded: what the state filter did.
-        engine: holds the tables.
-    """
-
-    persons: ir.Table = field(repr=False)
-    units: ir.Table = field(repr=False)
-    geo: ir.Table = field(repr=False)
-    part: int
-    parts: int
-    states: tuple[str, ...]
-    labels: Mapping[TableName, str]
-    loaded: PartTables = field(repr=False)
-    engine: Engine = field(repr=False)
-    structure: tuple[Finding, ...] = ()
-
-    @cached_property
-    def links(self) -> KeyLinks:
-        """How units and geo match."""
-        return find_links(self.units, self.geo)
-
-    @property
-    def unique(self) -> bool:
-        """Whether every key of units and of geo occurs once in each of them."""
-        return self.links.unique
-
-    @cached_property
-    def sizes(self) -> ir.Table:
-        """Households with their number of persons, as :func:`packed_summary` gives them, made once."""
-        from censafe.population.households.summaries import packed_summary
-
-        with engine_errors("numbers of persons"):
-            return packed_summary(self.persons, self.name_of("summary"))
-
-    @property
-    def regions(self) -> tuple[str, ...]:
-        """States of the filter with at least one housing unit in this part, in order."""
-        return tuple(sorted(self.loaded.housing_rows))
-
-    def name_of(self, name: str) -> str:
-        """The name in the engine of a table that is held beside the part's tables; it goes when they go.
-
-        Args:
-            name: one of :data:`EXTRA_TABLES`.
-        """
-        return self.loaded.names["persons"].removesuffix("persons") + name
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from censafe.population.households.load import FAULTS
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from censafe.population.households.source import Population
+    from censafe.population.households.load import Population
 
 __all__ = ["VALIDATION_STEPS", "ValidationReport", "validate"]
 

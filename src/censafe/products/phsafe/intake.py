@@ -11,7 +11,8 @@ from typing import Any
 from censafe.errors import DataError
 from censafe.model.closing import Closing
 from censafe.model.observer import Observer, work_done
-from censafe.population.households.source import Population, PopulationSource, open_population
+from censafe.population.households.load import Population
+from censafe.population.households.source import PopulationSource, open_population
 from censafe.population.households.validation import VALIDATION_STEPS, ValidationReport, validate
 from censafe.products.run.options import ReadOptions
 from censafe.tabulation.engine import connect

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
-from censafe.geography.spines.choice import RunSpine
 from censafe.geography.spines.paths import (
     JointPath,
+    RunSpine,
     distinct_paths,
     joint_paths,
     meeting_paths,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.levels.facts import PublicFacts
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, PartPlan, ReleasePlan, SparseLevel
 from censafe.model.observer import Observer, SilentObserver

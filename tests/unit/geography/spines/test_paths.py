@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from censafe.geography.spines.bypass import BypassRule
-from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine
-from censafe.geography.spines.paths import JointPath, distinct_paths, joint_paths, meeting_paths, shares_apart
+from censafe.geography.spines.choice import SpineChoice, build_run_spine
+from censafe.geography.spines.paths import (
+    JointPath,
+    RunSpine,
+    distinct_paths,
+    joint_paths,
+    meeting_paths,
+    shares_apart,
+)
 from censafe.geography.spines.tree import PL94_PR, PL94_US, build_spine
 from support.topdown_areas import block_codes, random_areas
 

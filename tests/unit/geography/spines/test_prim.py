@@ -10,7 +10,8 @@ import pytest
 
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.bypass import BypassRule
-from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine, standard_levels
+from censafe.geography.spines.choice import SpineChoice, build_run_spine, standard_levels
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.prim import (
     GUESSED,
     NO_DISTRICTS,

@@ -16,7 +16,8 @@ from censafe.estimation.topdown.cell_sums.tree import SumLevel, sum_tree
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
 from censafe.geography.grfc import BlockAreas
-from censafe.geography.spines.choice import RunSpine, SpineChoice, build_run_spine
+from censafe.geography.spines.choice import SpineChoice, build_run_spine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import CellQuery, Recode
 from censafe.model.schema import Attribute, Factor, Schema, make_query

@@ -20,7 +20,7 @@ from censafe.estimation.topdown.whole_tree.sums import Functionals, whole_levels
 from censafe.estimation.topdown.whole_tree.unions import union_covariances, whole_members
 from censafe.geography.area_lists import read_block_areas
 from censafe.geography.area_names import AreaNames
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 

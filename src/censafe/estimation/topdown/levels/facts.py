@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from censafe.errors import ConfigError
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
 from censafe.geography.grfc import BlockAreas
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.subtrees import Subtree, levels_above
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel

@@ -17,7 +17,8 @@ from censafe.estimation.topdown.levels.facts import (
 from censafe.estimation.topdown.levels.limits import GroupTotals, level_limits
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.regions import PUERTO_RICO
-from censafe.geography.spines.choice import RunSpine, build_run_spine
+from censafe.geography.spines.choice import build_run_spine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import Spine
 from censafe.model import ExactHistograms, SparseLevel
 from censafe.model.topdown.histograms import constraints_on

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from censafe.errors import ConfigError
 from censafe.geography.grfc import NO_PLACE, BlockAreas
 from censafe.geography.spines.bypass import BypassRule
-from censafe.geography.spines.choice import RunSpine, SpineChoice
+from censafe.geography.spines.choice import SpineChoice
 from censafe.geography.spines.entity_distance import entity_distances
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.prim import MAJOR_KINDS, facility_patterns
 from censafe.model import Definition
 from censafe.model.topdown.level_measurements import LevelBudgets

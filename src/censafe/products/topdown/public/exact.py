@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import DeclaredTotals, standard_depth, whole_geounits
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.model.topdown.constraints import PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig

@@ -15,7 +15,7 @@ from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts
 from censafe.estimation.topdown.levels.limits import LevelLimits, level_limits
 from censafe.geography.geocodes import ALPHABETS
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.geography.spines.tree import LevelRule
 from censafe.model import NoiseLaw, QueryPlan

@@ -23,7 +23,8 @@ from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.information import cell_blocks, tree_levels
 from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel, TreeLevel
 from censafe.estimation.topdown.whole_tree.upward import handed_up, lower_estimates
-from censafe.geography.spines.choice import RunSpine, standard_levels
+from censafe.geography.spines.choice import standard_levels
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.subtrees import Subtree
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel

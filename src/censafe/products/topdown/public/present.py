@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.model.topdown.constraints import AnswersInStack
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig

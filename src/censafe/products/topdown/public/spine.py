@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.geocodes import pack_characters
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, build_spine
 from censafe.publication.measurements.listing import texts
 from censafe.publication.measurements.rows import locate_rows

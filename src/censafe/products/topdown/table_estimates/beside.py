@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, UsageError
 from censafe.estimation.topdown.levels.facts import PublicFacts
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.model import CellQuery
 from censafe.model.arrays import Integers
 from censafe.model.observer import Observer

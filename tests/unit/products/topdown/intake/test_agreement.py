@@ -7,7 +7,8 @@ import pytest
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.operator.facilities import FacilityRule
-from censafe.geography.spines.choice import RunSpine, build_run_spine
+from censafe.geography.spines.choice import build_run_spine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import ExactHistograms, SparseLevel

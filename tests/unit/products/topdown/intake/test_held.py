@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from censafe.geography.spines.choice import RunSpine
+from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import SparseLevel
 from censafe.model.topdown.constraints import CellGroups, LinearConstraint, PublishedAnswers
