@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from censafe.cli.options import out_argument
+from censafe.cli.options import MOST_RECORDS, SEED, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -17,15 +17,13 @@ __all__ = ["command"]
 @out_argument
 @click.option(
     "--persons",
-    type=click.IntRange(1000),
+    type=click.IntRange(1000, MOST_RECORDS),
     default=650_000,
     show_default=True,
     help="Population of the state.",
 )
 @click.option("--state", default="50", show_default=True, help="Two-digit FIPS code of the state.")
-@click.option(
-    "--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of records and test keys."
-)
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of records and test keys.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 def command(out: Path, *, persons: int, state: str, seed: int, quiet: bool, as_json: bool) -> None:

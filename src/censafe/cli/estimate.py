@@ -9,7 +9,16 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import EXACT, names_option, parse_results, parse_settings, parse_tables
+from censafe.cli.options import (
+    EXACT,
+    MOST_RUNS,
+    SEED,
+    WORKERS,
+    names_option,
+    parse_results,
+    parse_settings,
+    parse_tables,
+)
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_run, show_summary
 from censafe.errors import UsageError
@@ -64,12 +73,10 @@ __all__ = ["command"]
 )
 @click.option(
     "--simulations",
-    type=click.IntRange(0),
+    type=click.IntRange(0, MOST_RUNS),
     help="With --intervals: number of simulated runs for the intervals of the published counts [default: 10; 0 for none].",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), help="With --intervals: seed of the simulated runs [default: 0]."
-)
+@click.option("--seed", type=SEED, help="With --intervals: seed of the simulated runs [default: 0].")
 @click.option(
     "--set",
     "settings",
@@ -109,9 +116,7 @@ __all__ = ["command"]
     help="With --measurements of the DHC: short for --result redistricting=FOLDER, if the files do not contain these counts; with --tables "
     "the redistricting run, or its public measurement files, whose noisy answers are used as well.",
 )
-@click.option(
-    "--workers", type=click.IntRange(1), help="topdown, phsafe: threads; results do not depend on them."
-)
+@click.option("--workers", type=WORKERS, help="topdown, phsafe: threads; results do not depend on them.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 def command(

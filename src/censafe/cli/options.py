@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -15,6 +16,13 @@ from censafe.model.parsing import parse_number
 
 __all__ = [
     "EXACT",
+    "MOST_RECORDS",
+    "MOST_RUNS",
+    "RUNS",
+    "SEED",
+    "SIZE",
+    "WORKERS",
+    "FiniteRange",
     "area_property_option",
     "compared_product_argument",
     "config_argument",
@@ -34,6 +42,15 @@ __all__ = [
     "t1_option",
 ]
 
+MOST_RUNS: Final = 1_000_000
+MOST_RECORDS: Final = 10**10
+RUNS: Final = click.IntRange(1, MOST_RUNS)
+"""Number of runs, noise draws, areas or rows."""
+SIZE: Final = click.IntRange(1, MOST_RECORDS)
+"""Number of persons, households or blocks."""
+SEED: Final = click.IntRange(0, 2**63 - 1)
+WORKERS: Final = click.IntRange(1, 1024)
+"""Number of threads or processes."""
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 PRODUCTS = ("phsafe", "safetab-p", "safetab-h", "topdown")
 COMPARED_PRODUCTS = tuple(
@@ -57,6 +74,17 @@ class _Exact(click.ParamType[Fraction]):
 
 
 EXACT = _Exact()
+
+
+class FiniteRange(click.FloatRange):
+    """Numbers of a range; not-a-number is below no bound and above none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, if it is one."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 class _Product(click.Choice[str]):
@@ -255,7 +283,7 @@ def engine_options(command: _Command) -> _Command:
     for option in (
         click.option(
             "--threads",
-            type=click.IntRange(1, 1024),
+            type=WORKERS,
             help="Threads of the database engine [default: all cores].",
         ),
         click.option(

@@ -11,6 +11,7 @@ import click
 
 from censafe.cli.options import (
     EXACT,
+    SIZE,
     config_argument,
     parse_settings,
     parse_tables,
@@ -67,7 +68,7 @@ _WISHES: Final = (
     ),
     click.option(
         "--size",
-        type=click.IntRange(1),
+        type=SIZE,
         help="Number of persons, households (safetab-h) or blocks (topdown) for expected time and memory [default: those of DATA, else the nation].",
     ),
     click.option(

@@ -9,6 +9,8 @@ import click
 
 from censafe.cli.options import (
     EXACT,
+    SEED,
+    WORKERS,
     config_argument,
     data_argument,
     engine_options,
@@ -82,7 +84,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--test-key",
-    type=int,
+    type=SEED,
     metavar="SEED",
     help="Draw reproducible noise from SEED, for tests: NOT PRIVATE, spends no budget, every file is stamped.",
 )
@@ -102,7 +104,7 @@ __all__ = ["command"]
 @names_option
 @click.option(
     "--workers",
-    type=click.IntRange(1),
+    type=WORKERS,
     metavar="N",
     help="Number of threads for estimation [default: cores, at most 2].",
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import out_argument
+from censafe.cli.options import MOST_RECORDS, SEED, SIZE, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -18,7 +18,9 @@ _LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef",
 
 @click.command(name="synth")
 @out_argument
-@click.option("--persons", type=click.IntRange(1), required=True, help="Number of person records.")
+@click.option(
+    "--persons", type=click.IntRange(1, MOST_RECORDS), required=True, help="Number of person records."
+)
 @click.option(
     "--states",
     metavar="CODES",
@@ -26,7 +28,7 @@ _LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=SEED,
     default=0,
     show_default=True,
     help="Seed; the same seed gives the same records.",
@@ -49,7 +51,7 @@ _LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef",
 )
 @click.option(
     "--areas-of",
-    type=click.IntRange(1),
+    type=SIZE,
     metavar="PERSONS",
     help="Draw tracts and places as for a population of this size [default: that of --persons].",
 )

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import out_argument
+from censafe.cli.options import MOST_RUNS, SEED, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
 __all__ = ["command"]
 
-_COUNT = click.IntRange(1)
+_COUNT = click.IntRange(1, MOST_RUNS)
 
 
 @click.command(name="rank")
@@ -59,7 +59,7 @@ _COUNT = click.IntRange(1)
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=SEED,
     default=0,
     show_default=True,
     help="Seed of the split into halves, the starting rows and ties.",

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from censafe.cli.options import out_argument
+from censafe.cli.options import SEED, WORKERS, FiniteRange, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
@@ -30,7 +30,7 @@ _OPTIONS = (
     ),
     click.option(
         "--agreement",
-        type=click.FloatRange(0, 1, min_open=True),
+        type=FiniteRange(0, 1, min_open=True),
         default=0.371,
         show_default=True,
         help="Share of correct records in the attacker's lower-quality data.",
@@ -43,21 +43,21 @@ _OPTIONS = (
     ),
     click.option(
         "--seconds",
-        type=click.FloatRange(0, min_open=True),
+        type=FiniteRange(0, min_open=True),
         default=60.0,
         show_default=True,
         help="Time limit of one integer program, in seconds.",
     ),
     click.option(
         "--workers",
-        type=click.IntRange(1),
+        type=WORKERS,
         default=2,
         show_default=True,
         help="Number of processes; results do not depend on it.",
     ),
     click.option(
         "--seed",
-        type=click.IntRange(0),
+        type=SEED,
         default=0,
         show_default=True,
         help="Seed of record order, ages within age groups, and the attacker's lower-quality data.",

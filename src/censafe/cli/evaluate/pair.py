@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import names_option, out_argument, parse_settings, published_data_option, set_option
+from censafe.cli.options import (
+    SIZE,
+    FiniteRange,
+    names_option,
+    out_argument,
+    parse_settings,
+    published_data_option,
+    set_option,
+)
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
@@ -106,7 +114,7 @@ _SHARED = (
     ),
     click.option(
         "--bins",
-        type=click.IntRange(min=1),
+        type=SIZE,
         help="Width of population bins, in persons, to use instead of size classes.",
     ),
     click.option(
@@ -169,14 +177,14 @@ def epl(**options: Any) -> None:
 @click.command(name="reliability")
 @click.option(
     "--alpha",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=FiniteRange(0, 1, max_open=True),
     default=0.05,
     show_default=True,
     help="Largest difference of the shares that counts as close.",
 )
 @click.option(
     "--beta",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=FiniteRange(0, 1, max_open=True),
     default=0.05,
     show_default=True,
     help="Share of areas that may differ by more.",

@@ -10,6 +10,9 @@ import click
 
 from censafe.cli.options import (
     EXACT,
+    RUNS,
+    SEED,
+    WORKERS,
     config_argument,
     data_argument,
     out_argument,
@@ -94,17 +97,13 @@ class _Published(click.ParamType[tuple[Fraction, Path]]):
 )
 @click.option(
     "--runs",
-    type=click.IntRange(1),
+    type=RUNS,
     default=4,
     show_default=True,
     help="Number of independent runs at each budget.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the test keys and samples."
-)
-@click.option(
-    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Number of runs in parallel."
-)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the test keys and samples.")
+@click.option("--workers", type=WORKERS, default=2, show_default=True, help="Number of runs in parallel.")
 @click.option(
     "--public",
     is_flag=True,

@@ -10,6 +10,8 @@ import click
 
 from censafe.cli.options import (
     EXACT,
+    RUNS,
+    SEED,
     config_argument,
     data_argument,
     engine_options,
@@ -31,7 +33,7 @@ _SHARED = (
         type=EXACT,
         help="Confidence level of the margins of error [default: as in the product's papers].",
     ),
-    click.option("--seed", type=int, default=0, show_default=True, help="Seed of the test keys."),
+    click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the test keys."),
     set_option,
     out_argument,
     data_argument,
@@ -47,7 +49,7 @@ def _shared(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]
             function = option(function)
         return click.option(
             "--trials",
-            type=click.IntRange(1),
+            type=RUNS,
             default=trials,
             show_default=True,
             help="Number of noise draws.",

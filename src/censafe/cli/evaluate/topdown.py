@@ -8,6 +8,9 @@ from typing import Any
 import click
 
 from censafe.cli.options import (
+    RUNS,
+    SEED,
+    WORKERS,
     config_argument,
     data_argument,
     names_option,
@@ -27,13 +30,9 @@ __all__ = ["command"]
 @data_argument
 @out_argument
 @set_option
-@click.option(
-    "--runs", type=click.IntRange(1), default=4, show_default=True, help="Number of independent runs."
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the test keys.")
-@click.option(
-    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Number of runs in parallel."
-)
+@click.option("--runs", type=RUNS, default=4, show_default=True, help="Number of independent runs.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the test keys.")
+@click.option("--workers", type=WORKERS, default=2, show_default=True, help="Number of runs in parallel.")
 @click.option(
     "--public", is_flag=True, help="Write only what follows from the noise distributions; use no true counts."
 )

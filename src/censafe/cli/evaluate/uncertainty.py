@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import out_argument
+from censafe.cli.options import RUNS, SEED, WORKERS, FiniteRange, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
@@ -19,20 +19,16 @@ __all__ = ["command"]
 @out_argument
 @click.option(
     "--runs",
-    type=click.IntRange(1),
+    type=RUNS,
     default=10,
     show_default=True,
     help="Number of simulated runs on the published counts.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the simulated noise."
-)
-@click.option(
-    "--workers", type=click.IntRange(1), default=2, show_default=True, help="Number of runs in parallel."
-)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the simulated noise.")
+@click.option("--workers", type=WORKERS, default=2, show_default=True, help="Number of runs in parallel.")
 @click.option(
     "--confidence",
-    type=click.FloatRange(0.5, 0.999),
+    type=FiniteRange(0.5, 0.999),
     default=0.9,
     show_default=True,
     help="Confidence level of the intervals.",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import parse_results, published_option
+from censafe.cli.options import MOST_RUNS, SEED, WORKERS, parse_results, published_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -19,17 +19,15 @@ __all__ = ["command"]
 @click.argument("out", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--count",
-    type=click.IntRange(2),
+    type=click.IntRange(2, MOST_RUNS),
     default=25,
     show_default=True,
     metavar="N",
     help="Number of replicates.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Seed of their noise.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of their noise.")
 @published_option
-@click.option(
-    "--workers", type=click.IntRange(1), metavar="N", help="Number of threads [default: cores, at most 2]."
-)
+@click.option("--workers", type=WORKERS, metavar="N", help="Number of threads [default: cores, at most 2].")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @json_option
 def command(run: Path, out: Path | None, *, quiet: bool, as_json: bool, **options: Any) -> None:
