@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from censafe.model.closing import write_refusal
 from censafe.model.fetching import interrupt_queries
 from censafe.version import __version__
 
@@ -144,7 +145,6 @@ _OPTIONS: Final = {
     "settings": "set",
     "targets": "target",
 }
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def printable(text: str) -> str:
@@ -176,8 +176,8 @@ def system_message(error: OSError | MemoryError | RuntimeError) -> str:
     if not isinstance(error, OSError):
         return "memory ran out; set a limit with --memory, use fewer --threads, or a machine with more memory"
     place = f"{error.filename}: " if isinstance(error.filename, str) else ""
-    if error.errno in _FULL:
-        return f"{place}the disk is full; free space, and run the same command again"
+    if refusal := write_refusal(error):
+        return f"{place}{refusal}, and run the same command again"
     if error.errno == errno.ENAMETOOLONG:
         return f"{place[:80]}...: the name is too long for this file system; allowed: usually 255 bytes a name; use a shorter one"
     reason = os.strerror(error.errno) if error.errno else "the system refused a file"

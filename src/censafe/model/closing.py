@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import secrets
@@ -14,10 +15,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-__all__ = ["PARTIAL", "Closing", "partial_file", "partial_folder"]
+__all__ = ["DISK_FULL", "PARTIAL", "TOO_LARGE", "Closing", "partial_file", "partial_folder", "write_refusal"]
 
 PARTIAL: Final = ".partial"
 """How the names of files and folders end that are not complete."""
+
+DISK_FULL: Final = "the disk is full; free space"
+TOO_LARGE: Final = "a file would be larger than the system allows; raise the limit (ulimit -f)"
+
+
+def write_refusal(error: BaseException) -> str:
+    """What keeps a file from growing, and what to do: the disk, a quota, or a limit of file sizes; empty for any other error.
+
+    Libraries say it with a number or in their text.
+
+    Example:
+        >>> write_refusal(OSError(27, "File too large"))
+        'a file would be larger than the system allows; raise the limit (ulimit -f)'
+    """
+    number, text = getattr(error, "errno", None), str(error)
+    if number == errno.EFBIG or "File too large" in text:
+        return TOO_LARGE
+    if number == errno.EDQUOT or "quota exceeded" in text:
+        return "the disk quota is used up; free space"
+    return DISK_FULL if number == errno.ENOSPC or "No space left" in text else ""
 
 
 class Closing(ABC):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from censafe.errors import CheckError, StorageError
-from censafe.model.closing import PARTIAL, partial_file, partial_folder
+from censafe.model.closing import PARTIAL, TOO_LARGE, partial_file, partial_folder, write_refusal
 from censafe.model.parsing import read_stored
 from censafe.model.safe_text import stays_inside
 
@@ -49,6 +49,7 @@ __all__ = [
 _REASONS = {
     errno.ENOSPC: "the disk is full; free space or choose another output folder",
     errno.EDQUOT: "the disk quota is used up; free space or choose another output folder",
+    errno.EFBIG: f"{TOO_LARGE}, or choose another output folder",
     errno.EACCES: "the folder is not writable; change its permissions or choose another output folder",
     errno.EPERM: "the folder is not writable; change its permissions or choose another output folder",
     errno.EROFS: "the file system is read-only; choose another output folder",
@@ -199,7 +200,13 @@ def storage_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = _REASONS.get(error.errno or 0, error.strerror or type(error).__name__)
+        refusal = write_refusal(error)
+        other = (
+            f"{refusal}, or choose another output folder"
+            if refusal
+            else error.strerror or type(error).__name__
+        )
+        reason = _REASONS.get(error.errno or 0, other)
         raise StorageError(f"cannot write in folder {folder}: {reason}") from error
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import duckdb
 
 from censafe.errors import CensafeError, DataError, StorageError
+from censafe.model.closing import DISK_FULL, write_refusal
 from censafe.population.files.layout import TableName, layout
 from censafe.population.findings import Finding
 
@@ -77,12 +78,10 @@ def engine_errors(what: str) -> Iterator[None]:
             f"{what}: memory ran out; give the engine more with `memory`, or fewer `threads`"
         )
     except (duckdb.IOException, duckdb.HTTPException, OSError) as error:
-        full = "No space left" in str(error) or getattr(error, "errno", None) == 28
-        reason = (
-            "the disk is full where the working files are; free space there"
-            if full
-            else "a file cannot be read or written; check that it exists, is whole and is readable"
+        refusal = write_refusal(error).replace(
+            DISK_FULL, "the disk is full where the working files are; free space there"
         )
+        reason = refusal or "a file cannot be read or written; check that it exists, is whole and is readable"
         translated = StorageError(f"{what}: {reason}")
     except duckdb.Error as error:
         allowed = (

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import StorageError, UsageError
-from censafe.model.closing import Closing, partial_folder
+from censafe.model.closing import Closing, partial_folder, write_refusal
 from censafe.model.compiled import compiled
 from censafe.population.synthetic.plan import PopulationPlan
 from censafe.population.synthetic.shipped import synthetic_states
@@ -218,7 +218,7 @@ def folder_when_complete(out: Path) -> Iterator[Path]:
             partial.replace(out)
         except OSError as error:
             raise StorageError(
-                f"{out}: writing failed ({error.strerror or error}); nothing was left under this name"
+                f"{out}: writing failed ({write_refusal(error) or error.strerror or error}); nothing was left under this name"
             ) from error
 
 

@@ -16,6 +16,8 @@ import pyarrow as pa
 from ibis.backends.duckdb import Backend
 from ibis.expr.operations import DatabaseTable
 
+from censafe.errors import StorageError
+from censafe.model.closing import write_refusal
 from censafe.model.fetching import interruptible, stream_of
 from censafe.tabulation.engine import arrays
 from censafe.tabulation.engine.relational import Relational
@@ -271,7 +273,11 @@ def open_embedded(work: Path, *, threads: int | None = None, memory: str | None 
         settings["threads"] = threads
     if memory is not None:
         settings["memory_limit"] = memory
-    engine = EmbeddedEngine().connect(work / "tabulation.duckdb", **settings)
+    try:
+        engine = EmbeddedEngine().connect(work / "tabulation.duckdb", **settings)
+    except duckdb.IOException as error:
+        reason = write_refusal(error) or "check that the folder can be written"
+        raise StorageError(f"{work}: the engine cannot write its working files: {reason}") from error
     # Queries then say how far they are, and write nothing about it themselves. In Jupyter, DuckDB refuses without ipywidgets,
     # which it would draw the bar with: queries then do not say it.
     with suppress(duckdb.InvalidInputException):

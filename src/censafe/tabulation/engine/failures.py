@@ -60,7 +60,7 @@ _SETUP = (
     "python_version_mismatch",
     "different version of python",
 )
-_FULL = ("no space left",)
+_FULL = ("no space left", "file too large", "quota exceeded")
 _CONTENT = ("parquet", "utf-8", "utf8", "corrupt")
 
 
@@ -105,7 +105,7 @@ _MESSAGES = {
     Failure.WORKER: "workers were lost three times at the same stage; see that they run, then start the same command again",
     Failure.FILES: "workers cannot read or write the data or the scratch folder; both must be seen by every worker under the same "
     "path; name a shared folder with `scratch`",
-    Failure.FULL: "the disk is full where the working files are; free space there",
+    Failure.FULL: "the disk is full where the working files are, or a file would be larger than the system allows (ulimit -f); free space there, or raise the limit",
     Failure.CONTENT: "the content of a file cannot be read; allowed: whole Parquet files whose text is UTF-8; fix: write the file again",
     Failure.SETUP: "workers have not what this process has; allowed: the same minor version of Python and the same version of `censafe`; fix: "
     "install both on every worker (Apache Spark: PYSPARK_PYTHON names the interpreter)",

@@ -223,7 +223,7 @@ def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path, monkeypatch:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(population.PartWriter, "write", full)
-    with pytest.raises(StorageError, match="No space left on device"):
+    with pytest.raises(StorageError, match="the disk is full; free space"):
         synthesize(tmp_path / "out", persons=100, states=("44",), seed=1)
     assert list(tmp_path.iterdir()) == []
 
