@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from censafe.publication.pages.document import document_html
+from censafe.publication.pages.markup import paragraphs, section, table
 from censafe.version import __version__
-
-STYLE = "body{font:15px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}table{border-collapse:collapse}td,th{border:1px solid #999;padding:.2em .6em;text-align:left;vertical-align:top}td.n{text-align:right}"
 
 
 def lines(record: Path) -> list[dict[str, object]]:
@@ -61,21 +60,17 @@ def _figures(part: str, trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _page(seed: int, figures: list[dict[str, Any]], trials: list[dict[str, Any]]) -> str:
-    rows = "".join(
-        f"<tr><td>{html.escape(one['figure'])}</td><td class=n>{one['value']}</td></tr>" for one in figures
-    )
-    failed = "".join(
-        f"<tr><td>{line['part']}:{line['number']}</td><td>{html.escape(line['name'])}</td><td>{html.escape(' | '.join(line['failures']))}</td></tr>"
+    failed = [
+        (f"{line['part']}:{line['number']}", line["name"], " | ".join(line["failures"]))
         for line in trials
         if line["failures"]
+    ]
+    headers = ("Trial", "What was tried", "What failed")
+    failures = table("Trials that failed", headers, failed) if failed else paragraphs("None.")
+    rows = [(one["figure"], str(one["value"])) for one in figures]
+    body = (
+        f"<header><h1>Campaign, seed {seed}</h1>{paragraphs(f'{len(trials)} trials.')}</header>",
+        section("failures", "Failures", failures),
+        section("figures", "Figures", table("Figures of all parts", ("Figure", "Value"), rows, numbers=1)),
     )
-    bad = (
-        f"<table><tr><th>trial</th><th>what was tried</th><th>what failed</th></tr>{failed}</table>"
-        if failed
-        else "<p>None.</p>"
-    )
-    return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>Campaign {seed}</title><style>{STYLE}</style>"
-        f"<h1>Campaign, seed {seed}</h1><p>censafe {__version__}. {len(trials)} trials.</p>"
-        f"<h2>Failures</h2>{bad}<h2>Figures</h2><table><tr><th>figure</th><th>value</th></tr>{rows}</table></html>\n"
-    )
+    return document_html(f"Campaign {seed}", "\n".join(body), f"censafe {__version__}")

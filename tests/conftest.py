@@ -12,6 +12,8 @@ from hypothesis.internal.conjecture import providers
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from support.once import made_once
+
 LOAD = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
 """Health checks that are off: the first depends on the load of the machine, the second is about fixtures that hold no state."""
 
@@ -54,3 +56,26 @@ def pytest_collection_finish() -> None:
     """From here on what was collected is not looked through any more."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session")
+def dhc_records(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records of a small state, for tests that do not change them."""
+    from censafe import synthesize
+
+    return made_once(
+        tmp_path_factory,
+        "dhc-records",
+        lambda folder: synthesize(folder / "data", persons=2500, states=("44",), layout="dhc"),
+    ).joinpath("data")
+
+
+@pytest.fixture(scope="session")
+def dhc(tmp_path_factory: pytest.TempPathFactory, dhc_records: Path) -> Path:
+    """A run of the DHC, for tests that do not change it; the redistricting data that it makes first lie beside it."""
+    from censafe import configuration, release
+
+    chosen = configuration("topdown", "dhc-us", {"root": "State"})
+    return made_once(
+        tmp_path_factory, "dhc-run", lambda folder: release(chosen, dhc_records, folder / "dhc", test_key=3)
+    ).joinpath("dhc")

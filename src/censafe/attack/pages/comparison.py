@@ -172,7 +172,7 @@ def _sizes(agreement: _Rows, defenses: _Rows) -> Exhibit:
         "agreement",
         "How many records are true, by size of the block?",
         "With exact tables large blocks hide a little; under noise small blocks hide most, because there the noise is largest beside the counts.",
-        attack_lines(sizes, series, "persons with a record that agrees, percent"),
+        attack_lines(sizes, series, "persons with a true record, percent"),
         alt="Agreement by size of the block, a line for each defense.",
         tables=[
             PageTable(
@@ -220,7 +220,7 @@ def _certainty(variability: _Rows, defenses: _Rows) -> Exhibit:
 
 def _curves(curves: Mapping[str, Mapping[int, float | None]]) -> Figure:
     """Variability over shares of the blocks."""
-    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    figure = Figure(figsize=(8, 3.4 + 0.24 * -(-min(len(curves), _MOST_LINES) // 3)), layout="constrained")
     axes = figure.subplots()
     for place, (name, curve) in enumerate(list(curves.items())[:_MOST_LINES]):
         axes.plot(
@@ -231,7 +231,7 @@ def _curves(curves: Mapping[str, Mapping[int, float | None]]) -> Figure:
             label=name,
         )
     axes.set_xlabel("populated blocks, percent", fontsize=9)
-    axes.set_ylabel("records that can be exchanged, percent", fontsize=9)
+    axes.set_ylabel("exchangeable records, percent", fontsize=9)
     axes.set_ylim(0, 102)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     quiet(axes)

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 
 from censafe.evaluation.outputs import number_text
 from censafe.evaluation.pages.page import Exhibit, PageTable, quiet
@@ -19,9 +18,13 @@ _COLORS: Final = (
     "#0b5c7a", "#d1762a", "#6b4c9a", "#4d7c2f", "#b3365b", "#8a6d1d", "#2f6fb0", "#5f6b76", "#a0522d", "#1d8a7a", "#7a3e9d", "#94603a",
 )  # fmt: skip
 DISTRICT_KEYS: Final = "block, voting age"
+_PARTIAL: Final = "†"
+"""Stands behind the names of defenses whose errors are those of other counts."""
 _MARKERS: Final = "os^Dvph<>X"
 _LABEL_HEIGHT: Final = 0.034
 _BLANK: Final = 0.03
+_MARK: Final = 0.012
+"""Half of the width of a mark, as a share of the panel's."""
 _LEFT_HALF: Final = 0.6
 
 
@@ -53,17 +56,20 @@ def frontier_exhibit(defenses: Sequence[_Row]) -> Exhibit:
         defenses: rows of ``defenses.csv``, exact tables first.
     """
     full = [row for row in defenses if row["matched_by"] != DISTRICT_KEYS]
+    partial = [_by_races(row) for row in defenses if row["matched_by"] == DISTRICT_KEYS]
+    shown = [*full, *partial]
     lines = [
         [row["defense"], *(number_text(row[f"error_{level}"], 2) for level in ("block", "tract", "county")),
          number_text(row["withheld_block_percent"]), number_text(row["putative_percent"]), number_text(row["precision"]), number_text(row["beyond_guessing"])]
-        for row in full
+        for row in shown
     ]  # fmt: skip
     return Exhibit(
         "frontier",
         "What does each defense cost, and what does it hide?",
         "Read each figure from the lower left: there counts are close to the truth and the attack finds little more than neighbors give away. On the dashed line it finds no more. "
-        "Lines join strengths of one kind of defense. A filled mark: no other defense is better in one and at least as good in the other.",
-        _figure(full, {"Counts of tracts": "error_tract", "Counts of blocks": "error_block"}),
+        "Lines join strengths of one kind of defense. A filled mark: no other defense is better in one and at least as good in the other."
+        + (f" {_PARTIAL}: publishes race, origin and voting age only; its error is that of these counts, and it is not compared with the others." if partial else ""),
+        _figure(shown, {"Counts of tracts": "error_tract", "Counts of blocks": "error_block"}),
         alt="Error of counts of tracts and of blocks against precision beyond the guesser, a point for each defense.",
         tables=[PageTable("Persons alone with sex and class of age in their block who differ from its most frequent race and origin; mean absolute errors of counts.", (
             "defense", "error, block", "tract", "county", "withheld, %", "matched, %", "right, %", "beyond, points"), lines, numbers=7)],
@@ -104,6 +110,18 @@ def districts_exhibit(defenses: Sequence[_Row]) -> Exhibit:
     )  # fmt: skip
 
 
+def _by_races(row: _Row) -> _Row:
+    """A defense that publishes race, origin and voting age only, with the errors of these counts."""
+    errors = {f"error_{level}": row[f"race_error_{level}"] for level in ("block", "tract", "county")}
+    return {
+        **row,
+        **errors,
+        "defense": f"{row['defense']} {_PARTIAL}",
+        "family": row["family"] and f"{row['family']} {_PARTIAL}",
+        "withheld_block_percent": None,
+    }
+
+
 def _figure(rows: Sequence[_Row], panels: Mapping[str, str]) -> Figure:
     """A panel for each error, by its title."""
     figure = Figure(figsize=(8, 4.6 * len(panels)), layout="constrained")
@@ -131,7 +149,8 @@ def _family(row: _Row) -> str:
 
 def _panel(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tuple[str, str]]) -> None:
     shown = [row for row in rows if row["beyond_guessing"] is not None]
-    best = {row["defense"] for row in efficient(shown, [error])}
+    compared = [row for row in shown if not row["defense"].endswith(_PARTIAL)]
+    best = {row["defense"] for row in efficient(compared, [error])}
     for family in dict.fromkeys(map(_family, shown)):
         color, mark = styles[family]
         own = sorted((row for row in shown if _family(row) == family), key=lambda row: row["strength"] or 0)
@@ -168,9 +187,10 @@ def _panel(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tu
 
 
 def _label(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tuple[str, str]]) -> None:
-    """Names beside the marks, moved up or down where they would lie on each other."""
+    """Names beside the marks, moved up or down where they would lie on each other or on a mark."""
     to_axes = axes.transData + axes.transAxes.inverted()
-    taken: list[tuple[float, float, float]] = []  # left, right, middle
+    marks = [to_axes.transform((row[error], row["beyond_guessing"])) for row in rows]
+    taken = [(x - _MARK, x + _MARK, y) for x, y in marks]  # left, right, middle
     for row in sorted(rows, key=lambda row: -row["beyond_guessing"]):
         x, y = to_axes.transform((row[error], row["beyond_guessing"]))
         width = 0.0115 * len(row["defense"])
@@ -184,5 +204,5 @@ def _label(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tu
         axes.annotate(
             row["defense"], (row[error], row["beyond_guessing"]), xytext=(left, at), textcoords="axes fraction", fontsize=7.5, va="center", zorder=4,
             color=styles[_family(row)][0],
-            path_effects=[withStroke(linewidth=2.5, foreground="white")], arrowprops={"arrowstyle": "-", "color": "#b8c0c8", "linewidth": 0.6, "shrinkB": 4} if abs(at - y) > _LABEL_HEIGHT else None,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6}, arrowprops={"arrowstyle": "-", "color": "#b8c0c8", "linewidth": 0.6, "shrinkB": 4} if abs(at - y) > _LABEL_HEIGHT else None,
         )  # fmt: skip

@@ -315,7 +315,7 @@ def attack_lines(
         unit: of the values.
         along: what the names are.
     """
-    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    figure = Figure(figsize=(8, 3.4 + 0.24 * -(-len(series) // 3)), layout="constrained")
     axes = figure.subplots()
     for place, (words, values) in enumerate(series.items()):
         own = [np.nan if value is None else value for value in values]

@@ -28,7 +28,7 @@ def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     for place, (budget, rows) in enumerate(curves.items()):
-        colour = colormaps["viridis"](0.1 + 0.75 * place / max(1, len(curves) - 1))
+        colour = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(curves) - 1))
         label = f"{symbol} = {budget:g}"
         x = [row["x"] for row in rows]
         left.step(x, [row["hist"] for row in rows], where="mid", color=colour, linewidth=1.3, label=label)
@@ -132,7 +132,7 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
     figure = Figure(figsize=(max(8.0, 0.62 * len(indices) + 2), 4.6), layout="constrained")
     axes = figure.subplots()
     for place, setting in enumerate(settings):
-        colour = colormaps["viridis"](0.1 + 0.75 * place / max(1, len(settings) - 1))
+        colour = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(settings) - 1))
         offset = (place - (len(settings) - 1) / 2) * 0.27
         _violins(
             axes, [row for row in violins if row["setting"] == setting], indices, offset, colour, largest
@@ -182,7 +182,7 @@ def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Fig
         for place, level in enumerate(levels):
             own = [row for row in rows if (row["stat"], row["level"]) == (stat, level) and row["mean_ae"] > 0]
             if own:
-                colour = colormaps["viridis"](0.9 * place / max(1, len(levels) - 1))
+                colour = colormaps["viridis"](0.7 * place / max(1, len(levels) - 1))
                 axes.plot(
                     [row["epsilon"] for row in own], [row["mean_ae"] for row in own],
                     marker="o", color=colour, markersize=4, linewidth=1.3, label=level.replace("_", " "),

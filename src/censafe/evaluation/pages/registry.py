@@ -18,9 +18,9 @@ from censafe.evaluation.pages.sweep import sweep_page
 from censafe.evaluation.pages.topdown import topdown_page
 from censafe.evaluation.pages.uncertainty import uncertainty_page
 
-__all__ = ["write_report"]
+__all__ = ["PAGES", "write_report"]
 
-_PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
+PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
     "topdown": topdown_page,
     "sweep": sweep_page,
     "uncertainty": uncertainty_page,
@@ -46,6 +46,6 @@ def write_report(folder: Path) -> tuple[str, ...]:
         UsageError: the folder holds no evaluation, or one of its files is missing.
     """
     kind = str(read_evaluation(folder).get("kind"))
-    if kind not in _PAGES:
-        raise UsageError(f"{folder} holds no evaluation that has a page; allowed: {', '.join(_PAGES)}.")
-    return write_page(folder, _PAGES[kind](folder))
+    if kind not in PAGES:
+        raise UsageError(f"{folder} holds no evaluation that has a page; allowed: {', '.join(PAGES)}.")
+    return write_page(folder, PAGES[kind](folder))

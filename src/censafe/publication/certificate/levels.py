@@ -17,6 +17,7 @@ from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.certificate.words import ESTIMATED, NOISE
 from censafe.publication.pages.markup import (
     HtmlCell,
+    breakable,
     count_of,
     fixed,
     grouped_table,
@@ -112,7 +113,7 @@ def _noise(document: _Document, symbol: str, percent: str) -> list[str]:
 
 def _noise_row(query: str, level: _Document) -> tuple[str, ...]:
     return (
-        query,
+        breakable(query),
         integer(level["answers"]),
         number(level["budget_decimal"]),
         fixed(level["standard_deviation"], 2),

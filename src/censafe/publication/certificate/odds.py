@@ -11,11 +11,13 @@ from censafe.model import ReleasePlan
 from censafe.model.bounds import factor_text
 from censafe.privacy.loss.conversions import ODDS_DELTAS, odds_bound
 from censafe.publication.certificate.tables import Document
+from censafe.publication.pages.document import drawing
 from censafe.publication.pages.markup import HtmlCell, fixed, paragraphs, table
 
 __all__ = ["odds_part", "odds_rows"]
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 300, 62, 20, 16, 48
+_LEAST, _MOST = 430, 620
 
 
 def odds_rows(plan: ReleasePlan) -> list[dict[str, Any]]:
@@ -86,10 +88,10 @@ def _curve(rows: Sequence[Document]) -> str:
         for share in (0.0, 0.25, 0.5, 0.75, 1.0)
     )
     ends = f"from {fixed(rows[0]['epsilon'], 2)} at delta {rows[0]['delta_decimal']:g} to {fixed(rows[-1]['epsilon'], 2)} at {rows[-1]['delta_decimal']:g}"
-    return (
-        f'<svg role="img" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" font-size="13" fill="currentColor">'
-        f"<title>Epsilon of the odds by delta: {ends}</title>"
+    svg = (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" font-size="13">'
         f'<path d="M{_LEFT} {_TOP}V{floor:.1f}H{_WIDTH - _RIGHT}" fill="none" stroke="currentColor" stroke-opacity="0.4"/>'
         f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="3"/>{labels}'
         f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 8}" text-anchor="middle">delta</text></svg>'
     )
+    return f"<figure>{drawing(svg, f'Epsilon of the odds by delta: {ends}', _LEAST, _MOST)}</figure>"

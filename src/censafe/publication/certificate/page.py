@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +19,10 @@ from censafe.publication.certificate.statement import (
     certificate_document,
 )
 from censafe.publication.certificate.tables import SYMBOLS, Document
+from censafe.publication.pages.document import document_html
 from censafe.publication.pages.markup import (
     HtmlCell,
+    breakable,
     details,
     fixed,
     integer,
@@ -69,9 +70,6 @@ def certificate_page(document: Document, contents: CertificateContents) -> str:
     Returns:
         HTML, light or dark as the reader's system is set, fit for print.
     """
-    style = (
-        resources.files("censafe.publication.pages").joinpath("certificate.css").read_text(encoding="utf-8")
-    )
     stamp = f"{document['stamp']}: " if document["stamp"] else ""
     title = f"{stamp}Certificate of disclosure protection, {document['title']}"
     body = "\n".join(
@@ -86,12 +84,8 @@ def certificate_page(document: Document, contents: CertificateContents) -> str:
             _evidence(document),
         )
     )
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n"
-        "<footer>A machine-readable version of this certificate is in certificate.json.</footer>\n"
-        "</main>\n</body>\n</html>\n"
+    return document_html(
+        title, body, "A machine-readable version of this certificate is in certificate.json."
     )
 
 
@@ -181,7 +175,7 @@ def _loss(document: Document) -> str:
     rows = [
         (
             HtmlCell(f"{_RELATIONS[entry['neighbours']]}<small>{escape(entry['neighbours_exact'])}</small>"),
-            _fraction(entry["exact"]),
+            HtmlCell(f'<span class="exact">{breakable(_fraction(entry["exact"]))}</span>'),
             number(entry["decimal"]),
             *([_tight(entry)] if "epsilon" in entry else []),
         )

@@ -8,29 +8,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from importlib import resources
 from typing import Final
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from censafe.publication.pages.document import document_html, drawing
 from censafe.publication.pages.markup import details, grouped_table, listing, paragraphs, section, table
 
 __all__ = ["Exhibit", "ExhibitSheet", "PageTable", "sheet_html", "svg_text"]
 
-_STYLE: Final = """
-figure { margin: .8rem 0 1rem; background: #ffffff; border: 1px solid var(--line); border-radius: .5rem; padding: .6rem; }
-figure svg { display: block; width: 100%; height: auto; }
-figcaption { color: #4a5868; font-size: .9rem; padding: .3rem .4rem 0; }
-h1, dd { overflow-wrap: anywhere; }
-.answer { font-size: 1.1rem; font-weight: 550; }
-nav ol { margin: .4rem 0 0; padding-left: 1.3rem; }
-a { color: var(--accent); }
-table { font-size: .875rem; }
-th, td { padding-right: .45rem; }
-td.n, th.n { padding-left: .4rem; }
-tbody th { min-width: 6rem; }
-"""
+_SMALLEST: Final = 0.75  # of its own size; text of 8 points is then 8 pixels high
+_LARGEST: Final = 1.2
+_PIXELS: Final = 96  # an inch of CSS
 _XML_HEAD: Final = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 _METADATA: Final = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 
@@ -56,12 +46,12 @@ class PageTable:
     def html(self) -> str:
         """The table as HTML."""
         if not self.groups:
-            return table(self.caption, self.headers, self.rows, numbers=self.numbers)
+            return table(self.caption, self.headers, self.rows, numbers=self.numbers, compact=True)
         parts, first = [], 0
         for name, count in self.groups:
             parts.append((name, self.rows[first : first + count]))
             first += count
-        return grouped_table(self.caption, self.headers, parts, numbers=self.numbers)
+        return grouped_table(self.caption, self.headers, parts, numbers=self.numbers, compact=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,18 +117,10 @@ def sheet_html(sheet: ExhibitSheet, mark: str = "", made: str = "How this was ma
         mark: stands before the title of the document.
         made: heading of the settings.
     """
-    style = (
-        resources.files("censafe.publication.pages").joinpath("certificate.css").read_text(encoding="utf-8")
-    )
     settings = section("settings", made, listing(sheet.settings)) if sheet.settings else ""
     parts = [sheet.banner, _head(sheet), *(_exhibit(one) for one in sheet.exhibits), settings]
     body = "\n".join(part for part in parts if part)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(mark + sheet.title)}</title>\n<style>\n{style}{_STYLE}</style>\n</head>\n<body>\n<main>\n{body}\n"
-        f"<footer>{escape(sheet.footer)}</footer>\n</main>\n</body>\n</html>\n"
-    )
+    return document_html(mark + sheet.title, body, sheet.footer)
 
 
 def svg_text(figure: Figure, name: str) -> str:
@@ -174,7 +156,8 @@ def _head(page: ExhibitSheet) -> str:
 def _exhibit(one: Exhibit) -> str:
     figure = ""
     if one.figure is not None:
-        drawn = one.svg.replace("<svg ", f'<svg role="img" aria-label="{escape(one.alt)}" ', 1)
+        width = one.figure.get_figwidth() * _PIXELS
+        drawn = drawing(one.svg, one.alt, _SMALLEST * width, _LARGEST * width)
         figure = f"<figure>{drawn}<figcaption>{escape(one.alt)}</figcaption></figure>"
     how = [paragraphs(*one.how)]
     if one.files:

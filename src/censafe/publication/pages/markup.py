@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
+from typing import Final
 
 from censafe.model.bounds import upper
 
 __all__ = [
     "HtmlCell",
+    "breakable",
     "count_of",
     "details",
     "fixed",
@@ -22,10 +25,23 @@ __all__ = [
 ]
 
 
+_BREAKS: Final = re.compile(r"(?<=[_/])(?=\w)|(?<=[a-z])(?=[A-Z])")
+
+
 class HtmlCell(str):
     """A table cell that is HTML already; plain text becomes one by escaping."""
 
     __slots__ = ()
+
+
+def breakable(text: str) -> HtmlCell:
+    """A long name or fraction that may go on in the next line after ``_`` and ``/`` and before a capital letter.
+
+    Example:
+        >>> breakable("popSehsd_x/2")
+        'pop<wbr>Sehsd_<wbr>x/<wbr>2'
+    """
+    return HtmlCell(_BREAKS.sub("<wbr>", escape(text)))
 
 
 def table(
@@ -35,6 +51,7 @@ def table(
     *,
     numbers: int = 0,
     total: bool = False,
+    compact: bool = False,
 ) -> str:
     """A table with a caption, column headers and row headers.
 
@@ -44,10 +61,11 @@ def table(
         rows: cells; the first of a row is its header.
         numbers: how many of the last columns hold numbers, set flush right.
         total: whether the last row is a total.
+        compact: smaller text and less space between columns.
     """
     kinds = _kinds(headers, numbers)
     lines = [_row(row, kinds, mark=total and position == len(rows) - 1) for position, row in enumerate(rows)]
-    return _frame(caption, headers, kinds, "<tbody>" + "\n".join(lines) + "</tbody>")
+    return _frame(caption, headers, kinds, "<tbody>" + "\n".join(lines) + "</tbody>", compact=compact)
 
 
 def grouped_table(
@@ -56,15 +74,16 @@ def grouped_table(
     groups: Sequence[tuple[str, Sequence[Sequence[str]]]],
     *,
     numbers: int = 0,
+    compact: bool = False,
 ) -> str:
     """A table whose rows stand in groups, each under a header of its own; otherwise as :func:`table`."""
     kinds = _kinds(headers, numbers)
     bodies = []
     for name, rows in groups:
         lines = "\n".join(_row(row, kinds, mark=False) for row in rows)
-        head = f'<tr class="group"><th scope="rowgroup" colspan="{len(headers)}">{_html(name)}</th></tr>'
+        head = f'<tr class="group"><th scope="rowgroup" colspan="{len(headers)}"><div class="stay">{_html(name)}</div></th></tr>'
         bodies.append(f"<tbody>{head}\n{lines}</tbody>")
-    return _frame(caption, headers, kinds, "\n".join(bodies))
+    return _frame(caption, headers, kinds, "\n".join(bodies), compact=compact)
 
 
 def section(name: str, title: str, *content: str) -> str:
@@ -140,13 +159,14 @@ def _kinds(headers: Sequence[str], numbers: int) -> list[str]:
     return [' class="n"' if column >= first_number else "" for column in range(len(headers))]
 
 
-def _frame(caption: str, headers: Sequence[str], kinds: Sequence[str], body: str) -> str:
+def _frame(caption: str, headers: Sequence[str], kinds: Sequence[str], body: str, *, compact: bool) -> str:
     head = "".join(
         f'<th scope="col"{kind}>{_html(text)}</th>' for text, kind in zip(headers, kinds, strict=True)
     )
+    kind = ' class="compact"' if compact else ""
     return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>\n{body}</table></div>"
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(caption)}"><table{kind}>'
+        f'<caption><div class="stay">{escape(caption)}</div></caption><thead><tr>{head}</tr></thead>\n{body}</table></div>'
     )
 
 

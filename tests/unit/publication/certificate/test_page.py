@@ -13,7 +13,7 @@ from censafe.model.bounds import upper
 from censafe.publication.certificate.page import CheckGroup, certificate_document, write_certificate
 from support.publication import make_certificate_input, make_plan
 
-_VOID = {"meta", "br", "hr", "img", "link", "input"}
+_VOID = {"meta", "br", "wbr", "hr", "img", "link", "input"}
 
 
 class _Page(HTMLParser):

@@ -10,6 +10,7 @@ from typing import Final, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from censafe.products.topdown.census_tables.card_values import CardTable, CardValues, Use, use_of
 from censafe.products.topdown.census_tables.shapes import AreaShapes
@@ -26,6 +27,7 @@ _PROPER: Final = ("hispanic", "latino")
 _PERSONS: Final = ("P1", "P2", "P3", "P5", "P13")
 _HOMES: Final = ("H1", "H3", "H4", "P16", "H9")
 _MOST_BESIDE: Final = 24
+_MOST_TICKS: Final = 4
 _OWN: Final = "#0b5c7a"
 _OTHER: Final = "#9aa5b1"
 _RULE: Final = (
@@ -235,6 +237,8 @@ def _quiet(axes: Axes) -> None:
     axes.grid(axis="x", color="#e3e7ec", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.tick_params(labelsize=8)
 
 

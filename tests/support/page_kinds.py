@@ -1,0 +1,252 @@
+"""One small page of every kind that the software writes, each made when it is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pytest
+from campaign.report import write_report as write_campaign
+
+from censafe import card, configuration, release, synthesize
+from censafe.cli import root
+from censafe.planning.explorer.page import explorer_page
+from censafe.population.synthetic.blocks import synthesize_histograms
+from censafe.products.registry import shipped_sheets
+from censafe.products.topdown.census_tables.card import CardSetting, write_card
+from censafe.products.topdown.census_tables.card_values import CARD_TABLES, CardTable, CardValues
+from censafe.products.topdown.census_tables.definitions import census_tables
+from support.once import made_once
+from support.replicates import ten_replicates
+from support.topdown_inputs import write_1940
+
+STATE: Final = "50"
+DEFENSES: Final = ("swap:LO", "swap:HI", "round:3", "round:5", "suppress:threshold=3", "topdown:pl94-us")
+
+
+def censafe(*arguments: object) -> None:
+    """A command, as a fixture of a whole session can run it."""
+    root.main([str(one) for one in arguments], prog_name="censafe", standalone_mode=False)
+
+
+@dataclass(frozen=True, eq=False)
+class PageKinds:
+    """Folders of runs and evaluations, each made once in a test session; ``dhc`` is a finished run of the DHC."""
+
+    factory: pytest.TempPathFactory
+    dhc: Callable[[], Path]
+
+    def page(self, kind: str) -> Path:
+        """The file of a page of this kind."""
+        return _PAGES[kind](self)
+
+    def folder(self, name: str, make: Callable[[Path], object]) -> Path:
+        """A folder of results inside of one that all workers share."""
+        return made_once(self.factory, f"page-{name}", lambda place: make(place / "out")) / "out"
+
+    @cached_property
+    def records(self) -> Path:
+        """Records of all products."""
+        return self.folder("records", lambda out: synthesize(out, persons=600, states=(STATE,), layout="all"))
+
+    @cached_property
+    def persons(self) -> Path:
+        """Records that can be attacked."""
+        return self.folder(
+            "persons", lambda out: synthesize(out, persons=600, states=(STATE,), layout="dhc", seed=3)
+        )
+
+    @cached_property
+    def blocks(self) -> Path:
+        """Histograms of blocks."""
+        return self.folder(
+            "blocks", lambda out: synthesize_histograms(out, persons=600, states=(STATE,), seed=1)
+        )
+
+    @cached_property
+    def districts(self) -> Path:
+        """Histograms of 1940."""
+        return self.folder("districts", write_1940)
+
+    @cached_property
+    def pl94(self) -> Path:
+        """A run of the redistricting data with what stands for ten replicates."""
+
+        def make(out: Path) -> None:
+            release(configuration("topdown", "pl94-us", {"root": "State"}), self.blocks, out, test_key=3)
+            ten_replicates(out, 2)
+
+        return self.folder("pl94", make)
+
+    @cached_property
+    def stored(self) -> Path:
+        """A run of 1940 with intervals."""
+
+        def make(out: Path) -> None:
+            censafe("run", "topdown", "e2e-1940", self.districts, out, "--test-key", 3, "--quiet")
+            censafe("estimate", out, "--intervals", "--simulations", 2, "--quiet")
+
+        return self.folder("1940", make)
+
+    def table_release(self, product: str) -> Path:
+        """A run of a product of tables."""
+
+        def make(out: Path) -> None:
+            censafe("run", *self._table_words(product, out), "--test-key", 3)
+
+        return self.folder(product, make)
+
+    def table_evaluation(self, product: str) -> Path:
+        """Its evaluation."""
+
+        def make(out: Path) -> None:
+            censafe("evaluate", *self._table_words(product, out), "--trials", 2)
+
+        return self.folder(f"evaluated-{product}", make)
+
+    def _table_words(self, product: str, out: Path) -> list[object]:
+        config, setting = {
+            "phsafe": ("sdhc-us", ["--set", f"state_filter={STATE}"]),
+            "safetab-p": ("ddhca", ["--set", f"states={STATE}", "--set", "run_pr=false"]),
+            "safetab-h": ("ddhcb", ["--set", f"states={STATE}", "--set", "run_pr=false"]),
+        }[product]
+        totals = ["--t1", self.table_release("safetab-p")] if product == "safetab-h" else []
+        return [product, config, self.records, out, "--set", "reader=csv", *setting, *totals, "--quiet"]
+
+    def evaluation(self, name: str, *words: object) -> Path:
+        """The page of a command that evaluates or attacks; ``OUT`` stands for its folder."""
+
+        def make(out: Path) -> None:
+            censafe(*(out if word == "OUT" else word for word in words), "--quiet")
+
+        return self.folder(name, make) / "report.html"
+
+
+def _explorer(kinds: PageKinds) -> Path:
+    def make(out: Path) -> None:
+        out.mkdir()
+        (out / "explorer.html").write_text(explorer_page(shipped_sheets(), "test"), encoding="utf-8")
+
+    return kinds.folder("explorer", make) / "explorer.html"
+
+
+def _campaign(kinds: PageKinds) -> Path:
+    def make(out: Path) -> None:
+        out.mkdir()
+        trials = [
+            {"part": "kills", "number": n, "name": "run topdown/pl94-us killed at measurement 17", "seconds": 1.5,
+             "facts": {"outcome": "resumed"}, "failures": [] if n else ["exit code 70 where 0 or 130 is allowed"]}
+            for n in range(3)
+        ]  # fmt: skip
+        text = "".join(json.dumps(line) + "\n" for line in trials)
+        (out / "trials.jsonl").write_text(text, encoding="utf-8")
+        write_campaign(out, seed=1)
+
+    return kinds.folder("campaign", make) / "report.html"
+
+
+def _square(west: int) -> list[list[list[float]]]:
+    return [[[west, 41.0], [west + 1, 41.0], [west + 1, 42.0], [west, 42.0], [west, 41.0]]]
+
+
+def _card_with_map(kinds: PageKinds) -> Path:
+    """A district among others of a list, with a map."""
+
+    def make(out: Path) -> None:
+        out.mkdir()
+        codes = _block_codes(kinds.pl94)
+        names = [f"District {n} of the Lower House" for n in range(1, 5)]
+        lines = [f"{code},{names[place % 4]}\n" for place, code in enumerate(codes)]
+        (out / "districts.csv").write_text("GEOID,district\n" + "".join(lines), encoding="utf-8")
+        features = [
+            {"type": "Feature", "properties": {"name": name}, "geometry": {"type": "Polygon", "coordinates": _square(west)}}
+            for west, name in enumerate(names)
+        ]  # fmt: skip
+        shapes = out / "shapes.geojson"
+        shapes.write_text(json.dumps({"type": "FeatureCollection", "features": features}), encoding="utf-8")
+        card(kinds.pl94, out / "card.html", names[0], areas=out / "districts.csv", shapes=shapes)
+
+    return kinds.folder("card-map", make) / "card.html"
+
+
+def _block_codes(run: Path) -> list[str]:
+    from censafe import tables
+
+    return sorted({row["GEOID"] for row in tables(run, "H1", "block").arrow.to_pylist()})
+
+
+def _dhc_card(kinds: PageKinds) -> Path:
+    """All tables of the DHC's card with drawn numbers of up to seven digits, among ten counties."""
+
+    def make(out: Path) -> None:
+        out.mkdir()
+        rng = np.random.default_rng(1)
+        places = 10
+        known = census_tables("dhc")
+        shown = {}
+        for name in CARD_TABLES["dhc"]:
+            shape = (places, len(known[name].lines))
+            values = np.floor(10 ** rng.uniform(0, 1.9 if known[name].median else 7, shape))
+            reach = np.floor(values * rng.choice([0, 0.05, 0.3, 2], shape))
+            shown[name] = CardTable(
+                known[name], values, np.maximum(values - reach, 0), values + reach, np.zeros(shape, bool)
+            )
+        codes = tuple(f"50{2 * place + 1:03}" for place in range(places))
+        titles = tuple(f"Prince of Wales-Hyder Census Area {place}" for place in range(places))
+        values_of = CardValues("county", codes, titles, ("50",) * places, shown, 25)
+        write_card(out / "card.html", values_of, codes[0], CardSetting(25, 0.9, "NOT PRIVATE"), None)
+
+    return kinds.folder("card-dhc", make) / "card.html"
+
+
+_ROOT: Final = ("--set", "root=State")
+_PAGES: Final[Mapping[str, Callable[[PageKinds], Path]]] = {
+    "explorer": _explorer,
+    "campaign": _campaign,
+    "card with a map": _card_with_map,
+    "card of the DHC": _dhc_card,
+    "certificate phsafe": lambda kinds: kinds.table_release("phsafe") / "certificate.html",
+    "certificate safetab-p": lambda kinds: kinds.table_release("safetab-p") / "certificate.html",
+    "certificate safetab-h": lambda kinds: kinds.table_release("safetab-h") / "certificate.html",
+    "certificate topdown pl94": lambda kinds: kinds.pl94 / "certificate.html",
+    "certificate topdown 1940": lambda kinds: kinds.stored / "certificate.html",
+    "certificate topdown dhc": lambda kinds: kinds.dhc() / "certificate.html",
+    "intervals": lambda kinds: kinds.stored / "intervals" / "01.html",
+    "evaluation phsafe": lambda kinds: kinds.table_evaluation("phsafe") / "report.html",
+    "evaluation safetab-p": lambda kinds: kinds.table_evaluation("safetab-p") / "report.html",
+    "evaluation safetab-h": lambda kinds: kinds.table_evaluation("safetab-h") / "report.html",
+    "evaluation topdown": lambda kinds: kinds.evaluation(
+        "topdown", "evaluate", "topdown", "pl94-us", kinds.blocks, "OUT", *_ROOT, "--runs", 1, "--workers", 1
+    ),
+    "evaluation noise": lambda kinds: kinds.evaluation(
+        "noise", "evaluate", "topdown", "e2e-1940", kinds.districts, "OUT", "--public"
+    ),
+    "evaluation sweep": lambda kinds: kinds.evaluation(
+        "sweep", "evaluate", "sweep", "topdown", "e2e-1940", kinds.districts, "OUT", "--epsilon", "1,4", "--runs", 2, "--workers", 1
+    ),
+    "evaluation uncertainty": lambda kinds: kinds.evaluation(
+        "uncertainty", "evaluate", "uncertainty", kinds.stored, "OUT", "--runs", 2, "--workers", 1
+    ),
+    "evaluation semantics": lambda kinds: kinds.evaluation(
+        "semantics", "evaluate", "semantics", "topdown", "blocks-16", "OUT"
+    ),
+    "evaluation pair": lambda kinds: kinds.evaluation(
+        "pair", "evaluate", "pair", kinds.districts, kinds.stored, "OUT", "--config", "e2e-1940"
+    ),
+    "attack reconstruct": lambda kinds: kinds.evaluation(
+        "reconstruct", "attack", "reconstruct", kinds.persons, "OUT", "--workers", 1, "--seconds", 2
+    ),
+    "attack rank": lambda kinds: kinds.evaluation(
+        "rank", "attack", "rank", kinds.persons, "OUT", "--areas", 3, "--generators", 3, "--rows", 30, "--steps", 30
+    ),
+    "attack compare": lambda kinds: kinds.evaluation(
+        "compare", "attack", "compare", kinds.persons, "OUT", "--workers", 1, "--seconds", 1,
+        *(word for name in DEFENSES for word in ("--defense", name)),
+    ),
+}  # fmt: skip
+KINDS: Final = tuple(_PAGES)
