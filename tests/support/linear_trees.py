@@ -141,3 +141,14 @@ def small_tree(
         tree, tuple(members), truth, np.vstack(rows), np.concatenate(answers), np.concatenate(weights),
         leaf.ravel(), exact,
     )  # fmt: skip
+
+
+def lower_estimate(tree: LinearTree, depth: int, nodes: np.ndarray) -> np.ndarray:
+    """Estimates of some geounits from their own answers and all below them, shape (len(nodes), cells)."""
+    return tree.blocks.flat(tree._lower(depth, nodes, exact=False))
+
+
+def lower_covariance(tree: LinearTree, depth: int, nodes: np.ndarray) -> np.ndarray:
+    """Covariance operators of these estimates, shape (len(nodes), subsets, M, M)."""
+    own = tree.lower[depth]
+    return own.covariance[own.pattern[nodes]]

@@ -46,7 +46,7 @@ def grid_of(schema: HistogramSchema, blocks: Iterable[Mapping[tuple[int, ...], i
     for block in blocks:
         row = np.zeros(schema.schema.cells, np.int64)
         for levels, count in block.items():
-            row[schema.schema.flat_index(levels)] += count
+            row[int(np.ravel_multi_index(tuple(levels), schema.schema.shape))] += count
         rows.append(row)
     return np.array(rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from censafe.attack.defenses.households import SwappedPeople
 from censafe.attack.people import People
 
 
@@ -41,3 +42,9 @@ def drawn_people(
         person=np.arange(persons),
         household=household,
     )
+
+
+def size_gap(swapped: SwappedPeople) -> int:
+    """Largest difference between the sizes of two partners, in persons."""
+    size = swapped.households.size
+    return int(np.abs(size - size[swapped.partner]).max(initial=0))

@@ -36,8 +36,8 @@ class Schema:
 
     Example:
         >>> schema = Schema("pair", (Attribute("adult", 2), Attribute("race", 3)))
-        >>> schema.cells, schema.flat_index([1, 2])
-        (6, 5)
+        >>> schema.cells, schema.shape
+        (6, (2, 3))
     """
 
     name: str
@@ -69,19 +69,6 @@ class Schema:
         if name not in self.names:
             raise KeyError(name)
         return self.names.index(name)
-
-    def flat_index(self, levels: list[int] | tuple[int, ...]) -> int:
-        """Cell of one combination of levels.
-
-        Args:
-            levels: one level for every attribute, in flattening order.
-
-        Raises:
-            ValueError: a level is outside its attribute, or one is missing.
-        """
-        if len(levels) != len(self.shape):
-            raise ValueError(f"schema {self.name} has {len(self.shape)} attributes")
-        return int(np.ravel_multi_index(tuple(levels), self.shape))
 
     def levels_of(self, name: str) -> NDArray[np.int32]:
         """Level of one attribute at every cell, shape (cells,)."""

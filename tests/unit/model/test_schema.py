@@ -134,8 +134,6 @@ def test_schemas_refuse_what_has_no_meaning():
         Attribute("a", 0)
     with pytest.raises(ValueError, match="cannot name"):
         Attribute("total", 2)
-    with pytest.raises(ValueError, match="has 1 attributes"):
-        Schema("s", (Attribute("a", 2),)).flat_index([0, 1])
 
 
 def arrays(counts):

@@ -118,11 +118,6 @@ class SwappedPeople:
         """Share of households with a partner."""
         return float(self.swapped.mean()) if len(self.partner) else 0.0
 
-    @property
-    def size_gap(self) -> int:
-        """Largest difference between the sizes of two partners, in persons."""
-        return int(np.abs(self.households.size - self.households.size[self.partner]).max(initial=0))
-
     def pairs(self) -> pa.Table:
         """A row for each household that took the block of another: both households, their blocks before, persons and adults."""
         one = np.flatnonzero(self.swapped)

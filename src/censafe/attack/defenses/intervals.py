@@ -65,12 +65,3 @@ class TableIntervals:
             np.where(hidden, OPEN_END, self.high),
             np.where(hidden, NO_VALUE, self.value),
         )
-
-    def contain(self, counts: _Ints) -> NDArray[np.bool_]:
-        """Whether each interval holds a count, shape (areas, lines)."""
-        return (self.low <= counts) & (counts <= self.high)
-
-    def mean_error(self, counts: _Ints) -> float:
-        """Mean distance of published values from counts; nan where nothing is published."""
-        shown = self.published
-        return float(np.abs(self.value - counts)[shown].mean()) if shown.any() else float("nan")

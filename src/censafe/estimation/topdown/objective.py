@@ -28,10 +28,6 @@ class Objective(Protocol):
         """The curvature, the sum over queries of w A'A, times counts; both of shape (C, K)."""
         ...
 
-    def restricted(self, cells: Integers) -> Objective:
-        """The objective of some cells where the others have no counts."""
-        ...
-
     def gradient(self, x: Floats) -> Floats:
         """Slope by child and cell, shape (C, K)."""
         return self.apply(x) - self.linear
@@ -81,10 +77,6 @@ class DenseObjective(Objective):
         """The curvature times counts."""
         found: Floats = np.einsum("ck,ckl->cl", x, self.h[self.h_of])
         return found
-
-    def restricted(self, cells: Integers) -> DenseObjective:
-        """Rows and columns of some cells."""
-        return DenseObjective(self.h[:, cells][:, :, cells], self.h_of, self.b[:, cells])
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +145,3 @@ class OperatorObjective(Objective):
         for one in self.answers:
             found = found + one.spread(one.weight * one.sums(x))
         return found
-
-    def restricted(self, cells: Integers) -> OperatorObjective:
-        """The diagonal of some cells, and the same sums of them."""
-        answers = tuple(GroupAnswers(one.group[cells], one.values, one.weight) for one in self.answers)
-        return OperatorObjective(self.diagonal[:, cells], self.target[:, cells], answers)

@@ -35,11 +35,6 @@ class CellGroups:
 class OwnAnswers:
     """The sums of the groups themselves, which are published exactly."""
 
-    @property
-    def provenance(self) -> str:
-        """How the right side is known."""
-        return "invariant"
-
 
 @dataclass(frozen=True)
 class FacilityCounts:
@@ -52,11 +47,6 @@ class FacilityCounts:
 
     kinds: str
     each: tuple[int, ...]
-
-    @property
-    def provenance(self) -> str:
-        """How the right side is known."""
-        return "invariant"
 
 
 @dataclass(frozen=True)
@@ -73,11 +63,6 @@ class PublishedAnswers:
     histogram: str
     groups: CellGroups
 
-    @property
-    def provenance(self) -> str:
-        """How the right side is known."""
-        return "published result"
-
 
 @dataclass(frozen=True)
 class AnswersInStack:
@@ -90,11 +75,6 @@ class AnswersInStack:
 
     histogram: str
     groups: CellGroups
-
-    @property
-    def provenance(self) -> str:
-        """How the right side is known."""
-        return "estimated together"
 
 
 RightSide: TypeAlias = OwnAnswers | FacilityCounts | PublishedAnswers | AnswersInStack
@@ -113,8 +93,8 @@ class LinearConstraint:
 
     Example:
         >>> bound = LinearConstraint("beds", CellGroups("hhgq"), "<=", FacilityCounts("hhgq", (99, 5)))
-        >>> bound.relation, bound.right.provenance
-        ('<=', 'invariant')
+        >>> bound.relation, bound.right.each
+        ('<=', (99, 5))
     """
 
     name: str

@@ -295,10 +295,10 @@ def constraints_on(histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> for one in constraints_on(load_config("pl94-us").histogram("persons")):
-        ...     print(one.name, one.groups.query, one.relation, one.right.provenance, one.lowest)
-        total total = invariant State
-        hhgq_total_lb hhgq >= invariant None
-        hhgq_total_ub hhgq <= invariant None
+        ...     print(one.name, one.groups.query, one.relation, type(one.right).__name__, one.lowest)
+        total total = OwnAnswers State
+        hhgq_total_lb hhgq >= FacilityCounts None
+        hhgq_total_ub hhgq <= FacilityCounts None
     """
     return (*own_constraints(histogram.schema, histogram.exact_totals), *histogram.constraints)
 

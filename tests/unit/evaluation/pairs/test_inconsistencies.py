@@ -151,11 +151,11 @@ def test_minors_among_adults_of_quarters_are_found_where_the_schema_tells_kinds(
 
 
 def person(relgq: int, sex: int, age: int, hispanic: int = 0) -> int:
-    return YEARS.schema.flat_index([relgq, sex, age, hispanic])
+    return int(np.ravel_multi_index((relgq, sex, age, hispanic), YEARS.schema.shape))
 
 
 def household(sex: int, hhage: int, hisp: int, hhtype: int) -> int:
-    return HOUSEHOLDS.schema.flat_index([sex, hhage, hisp, hhtype])
+    return int(np.ravel_multi_index((sex, hhage, hisp, hhtype), HOUSEHOLDS.schema.shape))
 
 
 def detailed() -> tuple[Pair, Pair]:

@@ -115,17 +115,8 @@ class LinearTree:
     levels: Sequence[TreeLevel] = field(repr=False)
     lower: Sequence[LowerLevel] = field(repr=False)
 
-    def lower_estimate(self, depth: int, nodes: Ordinals) -> Floats:
-        """Estimates of some geounits from their own answers and all below them, shape (len(nodes), cells)."""
-        return self.blocks.flat(self._lower(depth, nodes, exact=False))
-
-    def lower_covariance(self, depth: int, nodes: Ordinals) -> Floats:
-        """Covariance operators of these estimates, shape (len(nodes), subsets, M, M)."""
-        own = self.lower[depth]
-        return own.covariance[own.pattern[nodes]]
-
     def covariance(self, depth: int) -> Floats:
-        """The same by pattern, once what is known exactly is imposed, shape (patterns, subsets, M, M)."""
+        """Covariance operators of the estimates from own answers and those below, by pattern, once what is known exactly is imposed, shape (patterns, subsets, M, M)."""
         return self.lower[depth].conditioned()
 
     def estimate(self, depth: int, nodes: Ordinals) -> Floats:

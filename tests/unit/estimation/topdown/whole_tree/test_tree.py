@@ -11,7 +11,7 @@ from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, Weights, pooled
 from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
 from censafe.estimation.topdown.whole_tree.upward import lower_estimates
-from support.linear_trees import CELLS, LABELS, SIZES, small_tree
+from support.linear_trees import CELLS, LABELS, SIZES, lower_covariance, lower_estimate, small_tree
 
 
 @pytest.mark.parametrize("exact", [0, 2, 4])
@@ -49,9 +49,9 @@ def test_lower_estimates_use_own_answers_and_those_below_alone():
         local = replace(small, free=small.free & inside)
         cells, covariance = local.solve(used, exact=False)
         add = np.kron(member, np.eye(CELLS))
-        found = small.tree.lower_estimate(depth, np.array([node]))[0]
+        found = lower_estimate(small.tree, depth, np.array([node]))[0]
         np.testing.assert_allclose(add @ cells, found, atol=1e-9)
-        operator = small.tree.lower_covariance(depth, np.array([node]))
+        operator = lower_covariance(small.tree, depth, np.array([node]))
         columns = [
             small.tree.blocks.flat(small.tree.blocks.apply(operator, small.tree.blocks.spread(unit[None])))[0]
             for unit in np.eye(CELLS)
@@ -67,9 +67,9 @@ def test_the_pooled_objective_is_the_distance_to_the_lower_estimate(exact):
     for depth, node in ((1, 2), (2, 1), (2, 6)):
         support = np.flatnonzero(small.tree.levels[depth].support[node][small.tree.blocks.combination])
         h, h_of, b = objectives[depth].equations(node, node + 1, support)
-        estimate = small.tree.lower_estimate(depth, np.array([node]))[0, support]
+        estimate = lower_estimate(small.tree, depth, np.array([node]))[0, support]
         np.testing.assert_allclose(h[h_of[0]] @ estimate, b[0], rtol=1e-9, atol=1e-9)
-        operator = small.tree.lower_covariance(depth, np.array([node]))
+        operator = lower_covariance(small.tree, depth, np.array([node]))
         unit = np.zeros((1, CELLS))
         unit[0, support[5]] = 1.0
         column = small.tree.blocks.flat(small.tree.blocks.apply(operator, small.tree.blocks.spread(unit)))[0]
@@ -89,12 +89,12 @@ def test_sums_before_cells_have_the_curvature_of_the_sums_alone():
     assert len(sums) < len(support)
     h, _, b = coarse.objective.equations(0, 1, support[first])
     add = (coarse.label[support] == sums[:, None]).astype(float)
-    operator = small.tree.lower_covariance(0, np.array([0]))
+    operator = lower_covariance(small.tree, 0, np.array([0]))
     units = np.eye(CELLS)[support]
     blocks = small.tree.blocks
     covariance = blocks.flat(blocks.apply(operator, blocks.spread(units)))[:, support]
     np.testing.assert_allclose(np.linalg.inv(add @ covariance @ add.T), h[0], atol=1e-9)
-    estimate = add @ small.tree.lower_estimate(0, np.array([0]))[0, support]
+    estimate = add @ lower_estimate(small.tree, 0, np.array([0]))[0, support]
     np.testing.assert_allclose(h[0] @ estimate, b[0], rtol=1e-9)
 
 
@@ -105,11 +105,11 @@ def test_larger_blocks_and_covariances_that_are_not_shared_change_nothing():
     assert len(apart.tree.lower[3].kind) > len(small.tree.lower[3].kind)
     for depth in range(4):
         nodes = np.arange(SIZES[depth])
-        own = small.tree.lower_estimate(depth, nodes)
-        np.testing.assert_allclose(own, wide.tree.lower_estimate(depth, nodes), rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(own, apart.tree.lower_estimate(depth, nodes), rtol=1e-11, atol=1e-11)
+        own = lower_estimate(small.tree, depth, nodes)
+        np.testing.assert_allclose(own, lower_estimate(wide.tree, depth, nodes), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(own, lower_estimate(apart.tree, depth, nodes), rtol=1e-11, atol=1e-11)
     assert np.array_equal(
-        small.tree.lower_covariance(3, np.arange(15)), apart.tree.lower_covariance(3, np.arange(15))
+        lower_covariance(small.tree, 3, np.arange(15)), lower_covariance(apart.tree, 3, np.arange(15))
     )
 
 
@@ -156,11 +156,11 @@ def test_once_the_parent_is_known_the_whole_tree_says_no_more_than_what_is_below
     gain = covariance @ add.T @ np.linalg.pinv(add @ covariance @ add.T, rcond=1e-9)
     whole = cells + gain @ (known[support] - add @ cells)
     children = np.flatnonzero(small.tree.levels[depth].parent == parent)
-    lower = small.tree.lower_estimate(depth, children)
+    lower = lower_estimate(small.tree, depth, children)
     units = small.tree.blocks.spread(np.eye(CELLS))
     variances = [
         small.tree.blocks.flat(
-            small.tree.blocks.apply(small.tree.lower_covariance(depth, np.array([child])), units)
+            small.tree.blocks.apply(lower_covariance(small.tree, depth, np.array([child])), units)
         )
         for child in children
     ]

@@ -11,6 +11,7 @@ from censafe.model.topdown.constraints import (
     AnswersInStack,
     CellGroups,
     FacilityCounts,
+    OwnAnswers,
     PublishedAnswers,
 )
 from censafe.model.topdown.histograms import constraints_on
@@ -99,7 +100,7 @@ def test_constraints_of_every_kind_are_read(tmp_path: Path) -> None:
     assert (known.groups, known.relation) == (CellGroups("old"), ">=")
     assert known.right == FacilityCounts("two", (0, 1))
     total, counted = constraints_on(config.histogram("sites"))
-    assert (total.name, total.right.provenance, total.lowest) == ("total", "invariant", "Block")
+    assert (total.name, total.right, total.lowest) == ("total", OwnAnswers(), "Block")
     assert counted.right == FacilityCounts("three", (1, 1, 7))
     groups = config.histogram("families").schema.grouped(CellGroups("owned * old", {"old": (1,)}))
     assert groups.label.tolist() == [-1, 1, -1, 1, -1, -1]

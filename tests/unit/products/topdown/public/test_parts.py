@@ -21,6 +21,7 @@ from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.public.parts import PartedTree
 from censafe.products.topdown.rehearsal import TestDoor
+from support.linear_trees import lower_estimate
 from support.topdown_areas import write_pl94
 
 Trees = tuple[LinearTree, PartedTree, tuple[Subtree, ...]]
@@ -86,8 +87,8 @@ def test_parts_and_what_is_above_have_the_bits_of_the_whole(trees: Trees) -> Non
             depth = widest + at
             same(whole, depth, part.nodes(part.depth + at), tree, at)
         nodes = np.arange(*part.spans[0])
-        below = whole.lower_estimate(widest, nodes)
-        assert np.array_equal(below, tree.lower_estimate(0, nodes - part.spans[0][0]))
+        below = lower_estimate(whole, widest, nodes)
+        assert np.array_equal(below, lower_estimate(tree, 0, nodes - part.spans[0][0]))
 
 
 def test_objectives_have_the_bits_of_the_whole(trees: Trees) -> None:
