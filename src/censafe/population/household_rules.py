@@ -17,8 +17,13 @@ import numpy as np
 from censafe.population.files.layout import TableName
 
 __all__ = [
+    "CHILD",
+    "CHILD_IN_LAW",
+    "DHC_EMPTY_UNITS",
     "DHC_RULES",
+    "GRANDCHILD",
     "OWN_CHILD_UNDER_18",
+    "PARENT",
     "PARTNER_OPPOSITE",
     "PARTNER_SAME",
     "RULES",
@@ -31,6 +36,7 @@ __all__ = [
 
 # Bits of what the persons of a household are to its householder.
 SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
+CHILD, CHILD_IN_LAW, GRANDCHILD, PARENT = 512, 1024, 2048, 4096  # of the DHC; a parent also of the spouse
 
 
 @dataclass(frozen=True)
@@ -256,6 +262,33 @@ def _differs(*names: str) -> Callable[[Any], Any]:
     return broken
 
 
+def _upart(h: Any) -> Any:
+    """One way: UPART 1 to 4 is a couple by the sex of both, and every unmarried couple has one of them."""
+    same, opposite, male = h.CPLT == 4, h.CPLT == 3, h.HHSEX == 1
+    named = ((h.UPART == 1) & same & male) | ((h.UPART == 3) & same & ~male)
+    named = named | ((h.UPART == 2) & opposite & male) | ((h.UPART == 4) & opposite & ~male)
+    return _one((h.UPART.isin([1, 2, 3, 4]) | same | opposite) & ~named)
+
+
+def _multg(h: Any) -> Any:
+    """Two generations beside the householder's are three in any case where one of them is a child; one or none never are."""
+    children, grandchildren, parents = _flag(h, CHILD), _flag(h, GRANDCHILD), _flag(h, PARENT)
+    certain = children & (grandchildren | parents)
+    generations = _one(children | _flag(h, CHILD_IN_LAW)) + _one(grandchildren) + _one(parents)
+    return _one((certain & (h.MULTG != 2)) | ((h.MULTG == 2) & (generations < 2)))
+
+
+DHC_EMPTY_UNITS: Final = Rule(
+    "C5",
+    "units",
+    "HHT, HHT2, CPLT, TEN, HHSPAN, HHRACE, UPART, MULTG, PAOC, PAC, HHSEX",
+    "vacant units and group quarters with fields of a household",
+    "0 or blank in vacant units and group quarters",
+    lambda h: _one(h.FIELDS != 0),
+)
+"""In occupied housing units a field that is 0 always stops."""
+
+
 DHC_RULES: Final = (
     *(rule for rule in RULES if rule.name in ("C4", "C6", "C7", "C8", "C9", "C11")),
     Rule(
@@ -289,6 +322,23 @@ DHC_RULES: Final = (
         "units whose classes of children are not those of their persons",
         "PAOC of RELSHIP 25 to 27, PAC of all but householder, spouse and partner: 1 under 6 only, 2 aged 6 to 17 only, 3 both, 4 none",
         _differs("PAOC", "PAC"),
+    ),
+    Rule(
+        "UPART",
+        "units",
+        "UPART, CPLT, HHSEX",
+        "units whose unmarried couple contradicts couple type or sex of the householder",
+        "UPART 1 with CPLT 4 and HHSEX 1, 3 with CPLT 4 and HHSEX 2, 2 with CPLT 3 and HHSEX 1, 4 with CPLT 3 and HHSEX 2, 0 or 5 with other couple types",
+        _upart,
+    ),
+    Rule(
+        "MULTG",
+        "units",
+        "MULTG",
+        "units whose generations are not those of their persons",
+        "MULTG 2 where a child (RELSHIP 25 to 27) lives with a grandchild (30) or a parent (29, 31) of the householder, and nowhere but where two of "
+        "children (also 32), grandchildren and parents do",
+        _multg,
     ),
 )
 """Rules of occupied housing units of the DHC, in whose records CPLT 0 counts as 5, as in its household types."""

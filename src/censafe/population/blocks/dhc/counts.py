@@ -47,7 +47,7 @@ from censafe.population.blocks.dhc.tables import (
     quarters,
 )
 from censafe.population.findings import Finding
-from censafe.population.household_rules import DHC_RULES, SEVERAL_HOUSEHOLDERS, Column, Rule
+from censafe.population.household_rules import DHC_EMPTY_UNITS, DHC_RULES, SEVERAL_HOUSEHOLDERS, Column, Rule
 
 __all__ = [
     "HOUSEHOLD_CELLS",
@@ -162,6 +162,7 @@ class UnitPart:
         bad: units that break each rule of the kernels.
         edits: households that break each edit rule.
         claims: what they say of their persons; None once the persons were read.
+        filled: vacant units and facilities with fields of a household.
     """
 
     facts: UnitFacts
@@ -170,6 +171,7 @@ class UnitPart:
     bad: _Ints
     edits: _Ints
     claims: Claims | None = None
+    filled: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,10 +196,15 @@ class PersonPart:
 
 
 _NO_COLUMN: Final = np.zeros(0, np.int32)
+_NO_UPART: Final = 7
+_QUARTERS: Final = 4  # RTYPE
 
 
 def recode_unit_part(
-    columns: UnitFields, block: NDArray[np.int32], hht2: NDArray[np.int32] = _NO_COLUMN
+    columns: UnitFields,
+    block: NDArray[np.int32],
+    hht2: NDArray[np.int32] = _NO_COLUMN,
+    upart: NDArray[np.int32] = _NO_COLUMN,
 ) -> UnitPart:
     """Recode some units.
 
@@ -205,6 +212,7 @@ def recode_unit_part(
         columns: their fields.
         block: position of their blocks in the spine, -1 where it is unknown.
         hht2: their HHT2; of no length where it is not known.
+        upart: their UPART, likewise.
     """
     rows = len(block)
     facts = UnitFacts(
@@ -214,7 +222,22 @@ def recode_unit_part(
     bad, edits = np.zeros(len(UNIT_RULES), np.int64), np.zeros(len(household_rules()), np.int64)
     claims = Claims(*(np.zeros(rows, np.int32) for _ in Claims._fields))
     recode_units(household_recodes(), columns, hht2, facts, claims, bad, edits, keys, levels)
-    return UnitPart(facts, _rising(keys), levels, bad, edits, claims)
+    couple = upart.clip(0, _NO_UPART) if len(upart) else np.full(rows, _NO_UPART, np.int32)
+    claims.types[:] |= np.where(claims.head > 0, couple << 16 | columns.multg.clip(0, 3) << 19, 0)
+    fields = [
+        columns.hht,
+        columns.cplt,
+        columns.tenure,
+        columns.hispanic,
+        columns.race,
+        columns.multg,
+        columns.paoc,
+        columns.pac,
+        columns.sex,
+    ]
+    filled = np.any([column > 0 for column in (*fields, *(one for one in (hht2, upart) if len(one)))], axis=0)
+    empty = (columns.rtype == _QUARTERS) | (columns.vacs > 0)
+    return UnitPart(facts, _rising(keys), levels, bad, edits, claims, int(np.count_nonzero(filled & empty)))
 
 
 def _rising(keys: _Ints) -> _Ints:
@@ -234,6 +257,7 @@ class UnitTable:
     def __init__(self, parts: Sequence[UnitPart]) -> None:
         self.facts = UnitFacts._make(_joined([part.facts for part in parts]))
         self.claims = Claims._make(_joined([part.claims for part in parts if part.claims is not None]))
+        self._filled = sum(part.filled for part in parts)
         rows = len(self.facts.mafid)
         self._slots = np.full(1 << max(4, (2 * rows - 1).bit_length()), -1, np.int32)
         self.repeated = int(enter_units(self._slots, self.facts.mafid))
@@ -274,8 +298,9 @@ class UnitTable:
             rows = _households(self.claims, self.facts.pop[chunk], self._members, self._flags, chunk)
             for rule in counts:
                 known = (rows["HHT2"] != NO_TYPE) | ("HHT2" not in rule.columns)
+                known = known & ((rows["UPART"] != _NO_UPART) | (rule.name != "UPART"))
                 counts[rule] += int(np.count_nonzero(rule.broken(rows) * known))
-        return list(counts.items())
+        return [*counts.items(), (DHC_EMPTY_UNITS, self._filled)]
 
 
 _MOST_OF_A_FIELD: Final = 99  # persons that P18 to P75 can say
@@ -317,6 +342,7 @@ def _households(
     columns |= {
         name: ages >> shift & 127 for name, shift in (("P18", 0), ("P60", 7), ("P65", 14), ("P75", 21))
     }
+    columns |= {"UPART": types >> 16 & 7, "MULTG": types >> 19 & 3}
     columns |= {"HHT2": types >> 3 & 15, "HHSEX": head >> 7 & 3, "FLAGS": flag}
     columns |= {"MEMBERS_PAOC": _CLASSES[flag >> 5 & 3], "MEMBERS_PAC": _CLASSES[flag >> 7 & 3]}
     columns |= {"RTYPE": np.full(len(head), 2), "FINAL_POP": pop[occupied]}

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
+CHILD, CHILD_IN_LAW, GRANDCHILD, PARENT = 512, 1024, 2048, 4096
 """Those of ``household_rules``, written again because the contents of this file name the cache of its machine code."""
 
 PERSON_RULES: Final = (
@@ -386,10 +387,29 @@ def recode_units(
 @_kernel
 def _member_flags(relship: int, age: int) -> int:
     """Flags of a person for the rules of households."""
-    if relship <= 24:
-        return SPOUSE_OPPOSITE if relship == 21 else PARTNER_OPPOSITE if relship == 22 else (
-            SPOUSE_SAME if relship == 23 else PARTNER_SAME if relship == 24 else 0
-        )  # fmt: skip
+    return (
+        _couple_flags(relship) if relship <= 24 else _generation_flags(relship) | _child_flags(relship, age)
+    )
+
+
+@_kernel
+def _generation_flags(relship: int) -> int:
+    if 25 <= relship <= 27:
+        return CHILD
+    if relship == 32:
+        return CHILD_IN_LAW
+    return GRANDCHILD if relship == 30 else PARENT if relship == 29 or relship == 31 else 0
+
+
+@_kernel
+def _couple_flags(relship: int) -> int:
+    return SPOUSE_OPPOSITE if relship == 21 else PARTNER_OPPOSITE if relship == 22 else (
+        SPOUSE_SAME if relship == 23 else PARTNER_SAME if relship == 24 else 0
+    )  # fmt: skip
+
+
+@_kernel
+def _child_flags(relship: int, age: int) -> int:
     if age >= 18:
         return 0
     own = relship <= 27
@@ -413,7 +433,7 @@ def count_members(
         people: fields.
         held: persons of every unit.
         members: persons of every unit by MEMBER_COUNTS, shape (units, 7).
-        flags: of every unit: those of the rules of households, and four of children.
+        flags: of every unit: those of the rules of households, four of children, and four of generations.
     """
     counted = np.zeros(len(MEMBER_COUNTS), np.bool_)
     for row in range(len(unit)):

@@ -184,7 +184,7 @@ class _Table:
     optional: tuple[str, ...] = ()
 
 
-_UNITS: Final = _Table(fixed_layout("cef_unit"), UNIT_COLUMNS, ("OIDTB",), ("HHT2", "BCUSTATEFP"))
+_UNITS: Final = _Table(fixed_layout("cef_unit"), UNIT_COLUMNS, ("OIDTB",), ("HHT2", "UPART", "BCUSTATEFP"))
 _PERSONS: Final = _Table(fixed_layout("cef_per"), PERSON_COLUMNS, optional=("RTYPE", "LIVE_ALONE"))
 _STATE: Final = 10**14  # what follows the state in a geocode
 
@@ -310,7 +310,8 @@ class _Reading:
             own = self.blocks.spine.leaf.codes[np.maximum(block, 0)] // _STATE
             with self.counting:
                 self.foreign += int(np.count_nonzero((state >= 0) & (block >= 0) & (state != own)))
-        return recode_unit_part(UnitFields(**fields.columns), block, fields.more.get("HHT2", _NO_COLUMN))
+        more = (fields.more.get(name, _NO_COLUMN) for name in ("HHT2", "UPART"))
+        return recode_unit_part(UnitFields(**fields.columns), block, *more)
 
     def _parts(
         self, pool: ThreadPoolExecutor, path: Path, table: _Table, work: Callable[[_Fields], _Made]

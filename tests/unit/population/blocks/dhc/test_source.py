@@ -232,6 +232,8 @@ CONTRADICTIONS = [
     ("units", "P18", lambda value: value + 1, "ages"),
     ("units", "PAC", lambda value: "1" if value != "1" else "2", "children"),
     ("units", "HHT2", lambda value: "12" if value != "12" else "08", "C7"),
+    ("units", "UPART", lambda value: "2", "UPART"),
+    ("units", "MULTG", lambda value: "2", "MULTG"),
 ]  # fmt: skip
 
 
@@ -248,6 +250,28 @@ def test_persons_and_units_that_contradict_each_other_are_counted(folder, table,
     edit(folder, table, **{column: lambda values: replaced(values, [row], change(values[row]))})
     file = "persons.parquet" if rule in ("alone", "C1") else "units.parquet"
     assert contradictions(folder)[rule] == (file, 1)
+
+
+@pytest.mark.parametrize("column", ["HHT", "TEN", "HHRACE", "HHT2", "UPART"])
+def test_fields_of_a_household_in_a_vacant_unit_are_counted(folder, column):
+    vacant = next(
+        row
+        for row, value in enumerate(pq.read_table(folder / "units.parquet")["VACS"].to_pylist())
+        if value != "0"
+    )
+    edit(
+        folder,
+        "units",
+        **{column: lambda values: replaced(values, [vacant], "01" if len(values[vacant]) == 2 else "1")},
+    )
+    assert contradictions(folder) == {"C5": ("units.parquet", 1)}
+
+
+def test_generations_follow_from_the_persons(folder):
+    units = pq.read_table(folder / "units.parquet").to_pydict()
+    several = units["MULTG"].index("2")
+    edit(folder, "units", MULTG=lambda values: replaced(values, [several], "1"))
+    assert contradictions(folder)["MULTG"] == ("units.parquet", 1)
 
 
 def test_units_without_householder_warn_and_those_with_two_stop(folder):
@@ -453,5 +477,7 @@ def test_every_column_of_units_is_a_field_of_the_layout():
 
 
 def test_flags_of_members_are_those_of_the_rules_of_households() -> None:
-    for name in ("SPOUSE_OPPOSITE", "PARTNER_OPPOSITE", "SPOUSE_SAME", "PARTNER_SAME", "OWN_CHILD_UNDER_18"):
+    for name in (
+        "SPOUSE_OPPOSITE", "PARTNER_OPPOSITE", "SPOUSE_SAME", "PARTNER_SAME", "OWN_CHILD_UNDER_18", "CHILD", "CHILD_IN_LAW", "GRANDCHILD", "PARENT",
+    ):  # fmt: skip
         assert getattr(kernels, name) == getattr(rules, name)
