@@ -21,6 +21,7 @@ from censafe.population.synthetic.writing import FileFormat
 
 COMMAND = [sys.executable, "-c", "from censafe.cli import main; main()"]
 STATES = {"VT": ("50", 643_077), "TX": ("48", 29_145_505), "RI": ("44", 1_097_379)}  # code, persons of 2020
+MEASURED_RUNS = Path(__file__).parents[1] / "src/censafe/planning/prices/measured_runs.json"
 Result = TypeVar("Result")
 _SHOWN = 0.05  # seconds
 
@@ -104,7 +105,18 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--data", type=Path, help="keep populations here for the next call")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--record", action="store_true", help="store seconds and memory where `censafe plan` reads them"
+    )
     return parser
+
+
+def record(path: Path, rate: str, run: Mapping[str, float]) -> None:
+    """Put a run into the file of measured runs, in place of one of the same size."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    others = [one for one in stored[rate]["runs"] if one["size"] != run["size"]]
+    stored[rate]["runs"] = sorted([*others, dict(run)], key=lambda one: one["size"])
+    path.write_text(json.dumps(stored, indent=2) + "\n", encoding="utf-8")
 
 
 def in_folder(data: Path | None, work: Callable[[Path], Result]) -> Result:
@@ -120,7 +132,18 @@ def report(
     arguments: argparse.Namespace,
     measure: Callable[..., Any],
     text: Callable[[Any], str],
+    run: Callable[[Any], tuple[str, Mapping[str, float]]] | None = None,
 ) -> None:
-    """Measure in a folder and print the measured dataclass, as one JSON object or as text."""
+    """Measure in a folder and print the measured dataclass, as one JSON object or as text.
+
+    Args:
+        run: name of a rate of `censafe plan`, and what it stores of the measured run; None where nothing is stored.
+    """
+    if arguments.record and run is None:
+        raise SystemExit(
+            "--record: the runs of this benchmark are not those of a rate that `censafe plan` reads"
+        )
     measured = in_folder(arguments.data, partial(measure, arguments=arguments))
+    if arguments.record and run is not None:
+        record(MEASURED_RUNS, *run(measured))
     print(json.dumps(asdict(measured)) if arguments.json else text(measured))

@@ -84,8 +84,12 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def stored(measured: Measured) -> tuple[str, dict[str, float]]:
+    return "phsafe", {"size": measured.persons, "seconds": measured.seconds, "gib": measured.peak_gib}
+
+
 def main() -> None:
-    report(parse(), measure, text)
+    report(parse(), measure, text, stored)
 
 
 if __name__ == "__main__":

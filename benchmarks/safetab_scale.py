@@ -112,8 +112,12 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def stored(measured: Measured) -> tuple[str, dict[str, float]]:
+    return measured.product, {"size": measured.records, "seconds": measured.seconds, "gib": measured.peak_gib}
+
+
 def main() -> None:
-    report(parse(), measure, text)
+    report(parse(), measure, text, stored)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +39,7 @@ __all__ = [
     "expected_of",
     "extras_record",
     "extras_sentences",
+    "rate_of",
 ]
 
 
@@ -77,6 +81,22 @@ class Rate:
     runs: tuple[Run, ...]
     benchmark: str
     conditions: str = ""
+
+
+@cache
+def rate_of(name: str) -> Rate:
+    """What runs took, of the file that the benchmarks write with ``--record``.
+
+    Args:
+        name: ``phsafe``, ``safetab-p``, ``safetab-h``, ``topdown`` or ``dhc``.
+
+    Example:
+        >>> rate_of("safetab-h").counted
+        'households'
+    """
+    text = files("censafe.planning.prices").joinpath("measured_runs.json").read_text(encoding="utf-8")
+    stored = json.loads(text)[name]
+    return Rate(**{**stored, "runs": tuple(Run(**run) for run in stored["runs"])})
 
 
 @dataclass(frozen=True)

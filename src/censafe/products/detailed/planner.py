@@ -12,7 +12,7 @@ from censafe.model import Definition, Neighbours, PartPlan, ReleasePlan
 from censafe.model.entries import nearest
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
-from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
+from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.render import paper_csv
@@ -200,12 +200,6 @@ def _moved_queries(plan: ReleasePlan, part: PartPlan) -> list[MovedQuery]:
 
 
 CONFIDENCE: Final = Fraction(19, 20)
-_BENCHMARK: Final = "benchmarks/safetab_scale.py"
-_AREAS: Final = "a tenth of the records in a tenth of the areas"
-_RATES: Final = {
-    "safetab-p": Rate("persons", 331_449_281, (Run(33_000_000, 31.0, 1.0),), _BENCHMARK, _AREAS),
-    "safetab-h": Rate("households", 126_817_580, (Run(12_955_622, 26.1, 0.91),), _BENCHMARK, _AREAS),
-}
 
 
 @dataclass(frozen=True)
@@ -316,7 +310,7 @@ def questions(config: PlannedConfig) -> tuple[RecordQuestion, ...]:
 def effort(config: PlannedConfig, size: int | None, asked: AskedTables | None = None) -> Effort:
     """Time and memory for a number of records; no estimates of tables."""
     refuse_tables(asked, config.config.product)
-    return effort_of(_RATES[config.config.product], size)
+    return effort_of(rate_of(config.config.product), size)
 
 
 @dataclass(frozen=True)

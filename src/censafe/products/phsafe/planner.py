@@ -12,7 +12,7 @@ from censafe.model import Definition, Neighbours
 from censafe.model.entries import nearest
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
-from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
+from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.program import Term
 from censafe.planning.prices.render import paper_csv
@@ -304,14 +304,6 @@ def record_questions(config: PhsafeConfig) -> tuple[RecordQuestion, ...]:
 
 
 CONFIDENCE: Final = Fraction(9, 10)
-_RUNS: Final = (
-    Run(1_000_000, 3.8, 0.32),
-    Run(10_000_000, 10.7, 0.62),
-    Run(33_000_000, 41.2, 0.83),
-    Run(100_000_000, 161.8, 1.13),
-    Run(331_449_281, 302.0, 1.93),
-)
-_RATE: Final = Rate("persons", 331_449_281, _RUNS, "benchmarks/phsafe_scale.py", "Parquet")
 
 questions = record_questions
 
@@ -347,4 +339,4 @@ def paper(config: PhsafeConfig) -> str:
 def effort(config: PhsafeConfig, size: int | None, asked: AskedTables | None = None) -> Effort:
     """Time and memory for a number of persons; no estimates of tables."""
     refuse_tables(asked, "phsafe")
-    return effort_of(_RATE, size)
+    return effort_of(rate_of("phsafe"), size)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import UsageError
-from censafe.planning.prices.extras import Effort, Rate, Run, effort_of
+from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.table_work import AskedTables
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import workloads
@@ -24,16 +24,6 @@ TALLIES: Final = {
     "Block": 8_132_968,
 }
 """The census of 2020: geounits of the 50 states and the District of Columbia, published tallies."""
-_RUNS: Final = (
-    Run(16_029, 7.1, 0.55),
-    Run(410_663, 35.0, 1.02),
-    Run(715_443, 62.5, 1.26),
-    Run(8_133_157, 951.0, 6.33),
-)
-_CONDITIONS: Final = (
-    "persons and units of pl94-us, noisy_measurements=lazy, information=level; other choices take longer"
-)
-_RATE: Final = Rate("blocks", TALLIES["Block"], _RUNS, "benchmarks/topdown_scale.py", _CONDITIONS)
 # Of the DHC's own levels no tallies are published: those of a twentieth of a synthetic nation.
 DHC_TALLIES: Final = {
     **{name: TALLIES[name] for name in ("US", "State", "County", "Block")},
@@ -47,17 +37,6 @@ DHC_TALLIES: Final = {
         )
     },
 }
-_DHC_RUNS: Final = (
-    Run(16_152, 35.4, 1.10, 35_571_394),
-    Run(28_755, 83.6, 1.20, 101_913_899),
-    Run(413_273, 806.8, 8.08, 1_190_969_121),
-)
-_DHC_CONDITIONS: Final = (
-    "persons, housing units and households, noisy_measurements=lazy, redistricting data given"
-)
-_DHC_RATE: Final = Rate(
-    "blocks with records", TALLIES["Block"], _DHC_RUNS, "benchmarks/dhc_scale.py", _DHC_CONDITIONS
-)
 
 
 def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = None) -> Effort | None:
@@ -83,9 +62,9 @@ def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = 
     if size is None and linear is not None:
         size = linear.size
     names = [level.name for level in config.run_levels]
-    for tallies, rate in ((TALLIES, _RATE), (DHC_TALLIES, _DHC_RATE)):
+    for tallies, name in ((TALLIES, "topdown"), (DHC_TALLIES, "dhc")):
         if set(names) <= set(tallies) and (size is not None or names[0] == "US"):
-            planned = effort_of(rate, size, _answers(config, tallies, size))
+            planned = effort_of(rate_of(name), size, _answers(config, tallies, size))
             if asked.data is None:
                 geounits = _geounits(tallies, size)
                 linear = most_work(config, asked, {name: geounits[name] for name in names})
