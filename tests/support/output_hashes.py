@@ -3,7 +3,7 @@
     python tests/support/output_hashes.py              compare with tests/golden/output_hashes.txt; exit 1 where a line differs
     python tests/support/output_hashes.py --write      write that list again; the commit says why a line changed
     python tests/support/output_hashes.py --keep DIR   also keep the outputs in DIR, and in DIR/texts what was hashed: diff -r of two of them shows a difference
-    python tests/support/output_hashes.py --elsewhere  in another time zone, language, home and temporary folder, on one core with older instructions: the same hashes
+    python tests/support/output_hashes.py --elsewhere  in another time zone, language, home and temporary folder, on one core: the same hashes
 
 The commands are in tests/golden/output_cases.txt; noise is drawn under test keys. What two runs of one version do not have in common is masked
 (tests/support/output_text.py).
@@ -157,12 +157,16 @@ def start_group(work: Path, name: str, arguments: Sequence[str], elsewhere: bool
     environment = {key: value for key, value in os.environ.items() if not key.startswith("CENSAFE")}
     environment |= {"COLUMNS": "120", "NO_COLOR": "1", "MPLBACKEND": "agg"}
     environment["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")])
+    environment |= {
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+    }
     environment.pop("FORCE_COLOR", None)
     if elsewhere:
         home = work / "another home"
         home.mkdir(exist_ok=True)
         environment |= {"HOME": str(home), "TMPDIR": str(home), "TZ": "Pacific/Kiritimati"}
-        environment |= {"LANG": "tr_TR", "LC_ALL": "C", "PYTHONHASHSEED": "7", "OPENBLAS_CORETYPE": "Nehalem"}
+        environment |= {"LANG": "tr_TR", "LC_ALL": "C", "PYTHONHASHSEED": "7"}
         command = ["taskset", "-c", "0", *command]
     subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
     return (work / f"{name}.txt").read_text(encoding="utf-8").splitlines()
@@ -195,7 +199,7 @@ def run_group(name: str, *, times: bool, keep: bool) -> None:
                 if not case.only or path.match(case.only)
             }
             normalizer.digests |= {hashlib.sha256(content).hexdigest() for content in changed.values()}
-            texts = {file: normalizer.text(".txt", text.encode()) for file, text in outputs.items() if text}
+            texts = {file: normalizer.printed(text) for file, text in outputs.items() if text}
             texts |= {file: normalizer.text(file, content) for file, content in changed.items()}
             for file, text in texts.items():
                 digest = hashlib.sha256(text.encode()).hexdigest()[:24]

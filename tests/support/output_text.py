@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import hashlib
 import io
@@ -29,12 +30,16 @@ _PACKAGES = (
 PATTERNS = [
     (re.compile(rf"\b\d\d? (?:{_MONTHS}) 20\d\d(?:,? {_CLOCK})?(?: UTC)?\b"), "DATE"),
     (re.compile(rf"\b20\d\d-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d| UTC)?"), "DATE"),
-    (re.compile(r"\b\d+(?:\.\d+)? (?:s|seconds?|ms|min|minutes?)(?![\w'])"), "DURATION"),
+    (re.compile(r"\b\d+(?:\.\d+)? (?:s|seconds?|ms|min|minutes?|hours?)(?![\w'])"), "DURATION"),
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:MiB|GiB|MB|GB)\b"), "MEMORY"),
     (
         re.compile(rf"\b({_PACKAGES})((?:</?\w+>|[ \":=v]){{1,8}})\d+\.\d+[.\w+]*", re.IGNORECASE),
         r"\1\2VERSION",
     ),
+    (re.compile(r"(Seconds[\w ]*(?:</?\w+>)+)[\d.,]+"), r"\1DURATION"),
+    (re.compile(r"\bon \d+ processors?\b"), "on MACHINE"),
+    (re.compile(r"\b\d(?:\.\d+)?e-1[3-9]\b|\b0\.0e\+00\b"), "ROUNDING"),
+    (re.compile(r'("run": )"[0-9a-f]{16}"'), r"\1RUN"),
 ]
 """What differs between two runs wherever it is written."""
 
@@ -45,6 +50,12 @@ KEYS = {
     **dict.fromkeys(("machine", "memory", "cores", "platform", "host"), "MACHINE"),
 }
 """Entries of JSON objects that differ between two runs; objects and lists keep their keys and lengths."""
+
+_TIMED = {"seconds"}
+"""Columns of durations."""
+
+_DOCTOR = {"check", "status", "value", "advice"}
+"""Keys of a check of this machine, of which only the name is common to all machines."""
 
 _LONG = re.compile(r"\d+\.\d{10,}(?:[eE][+-]?\d+)?")
 """Floating-point numbers in all their digits, of which the last depend on the processor."""
@@ -70,6 +81,7 @@ class Normalizer:
         Of Parquet files the values of the columns, of archives their members, of pictures the pixels.
         """
         forms = {
+            ".csv": self._csv,
             ".json": self._json,
             ".jsonl": self._json_lines,
             ".parquet": self._parquet,
@@ -82,6 +94,14 @@ class Normalizer:
         if suffix == ".png":
             return _pixels(content)
         return forms.get(suffix, self._plain)(content)
+
+    def printed(self, text: str) -> str:
+        """The same for what a command prints, which may be one JSON value."""
+        try:
+            json.loads(text)
+        except ValueError:
+            return self.masked(text)
+        return self._json(text.encode())
 
     def masked(self, text: str) -> str:
         """Text with dates, durations, memory, versions, digests of files, and names of folders and of the machine masked; fractions in nine digits."""
@@ -110,6 +130,16 @@ class Normalizer:
     def _plain(self, content: bytes) -> str:
         return self.masked(content.decode("utf-8", "backslashreplace"))
 
+    def _csv(self, content: bytes) -> str:
+        """Rows as they are, but for columns of durations."""
+        text = content.decode("utf-8", "backslashreplace")
+        if not _TIMED & set(next(csv.reader(text.splitlines()[:1]), [])):
+            return self.masked(text)
+        header, *rows = csv.reader(io.StringIO(text))
+        timed = {place for place, name in enumerate(header) if name in _TIMED}
+        cells = [["DURATION" if place in timed else cell for place, cell in enumerate(row)] for row in rows]
+        return self.masked("\n".join(map(repr, [header, *cells])) + "\n")
+
     def _json(self, content: bytes) -> str:
         value = masked_entries(json.loads(content))
         return self.masked(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
@@ -131,6 +161,7 @@ class Normalizer:
         """Names, types and values of the columns, and what the file says of itself; not how the values are coded."""
         with pq.ParquetFile(io.BytesIO(content)) as file:
             table, metadata = file.read(), file.schema_arrow.metadata or {}
+        table = table.drop_columns(sorted(_TIMED & set(table.column_names)))
         columns = [_decoded(column) for column in table.columns]
         lines = [
             f"{key.decode()}: {value.decode('utf-8', 'backslashreplace')}" for key, value in metadata.items()
@@ -144,6 +175,8 @@ class Normalizer:
 
 def masked_entries(value: Any, word: str = "") -> Any:
     """A JSON value with the entries of ``KEYS`` masked."""
+    if isinstance(value, dict) and value.keys() == _DOCTOR:
+        return value["check"]
     if isinstance(value, dict):
         return {key: masked_entries(part, KEYS.get(key, word)) for key, part in value.items()}
     if isinstance(value, list):

@@ -57,7 +57,8 @@ def test_defenses_beside_each_other(records: Path, tmp_path: Path, censafe: Comm
     assert "<script" not in page
     assert not re.findall(r'(?:src|href)="(?!#)(?!http://www.w3.org)[^"]+', page)
     assert all(name in page for name in names)
-    assert (out / "releases" / "pl94-us" / "manifest.json").exists()
+    manifest = json.loads((out / "releases" / "pl94-us" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["dataset"] == records.name
     assert not list((out / "releases").glob(".input-*"))
 
 

@@ -32,6 +32,10 @@ def text_file(value: int, when: datetime) -> bytes:
     return f"{when.isoformat()}+00:00\nadults,{value}\nread in {when.minute}.5 s\n".encode()
 
 
+def timed(value: int, when: datetime) -> bytes:
+    return f"block,count,seconds\n44001,{value},{when.minute / 7}\n".encode()
+
+
 def page(value: int, when: datetime) -> bytes:
     date = f"{when.day} {when:%B %Y, %H:%M} UTC"
     return f"<p>{date}</p><dt>numpy</dt><dd>{when.year}.1.0</dd><td>{value}</td>".encode()
@@ -50,7 +54,14 @@ def ledger(value: int, when: datetime) -> bytes:
 
 def parquet(value: int, when: datetime) -> bytes:
     """The date is in the metadata; the values are coded in another way."""
-    table = pa.table({"geocode": ["44", None], "count": [value, 1], "cells": [[value], [2, 3]]})
+    table = pa.table(
+        {
+            "geocode": ["44", None],
+            "count": [value, 1],
+            "cells": [[value], [2, 3]],
+            "seconds": [when.minute, 1],
+        }
+    )
     sink = io.BytesIO()
     pq.write_table(
         table.replace_schema_metadata({"created": f"{when.isoformat()}Z"}), sink, use_dictionary=when == FIRST
@@ -87,6 +98,7 @@ def picture(value: int, when: datetime) -> bytes:
     ("name", "content"),
     [
         ("a.csv", text_file),
+        ("a.csv", timed),
         ("a.html", page),
         ("a.json", document),
         ("a.jsonl", ledger),

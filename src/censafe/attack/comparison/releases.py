@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -97,7 +98,8 @@ def run_topdown(
         with observer.stage("count redistricting data"):
             write_redistricting_input(read_dhc(dhc_files(data), rules), place)
         on_standard = {"spine": "standard", **settings}  # the counts are written without areas of the blocks
-        recipe_of("topdown").run(config, place, folder, on_standard, reading, options)
+        named = replace(options, dataset=data.resolve().name)  # not for the folder of the counts, which goes
+        recipe_of("topdown").run(config, place, folder, on_standard, reading, named)
 
 
 def write_redistricting_input(data: DhcData, folder: Path) -> None:
