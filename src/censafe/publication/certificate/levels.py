@@ -69,8 +69,10 @@ def _readings(readings: Sequence[_Document], symbol: str) -> str:
         "readings",
         "What the loss means for a single question",
         paragraphs(
-            "An attacker who knows everything about a record except one attribute, or who knows the area of a record but not its "
-            "block, learns less than the total loss allows: only queries that distinguish the possible answers count. Where the "
+            "An attacker who knows everything about a person except one answer, or who knows the area of a person but not the "
+            "block, learns less than the total loss allows: only queries that distinguish the possible answers count. Questions of all "
+            "histograms are about a person or a household, with the records that follow; those of one histogram are by rows, about "
+            "one record of it. Where the "
             "budget of a block depends on the spine, the largest value of any block is shown. Where block totals are published "
             "exactly, a record cannot be in another block by itself; two records then exchange places, and both are counted. "
             "Areas are standard census areas."
@@ -82,9 +84,9 @@ def _readings(readings: Sequence[_Document], symbol: str) -> str:
 
 
 def _noise(document: _Document, symbol: str, percent: str) -> list[str]:
-    total = document["loss"]["decimal"]
     entries = [(entry["table"], level) for entry in document["tables"] for level in entry["levels"]]
     laws = sorted({level["law"] for _, level in entries})
+    by_rows = sum(level["budget_decimal"] for _, level in entries)  # which is not the loss of a person
     groups = []
     for name in dict.fromkeys((query.partition(".")[0], level["level"]) for query, level in entries):
         histogram, level_name = name
@@ -94,7 +96,7 @@ def _noise(document: _Document, symbol: str, percent: str) -> list[str]:
             if query.startswith(f"{histogram}.") and level["level"] == level_name
         ]
         spent = sum(level["budget_decimal"] for _, level in own)
-        facts = f"{count_of(own[0][1]['regions'], 'geounit')}; {symbol} = {number(spent)}, {100 * spent / total:.1f}%"
+        facts = f"{count_of(own[0][1]['regions'], 'geounit')}; {symbol} = {number(spent)}, {100 * spent / by_rows:.1f}%"
         head = HtmlCell(f"{escape(histogram)}, {escape(level_name)} <span>{escape(facts)}</span>")
         groups.append((head, [_noise_row(query, level) for query, level in own]))
     headers = ("Query", "Answers", symbol, "Standard deviation", "Exact margin")

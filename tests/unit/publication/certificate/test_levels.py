@@ -80,6 +80,14 @@ def test_queries_and_levels_are_stated_with_budget_and_noise(tmp_path: Path) -> 
     assert "age &lt; 18" in page
 
 
+def test_shares_of_levels_are_of_the_loss_by_rows_whatever_a_person_costs(tmp_path: Path) -> None:
+    source = _source()
+    plan = replace(source.plan, parts=tuple(replace(part, factor=Fraction(3)) for part in source.plan.parts))
+    page, document = _written(tmp_path, replace(source, plan=plan, ledger_total=plan.total))
+    assert document["loss"]["exact"] == "9/4"
+    assert page.count("= 0.375, 50.0%</span>") == 2
+
+
 def test_the_page_says_that_counts_are_estimates_and_how_they_were_solved(tmp_path: Path) -> None:
     page, document = _written(tmp_path, _source())
     assert document["estimated"]["records"] == {"persons": 1234}

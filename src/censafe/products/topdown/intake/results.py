@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError, DataError, StorageError, UsageError
 from censafe.model import SparseLevel
-from censafe.model.bounds import upper
 from censafe.model.topdown.histograms import HistogramSchema
+from censafe.planning.numbers import loss_text
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
 from censafe.publication.atomic import sha256_file
@@ -229,7 +229,7 @@ class PublishedResult:
         plan = self.manifest.plan
         return (
             f"In every area, counts add up to those of the published result {self.name} ({self.manifest.config.origin}) of the same records. "
-            f"It has a privacy loss of its own, {plan.definition.symbol} = {plan.total} (about {upper(plan.total, digits=6):.6g}), which is not part of "
+            f"It has a privacy loss of its own, at most {plan.definition.symbol} {loss_text(plan.total)}, which is not part of "
             "the loss stated here: the losses of both add."
         )
 
