@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
-	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks"
+	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks; names measured tables that are older than the code"
 	@echo "make test   the test suite, eight minutes at most on two cores"
 	@echo "make test-long  what the test suite samples, whole"
 	@echo "make hashes  every configuration, product, verb and page on small records, compared with tests/golden/output_hashes.txt"
@@ -43,6 +43,7 @@ demo: $(STAMP)
 # The site needs no network: no fonts, scripts or pictures from elsewhere. A broken link or a failing notebook stops it.
 docs: $(STAMP) kernels
 	PYTHONPATH=src $(BIN)/mkdocs build --quiet
+	@$(BIN)/python docs/measured.py
 	@echo "open build/site/index.html"
 
 # Pages are tested in Debian's Chromium. Where it cannot be installed the tests say so: they skip, and fail in CI.

@@ -17,14 +17,19 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
+from measured import page_table  # noqa: E402
+
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame  # noqa: E402
-from censafe.evaluation.pages.page import svg_text  # noqa: E402
 from censafe.evaluation.pages.sweep import sweep_page  # noqa: E402
 from censafe.evaluation.pages.topdown import metric_values, topdown_page  # noqa: E402
 from censafe.evaluation.topdown.accuracy import SHORT  # noqa: E402
+from censafe.publication.pages.exhibits import svg_text  # noqa: E402
 from support.topdown_shared import write_illinois, write_sixteen, write_vermont  # noqa: E402
 
 SHARED = DOCS.parents[1] / "shared" / "data" / "population"
+
+SCRIPT = "docs/make_accuracy.py"
+PAGE = DOCS / "accuracy.md"
 
 
 @dataclass(frozen=True)
@@ -177,7 +182,7 @@ def accuracy_table(case: Case, folder: Path, document: dict[str, Any]) -> list[s
             lines.append(
                 f"| {words} | {level.replace('_', ' ')} | {values['topdown'].units:,} | {' | '.join(numbers)} | {large} |"
             )
-    return lines
+    return page_table(PAGE, f"{case.name}-errors", SCRIPT, lines)
 
 
 def slope_lines(case: Case, folder: Path) -> list[str]:
@@ -191,11 +196,11 @@ def slope_lines(case: Case, folder: Path) -> list[str]:
     if not levels:
         return []
     by_place = {(row["level"], row["method"]): row for row in rows}
-    lines = [
-        "",
+    words = (
         "Slope of the logarithm of the squared error of totals on the logarithm of the number of blocks of an area (0: the error does "
-        "not grow with it; 1: the squared error grows like it):",
-        "",
+        "not grow with it; 1: the squared error grows like it):"
+    )
+    lines = [
         f"| level | areas | {' | '.join(SHORT.values())} |",
         f"|---|--:|{'--:|' * len(SHORT)}",
     ]
@@ -206,7 +211,7 @@ def slope_lines(case: Case, folder: Path) -> list[str]:
         ]
         areas = next(row["n_areas"] for row in rows if row["level"] == level)
         lines.append(f"| {level.replace('_', ' ')} | {areas:,} | {' | '.join(numbers)} |")
-    return lines
+    return ["", words, "", *page_table(PAGE, f"{case.name}-slopes", SCRIPT, lines)]
 
 
 def sweep_section(folder: Path, name: str, title: str, command: str) -> str:
@@ -228,7 +233,7 @@ def sweep_section(folder: Path, name: str, title: str, command: str) -> str:
             file = f"figures/{name}-{exhibit.name}.svg"
             (DOCS / file).write_text(svg_text(exhibit.figure, f"{name}-{exhibit.name}"), encoding="utf-8")
             lines += [exhibit.question, "", f"![{exhibit.alt}]({file})", ""]
-    lines += table_one_lines(folder, document["middle"])
+    lines += table_one_lines(folder, document["middle"], name)
     lines += ["| the study found | here too? | here | in the study | what differs |", "|---|---|---|---|---|"]
     for row in read_frame(folder, "findings").to_pylist():
         cells = [row["finding"], row["verdict"], row["measured"], row["published"], row["why"]]
@@ -236,14 +241,11 @@ def sweep_section(folder: Path, name: str, title: str, command: str) -> str:
     return "\n".join(lines)
 
 
-def table_one_lines(folder: Path, middle: str) -> list[str]:
+def table_one_lines(folder: Path, middle: str, name: str) -> list[str]:
     """Table 1 of the study: the simple random sample that is most like each budget."""
     rows = read_frame(folder, "table_one").to_pylist()
     printed = {1.0: "50", 2.0: "75", 4.0: "90", 6.0: "95"}
-    return [
-        f"Table 1, the simple random sample whose error and empirical privacy loss are most like those of a budget, by stratified counts "
-        f"of level {middle} (distance: sum of the absolute log ratios of both):",
-        "",
+    lines = [
         "| epsilon | sample, % of persons | distance | in the study, % |",
         "|--:|--:|--:|--:|",
         *(
@@ -251,6 +253,12 @@ def table_one_lines(folder: Path, middle: str) -> list[str]:
             f"{printed.get(row['epsilon'], '')} |"
             for row in rows
         ),
+    ]
+    return [
+        f"Table 1, the simple random sample whose error and empirical privacy loss are most like those of a budget, by stratified counts "
+        f"of level {middle} (distance: sum of the absolute log ratios of both):",
+        "",
+        *page_table(PAGE, f"{name}-samples", SCRIPT, lines),
         "",
     ]
 

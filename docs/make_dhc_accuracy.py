@@ -1,6 +1,6 @@
 """Errors of the DHC's measured queries at State and County, beside the noise of their own measurements.
 
-    .venv/bin/python docs/make_dhc_accuracy.py [--persons N] [--runs R] [--outer]
+    .venv/bin/python docs/make_dhc_accuracy.py [--persons N] [--runs R] [--outer] [--counties] [--write NAME]
 
 Synthetic records of one state with as many persons as Vermont are estimated R times with test keys, from the state to the blocks, three times:
 held to redistricting data without errors, so that the errors are those of the DHC's own estimation; held to redistricting data with
@@ -14,6 +14,9 @@ slope of the logarithm of a county's error, without errors of the redistricting 
 ``--counties`` writes another table, without errors of the redistricting data: the slope of a county's error on what differs between the counties of three
 states, in each of which that is one thing alone (`tests/support/dhc_counties.py`), with its standard error over the runs; and the same after division
 by the error of the answers' own noise if answers below 0 were set to 0, and those that cannot be above 0, too.
+
+With ``--write`` a table stands in docs/dhc.md instead: ``dhc-errors`` with the arguments as they are, ``dhc-handed-on`` (four of its columns) with
+``--persons 100000``, and ``dhc-slopes`` with ``--counties --runs 3``.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np
+from measured import emit
 
 from censafe import synthesize
 from support.dhc_accuracy import (
@@ -41,6 +45,8 @@ from support.dhc_accuracy import (
 )
 from support.dhc_counties import STATES, write_state
 
+SCRIPT = "docs/make_dhc_accuracy.py"
+
 
 def main() -> None:
     """Write the table to standard output."""
@@ -49,9 +55,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--outer", action="store_true")
     parser.add_argument("--counties", action="store_true")
+    parser.add_argument("--write", choices=["dhc-errors", "dhc-handed-on", "dhc-slopes"])
     given = parser.parse_args()
     if given.counties:
-        sys.stdout.write("\n".join(county_table(given.runs)) + "\n")
+        emit("dhc.md", given.write, SCRIPT, county_table(given.runs), write=given.write is not None)
         return
     settings = {"passes": "outer"} if given.outer else {}
     with TemporaryDirectory() as folder:
@@ -60,7 +67,13 @@ def main() -> None:
         free = measured(data, given.runs, EXACT, settings)
         held = measured(data, given.runs, {}, settings)
         exact = measured(data, given.runs, {}, settings | EXACT_OWN)
-    sys.stdout.write("\n".join(table(free, held, exact)) + "\n")
+    lines = table(free, held, exact)
+    if given.write == "dhc-handed-on":
+        lines = [
+            f"| {' | '.join(line.strip('| ').split(' | ')[:3] + line.strip('| ').split(' | ')[5:9])} |"
+            for line in lines
+        ]
+    emit("dhc.md", given.write, SCRIPT, lines, write=given.write is not None)
 
 
 def county_table(runs: int) -> list[str]:

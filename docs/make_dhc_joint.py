@@ -1,9 +1,10 @@
 """What it costs that persons and households fit: paired errors of the DHC with and without ``joint``, from the same noise.
 
-    .venv/bin/python docs/make_dhc_joint.py DIR [--persons 60000] [--draws 3]
+    .venv/bin/python docs/make_dhc_joint.py DIR [--persons 6000] [--draws 2] [--write joint-price]
 
-Makes a state and its redistricting data (joint) in DIR, then for every test key a run of dhc-us as ever and one with joint = true, and
-prints, by query and level, the mean absolute error of an answer as ever and the paired difference, with standard errors over keys.
+Makes a state and its redistricting data (joint) in DIR, then for every test key a run of dhc-us as ever and one with joint = true, and prints, by query
+and level, the sum of absolute errors over the answers, in records an area, as ever and the paired difference, with standard errors over keys. With
+`--write` the table stands in docs/dhc.md instead: `joint-price` with the arguments as they are, `joint-price-vermont` with `--persons 643077 --draws 1`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from measured import emit
 from numpy.typing import NDArray
 
 from censafe import configuration, release, synthesize
@@ -26,18 +29,22 @@ from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.products.topdown.configuration.config import load_config
 
-DIGITS = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12, "Block": 16}
+DIGITS = {"State": 2, "County": 5, "Block": 16}
 QUERIES = {
-    "persons": ["age_18_64_116 * sex", "age_38_groups * sex", "popSehsdTargetsRelship", "hispanic * sex"],
-    "households": [
-        "household_size", "coupled_hh_type", "partner_type_detailed_own_child_status", "multig", "elderly", "sex * hhage",
-        "hisp * race", "hhtenshort_3lev", "hhtenshort_3lev * household_size",
-    ],
-    "units": ["tenvacgq"],
+    "persons": {"age_38_groups * sex": "persons, sex by age", "popSehsdTargetsRelship": "persons, relationship"},
+    "households": {
+        "household_size": "households, size", "coupled_hh_type": "households, couples",
+        "partner_type_detailed_own_child_status": "households, couples and own children", "multig": "households, three generations",
+        "elderly": "households, oldest person", "sex * hhage": "householders, sex by age",
+        "hisp * race": "householders, origin and race", "hhtenshort_3lev": "households, tenure",
+    },
+    "units": {"tenvacgq": "housing units, tenure and vacancy"},
 }  # fmt: skip
 
 
 Counts = NDArray[np.int64]
+Errors = dict[tuple[str, str, str], tuple[float, float]]
+"""By histogram, query and level: as ever, and fitting."""
 
 
 def summed(entries: tuple[Counts, Counts, Counts], query: CellQuery, places: Counts) -> Counts:
@@ -72,7 +79,7 @@ def published(out: Path, name: str, codes: NDArray[np.str_]) -> tuple[Counts, Co
     return at, table["cell"].to_numpy(), table["count"].to_numpy().astype(np.int64)
 
 
-def errors_of(records: DhcData, runs: list[Path]) -> dict[tuple[str, str, str], tuple[float, float]]:
+def errors_of(records: DhcData, runs: list[Path]) -> Errors:
     """Mean absolute error of an answer by histogram, query and level: as ever, and fitting."""
     codes, found = records.spine.leaf.geounits, {}
     schemas = {one.name: one.schema for one in load_config("dhc-us").histograms}
@@ -95,8 +102,9 @@ def main() -> None:
     """Make what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--persons", type=int, default=60_000)
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--persons", type=int, default=6_000)
+    parser.add_argument("--draws", type=int, default=2)
+    parser.add_argument("--write", metavar="NAME", choices=["joint-price", "joint-price-vermont"])
     arguments = parser.parse_args()
     folder, data = arguments.folder, arguments.folder / "data"
     if not data.exists():
@@ -106,16 +114,35 @@ def main() -> None:
         release(chosen, data, folder / "pl94", test_key=1)
     records = read_dhc(dhc_files(data), PL94_PR)
     draws = [errors_of(records, runs_of(folder, data, key)) for key in range(1, arguments.draws + 1)]
-    lines = ["| histogram | query | level | apart | difference |", "|---|---|---|---:|---:|"]
-    for place in draws[0]:
-        apart = np.array([one[place][0] for one in draws])
-        more = np.array([one[place][1] for one in draws]) - apart
-        half = [
-            part.std(ddof=1) / math.sqrt(len(draws)) if len(draws) > 1 else math.nan for part in (apart, more)
-        ]
-        cells = f"{apart.mean():.2f} ± {half[0]:.2f} | {more.mean():+.2f} ± {half[1]:.2f}"
-        lines.append(f"| {' | '.join(place)} | {cells} |")
-    sys.stdout.write("\n".join(lines) + "\n")
+    lines = price_table(draws)
+    emit("dhc.md", arguments.write, "docs/make_dhc_joint.py", lines, write=arguments.write is not None)
+
+
+def price_table(draws: Sequence[Errors]) -> list[str]:
+    """A line for each query: the error as ever and the difference, at every level."""
+    schemas = {one.name: one.schema for one in load_config("dhc-us").histograms}
+    lines = [
+        f"| answers | {' | '.join(f'{level} | difference' for level in DIGITS)} |",
+        f"|---|{'---:|---:|' * len(DIGITS)}",
+    ]
+    for histogram, queries in QUERIES.items():
+        for text, words in queries.items():
+            cells = [
+                cell for level in DIGITS for cell in price([one[histogram, text, level] for one in draws])
+            ]
+            lines.append(f"| {words} ({schemas[histogram].query(text).answers}) | {' | '.join(cells)} |")
+    return lines
+
+
+def price(pairs: Sequence[tuple[float, float]]) -> list[str]:
+    """The error and the paired difference, each with its standard error over the draws where there are several."""
+    apart = np.array([own for own, _ in pairs])
+    change = np.array([joint for _, joint in pairs]) - apart
+    errors = [
+        f" ± {part.std(ddof=1) / math.sqrt(len(pairs)):.2f}" if len(pairs) > 1 else ""
+        for part in (apart, change)
+    ]
+    return [f"{apart.mean():.2f}{errors[0]}", f"{change.mean():+.2f}{errors[1]}"]
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ sys.path.insert(0, str(DOCS.parent / "tests"))
 
 import make_dhc_information  # noqa: E402
 import union_tables  # noqa: E402
+from measured import page_table  # noqa: E402
 
 from censafe.population.synthetic.blocks import synthesize_histograms  # noqa: E402
 from censafe.products.run.options import ReadOptions  # noqa: E402
@@ -34,6 +35,8 @@ from censafe.products.topdown.rehearsal import rehearse  # noqa: E402
 from support.topdown_shared import write_illinois, write_sixteen  # noqa: E402
 
 SHARED = DOCS.parents[1] / "shared" / "data" / "population"
+SCRIPT = "docs/make_full_information.py"
+PAGE = DOCS / "full_information.md"
 CSV = DOCS / "full_information.csv"
 CHOICES = ("level", "lower")
 FEWEST = 10  # draws, below which standard errors of differences say little
@@ -227,7 +230,12 @@ def dhc_section() -> list[str]:
             DHC,
             f"Errors beside those of `level` are not measured yet (`docs/make_dhc_information.py`; {draws} draws so far).",
         ]
-    return [DHC, DHC_MEASURED.format(draws=draws), *make_dhc_information.table(done)]
+    lines = make_dhc_information.table(done)
+    return [
+        DHC,
+        DHC_MEASURED.format(draws=draws),
+        *page_table(PAGE, "information-dhc", "docs/make_dhc_information.py", lines),
+    ]
 
 
 def paired(
@@ -243,6 +251,8 @@ def summary(table: Any) -> list[str]:
     lines = [
         "\n## In short\n",
         "A row is one query at one level (`docs/full_information.csv`); it is better or worse where the paired difference is more than two standard errors from 0.\n",
+    ]
+    rows = [
         "| data | draws | lower against level: better, worse |",
         "|---|---:|---:|",
     ]
@@ -257,8 +267,8 @@ def summary(table: Any) -> list[str]:
             if mean > 2 * error:
                 worse.append(f"{level} {query} {mean:+.3f} ± {error:.3f}")
         words = f"{better}, {len(worse)} of {len(keys)}" + (f" ({'; '.join(worse)})" if worse else "")
-        lines.append(f"| {case.title} | {draws} | {words if draws >= FEWEST else 'too few draws to tell'} |")
-    return [*lines, ""]
+        rows.append(f"| {case.title} | {draws} | {words if draws >= FEWEST else 'too few draws to tell'} |")
+    return [*lines, *page_table(PAGE, "information-cases", SCRIPT, rows), ""]
 
 
 HEAD = """# Full information

@@ -1,17 +1,16 @@
 """Linear intervals beside intervals of replicates, of the same releases: coverage, width and error by level, table and size of the number.
 
-    .venv/bin/python docs/make_intervals_compared.py --work FOLDER [--persons N] [--count R] [--keys K] [--csv FILE]
+    .venv/bin/python docs/make_intervals_compared.py --work FOLDER [--persons N] [--count R] [--keys K] [--csv FILE] [--write]
 
 K releases of the same synthetic state by ``dhc-us``, each with a test key, linear estimates and R replicates of its own. Of every cell of some tables
 that has any noise: whether its intervals hold the true number, how wide they are, and how far the linear estimate and the published
-count are off. Sizes are those of the true number. What is in FOLDER already is used.
+count are off. Sizes are those of the true number. What is in FOLDER already is used. With `--write` the tables stand in docs/intervals_compared.md instead of standard output.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from make_replicates import keys, without_noise
+from measured import emit
 
 import censafe
 from censafe.products.topdown.census_tables.linear import LinearIntervals
@@ -100,6 +100,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=25)
     parser.add_argument("--keys", type=int, default=4)
     parser.add_argument("--csv", type=Path)
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     truth = without_noise(given.work, given.persons)
     areas = write_areas(truth, given.work / "areas.csv")
@@ -109,11 +110,18 @@ def main() -> None:
         parts += [compared(key, run, truth, level) for level in LEVELS]
     cells = Cells(*(np.concatenate([getattr(one, name.name) for one in parts]) for name in fields(Cells)))
     levels = list(by_level(cells))
-    shown(("level", "true number", "cells", *COVERAGE), levels, coverage)
-    shown(("level", "true number", *WIDTHS), levels, lambda part: [sized(one) for one in part.numbers()[6:]])
+    tables = {
+        "coverage": shown(("level", "true number", "cells", *COVERAGE), levels, coverage),
+        "widths": shown(
+            ("level", "true number", *WIDTHS), levels, lambda part: [sized(one) for one in part.numbers()[6:]]
+        ),
+    }
     for level in LEVELS:
         rows = list(by_table(cells.only(cells.level == level)))
-        shown((f"{level}: table", "true number", "cells", *SHORT), rows, short)
+        tables[level] = shown((f"{level}: table", "true number", "cells", *SHORT), rows, short)
+    for name, lines in tables.items():
+        script = "docs/make_intervals_compared.py"
+        emit("intervals_compared.md", f"compared-{name}", script, lines, write=given.write)
     if given.csv is not None:
         write_csv(given.csv, cells)
 
@@ -203,11 +211,10 @@ def shown(
     header: Sequence[str],
     rows: Iterable[tuple[str, str, Cells]],
     texts: Callable[[Cells], list[str]],
-) -> None:
-    """Write rows as a Markdown table."""
+) -> list[str]:
+    """Rows as a Markdown table."""
     lines = [f"| {' | '.join(header)} |", f"|---|---|{'---:|' * (len(header) - 2)}"]
-    lines += [f"| {' | '.join((first, second, *texts(part)))} |" for first, second, part in rows]
-    sys.stdout.write("\n".join(lines) + "\n\n")
+    return lines + [f"| {' | '.join((first, second, *texts(part)))} |" for first, second, part in rows]
 
 
 def coverage(part: Cells) -> list[str]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from measured import marked
 from numpy.typing import NDArray
 
 from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
@@ -26,6 +27,7 @@ from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.rehearsal import rehearse
 
 DOCS = Path(__file__).resolve().parent
+SCRIPT = "docs/make_joint.py"
 SHARED = DOCS.parents[1] / "shared" / "data" / "population"
 QUERIES = ("total", "hhgq", "votingage", "hispanic * cenrace", "votingage * hispanic * cenrace", "detailed")
 KINDS = (
@@ -81,6 +83,7 @@ paired difference. An error is the sum of absolute differences from the true cou
 class Case:
     """One data set."""
 
+    name: str
     title: str
     words: str
     settings: dict[str, str]
@@ -99,12 +102,14 @@ def synthetic(work: Path) -> Path:
 
 CASES = (
     Case(
+        "ri2018",
         "Rhode Island 2018, blocks of the end-to-end test",
         "29,225 persons in 569 blocks, 350 of them with occupied units; some units of this test site hold tens of persons.",
         {"root": "State", "spine": "standard", "reader": "pl94"},
         lambda work: SHARED / "pl94_ri2018",
     ),
     Case(
+        "synthetic",
         "A synthetic state",
         "60,000 persons in 1,501 blocks (`censafe synth DATA --persons 60000 --states 50 --layout pl94`).",
         {"root": "State", "spine": "standard"},
@@ -193,17 +198,19 @@ def blocks_table(population: EvaluatedPopulation, found: dict[str, Draws]) -> It
         yield f"| {kind} | {truth[place]} | {' | '.join(numbers)} |"
 
 
-def errors_table(found: dict[str, Draws]) -> Iterator[str]:
-    """Lines of the table of errors, with differences from the first way where there are any."""
+def errors_table(found: dict[str, Draws]) -> tuple[list[str], str]:
+    """Lines of the table of errors, with differences from the first way where there are any, and what is not in it."""
     first, *others = found
-    yield f"| query | level | {first} | {' | '.join(f'{name}, difference' for name in others)} |"
-    yield f"|---|---|{'---:|' * len(found)}"
+    lines = [
+        f"| query | level | {first} | {' | '.join(f'{name}, difference' for name in others)} |",
+        f"|---|---|{'---:|' * len(found)}",
+    ]
     same = []
     for key, own in found[first].errors.items():
         differences = [found[name].errors[key] - own for name in others]
         if any(one.any() for one in differences):
             numbers = [text_of(own, 2), *(text_of(one, 2) for one in differences)]
-            yield f"| {key[1]} | {key[2]} | {' | '.join(numbers)} |"
+            lines.append(f"| {key[1]} | {key[2]} | {' | '.join(numbers)} |")
         else:
             same.append(key)
     left = {
@@ -211,7 +218,7 @@ def errors_table(found: dict[str, Draws]) -> Iterator[str]:
         for histogram, *_ in same
     }
     words = "; ".join(f"{histogram} at {levels}" for histogram, levels in left.items())
-    yield f"\nNot listed is what every way estimates alike in every draw: {words}."
+    return lines, f"\nNot listed is what every way estimates alike in every draw: {words}."
 
 
 def section(case: Case, work: Path, draws: int) -> Iterator[str]:
@@ -221,9 +228,12 @@ def section(case: Case, work: Path, draws: int) -> Iterator[str]:
     for information in ("level", "lower"):
         found = {name: measured(population, way, case, information, draws) for name, way in WAYS.items()}
         yield f"\n### `information = {information}`\n"
-        yield from blocks_table(population, found)
+        name = f"joint-{case.name}-{information}"
+        yield marked(f"{name}-blocks", SCRIPT, list(blocks_table(population, found)))
         yield ""
-        yield from errors_table(found)
+        lines, left = errors_table(found)
+        yield marked(f"{name}-price", SCRIPT, lines)
+        yield left
 
 
 def main() -> None:

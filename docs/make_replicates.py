@@ -1,20 +1,20 @@
 """How often intervals from replicates hold the true numbers: coverage and width by size of the number, level and table.
 
-    .venv/bin/python docs/make_replicates.py --work FOLDER [--persons N] [--count R]
+    .venv/bin/python docs/make_replicates.py --work FOLDER [--persons N] [--count R] [--write]
 
 Synthetic records of one state are released by ``dhc-us`` with a test key, and without noise, which gives the true numbers; R replicates of the release
 follow. For every table and level: of the cells with a true or published number above 0, how many intervals of 90% hold the true number, and how wide they are. What is
-in FOLDER already is used.
+in FOLDER already is used. With `--write` the table stands in docs/replicates.md instead of standard output.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from measured import emit
 
 import censafe
 
@@ -30,6 +30,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--persons", type=int, default=60_000)
     parser.add_argument("--count", type=int, default=25)
+    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     run, truth = made(given.work, given.persons, given.count)
     found = {(table, level): compared(run, truth, table, level) for table in TABLES for level in LEVELS}
@@ -40,7 +41,7 @@ def main() -> None:
         lines.append(f"| {table} | {level} | {' | '.join(cells)} |")
     value, hit, width = (np.concatenate(parts) for parts in zip(*found.values(), strict=True))
     lines.append(f"| all | all | {' | '.join(summary(value, hit, width, size) for size in SIZES)} |")
-    sys.stdout.write("\n".join(lines) + "\n")
+    emit("replicates.md", "replicates-coverage", "docs/make_replicates.py", lines, write=given.write)
 
 
 def made(work: Path, persons: int, count: int) -> tuple[Path, Path]:

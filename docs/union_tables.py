@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from measured import page_table
 from scipy import stats
 
 DOCS = Path(__file__).resolve().parent
+SCRIPT = "docs/area_unions.py"
+PAGE = DOCS / "full_information.md"
 CSV = DOCS / "area_unions.csv"
 DRAWS = 20
 LEVEL = 0.05
@@ -102,6 +105,8 @@ def joint(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
     lines = [
         f"All {len(rows):,} rows tested at once (one-sided, Holm, {LEVEL:.0%} in all, {DRAWS} draws): "
         f"{len(worse):,} are worse and {len(better):,} better.\n",
+    ]
+    table = [
         "| data | rows | better | worse | mean change | largest change of a row that is worse |",
         "|---|---:|---:|---:|---:|---|",
     ]
@@ -115,8 +120,8 @@ def joint(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
         )
         mean = np.mean([rows[keys[one]].percent for one in own if np.isfinite(rows[keys[one]].percent)])
         gained = sum(one in better for one in own)
-        lines.append(f"| {title} | {len(own):,} | {gained:,} | {len(bad):,} | {mean:+.1f}% | {words} |")
-    return [*lines, ""]
+        table.append(f"| {title} | {len(own):,} | {gained:,} | {len(bad):,} | {mean:+.1f}% | {words} |")
+    return [*lines, *page_table(PAGE, "unions-cases", SCRIPT, table), ""]
 
 
 def budgets(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
@@ -135,7 +140,7 @@ def budgets(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
         )
         words = " | ".join(f"{count:,}" for count in counts)
         lines.append(f"| {design} | {words} | {np.mean(finite):+.1f}% |")
-    return [*lines, ""]
+    return [*page_table(PAGE, "unions-budgets", SCRIPT, lines), ""]
 
 
 def _place(design: str) -> tuple[bool, str]:

@@ -19,6 +19,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 
+from measured import shown_stamps  # noqa: E402
+
 from hooks.keys import keys_page  # noqa: E402
 from hooks.notebooks import notebook_page  # noqa: E402
 from hooks.options import options_page  # noqa: E402
@@ -71,7 +73,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_others: Any) -> str:
-    """Links are written as the repository has them; here they lead to pages of the site."""
+    """Links are written as the repository has them; here they lead to pages of the site. Measured tables say when they were measured."""
+    markdown = shown_stamps(markdown)
     own = page.file.src_uri
     folder = posixpath.dirname(ELSEWHERE.get(own, f"docs/{own}"))
     pages = {kept: path for path, kept in ELSEWHERE.items()}
