@@ -2,7 +2,7 @@
 
     .venv/bin/python docs/make_accuracy.py --work FOLDER [--only ri2018,hi2020] [--runs 4] [--sweep NAME=FOLDER ...]
 
-The counts are published data, so what is compared here is no secret. A folder that holds finished evaluations is reused.
+The counts are published data, so what is compared here is not a secret. A folder that holds finished evaluations is reused.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add pages that are no files of docs/."""
+    """Add pages that are not files of docs/."""
     for path, write in GENERATED.items():
         files.append(File.generated(config, path, content=write()))
     for path, kept in ELSEWHERE.items():

@@ -148,7 +148,7 @@ def test_households_get_the_tables_that_published_totals_earn(seed: int, table_c
         domain = sorted(key_domain(world, level.level, level.region_type))
         totals = {group: rng.randint(-9, 99) for group in domain if rng.random() < 0.6}
         if domain:
-            totals[domain[0][0], "9999"] = 7  # an iteration that is no candidate
+            totals[domain[0][0], "9999"] = 7  # an iteration that is not a candidate
         rows = count_listed_groups(
             source,
             listed_groups(as_totals(totals, level, source.level), source.level, table_class, thresholds),  # type: ignore[arg-type]

@@ -34,7 +34,7 @@ def _unpacked() -> Path:
     """The archive in a folder of this process."""
     folder = Path(mkdtemp(prefix="censafe-reference-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    if (archive := DATA / "archive.tar.xz").exists():  # it is no part of the sdist
+    if (archive := DATA / "archive.tar.xz").exists():  # it is not a part of the sdist
         safe = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # Python 3.11.4 and later
         with tarfile.open(archive) as files:
             files.extractall(folder, **safe)  # noqa: S202 our own archive

@@ -223,7 +223,7 @@ def test_noisy_tables_are_infeasible_or_nearest(tmp_path: Path, censafe: Command
     found = pq.read_table(tmp_path / "near" / "reconstruction.parquet").to_pylist()
     assert {row["status"] for row in found} == {"exact", "nearest"}
     assert sum(row["persons"] for row in found if row["status"] == "nearest") in (3, 4)
-    assert "they are no exact reconstruction" in (tmp_path / "near" / "report.html").read_text(
+    assert "they are not an exact reconstruction" in (tmp_path / "near" / "report.html").read_text(
         encoding="utf-8"
     )
     done = censafe("attack", "reconstruct", path, tmp_path / "none", "--attacker", path)

@@ -94,7 +94,7 @@ def test_values_that_are_no_text_are_named(
     _no_text(Path(str(command[2])) / name, column)
     done = censafe("run", *command, tmp_path / "out", "--quiet", "--ledger", tmp_path / "l.jsonl")
     assert (done.code, words in done.err) == (1, True), done.err
-    assert "quotes" not in done.err  # the file is no text
+    assert "quotes" not in done.err  # the file is not text
     assert not verify(tmp_path / "l.jsonl").rows if (tmp_path / "l.jsonl").exists() else True
     assert not (tmp_path / "out").exists()
 

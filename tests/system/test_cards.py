@@ -166,7 +166,7 @@ def test_what_is_no_card_is_refused(run: Path, tmp_path: Path, censafe: CommandL
         (("--geoid", "44999"), "there is no such area of the kind county"),
         (("--name", "x"), "--name is an area of a list"),
         (("--geoid", "44001", "--geoid", "44003", "--out", tmp_path / "two.html"), "2 areas need a folder"),
-        (("--geoid", "44001", "--confidence", "2"), "2 is no level"),
+        (("--geoid", "44001", "--confidence", "2"), "2 is not a level"),
         (("--geoid", "44001", "--replicates", tmp_path), "0 replicates"),
     ):
         out = () if "--out" in arguments else ("--out", tmp_path / "out.html")

@@ -193,7 +193,7 @@ def test_the_list_of_tables_is_printed(censafe: CommandLine) -> None:
         (("--geography", "county"), "Name tables (--table), or a file or folder"),
         (("--table", "P1", "--table", "P3", "--geography", "county", "--wide"), "2 tables do not stand in one row"),
         (("--table", "P1", "--geography", "county", "--out", "p1.txt"), "give a file that ends in .csv, .parquet, .xlsx, or a folder"),
-        (("--table", "P1", "--table", "P13", "--geography", "county"), "medians and counts are no numbers of one kind"),
+        (("--table", "P1", "--table", "P13", "--geography", "county"), "medians and counts are not numbers of one kind"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_made_is_refused(
@@ -307,5 +307,5 @@ def test_replicates_of_the_dhc_hold_to_replicates_of_its_redistricting_data(
     ).arrow.to_pylist()
     assert all(row["low"] < row["value"] < row["high"] for row in found)
     bare = shutil.copytree(run, tmp_path / "bare")
-    with pytest.raises(UsageError, match=r"was held to redistricting, and .* is no finished run"):
+    with pytest.raises(UsageError, match=r"was held to redistricting, and .* is not a finished run"):
         replicate(bare, count=2)

@@ -390,7 +390,7 @@ WRONG = {
     ),
     "odd figures": (
         odd_figures,
-        "gq_vect: figures that are no multiples of those of one facility",
+        "gq_vect: figures that are not multiples of those of one facility",
         "level Block",
     ),
 }
@@ -452,7 +452,7 @@ def test_other_published_counts_than_the_files_state_are_refused(
         ),
         (
             ("--state", "Ohio", "--set", "root=State"),
-            "'Ohio' is no FIPS code of a state; allowed: two digits",
+            "'Ohio' is not a FIPS code of a state; allowed: two digits",
         ),
         (
             ("--state", "39", "--set", "root=State"),

@@ -157,7 +157,7 @@ def test_what_cannot_be_replicated_is_refused(run: Path, tmp_path: Path, censafe
     assert (done.code, "0 replicates" in done.err, "censafe replicate" in done.err) == (2, True, True)
     for options, words in (
         (("--replicates", tmp_path), "--replicates are read for intervals"),
-        (("--intervals", "replicates", "--confidence", "1"), "1 is no level"),
+        (("--intervals", "replicates", "--confidence", "1"), "1 is not a level"),
     ):
         done = censafe("tables", run, "--table", "P1", "--geography", "county", *options)
         assert (done.code, words in done.err) == (2, True), done.err

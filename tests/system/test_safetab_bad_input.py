@@ -128,7 +128,7 @@ BROKEN_HOUSEHOLDS: dict[str, Fault] = {
     "region of the wrong length": (_row("totals", "440", "COUNTY", "1001", "9"), (TOTALS, "REGION_ID", "1 row")),
     "unknown region type": (_row("totals", "44", "PARISH", "1001", "9"), (TOTALS, "REGION_TYPE", "PR-COUNTY")),
     "malformed iteration": (_row("totals", "44", "STATE", "x", "9"), (TOTALS, "ITERATION_CODE")),
-    "totals that are no numbers": (_row("totals", "44", "STATE", "1003", "X"), (TOTALS, "COUNT", "a whole number")),
+    "totals that are not numbers": (_row("totals", "44", "STATE", "1003", "X"), (TOTALS, "COUNT", "a whole number")),
     "totals of the other run": (_only("totals", lambda row: row[1].startswith("PR")), (TOTALS, "US run", "run_us, run_pr and states")),
     "totals of other areas": (
         lambda folders: folders.rewrite(

@@ -246,7 +246,7 @@ def drop_the_product(files: Path) -> str:
 def odd_bounds(files: Path) -> str:
     path = next((files / FOLDER / "Block.parquet" / "Constraint" / "State=035").iterdir())
     rewrite(path, lambda rows: [{**rows[0], "value": [7, *rows[0]["value"][1:]]}, *rows[1:]])
-    return "bounds that are no multiples of those of one unit (1 geounits)"
+    return "bounds that are not multiples of those of one unit (1 geounits)"
 
 
 def no_bounds(files: Path) -> str:

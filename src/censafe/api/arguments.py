@@ -144,7 +144,7 @@ def _mapping(name: str, value: Mapping[Any, Any], parts: ast.expr) -> dict[Any, 
 
 
 def _sequence(name: str, value: Any, kind: ast.expr) -> Any:
-    """Values as a tuple; one value that is no collection is a sequence of one."""
+    """Values as a tuple; one value that is not a collection is a sequence of one."""
     if isinstance(kind, ast.Tuple) and not isinstance(kind.elts[-1], ast.Constant):  # a pair
         return tuple(_converted(name, one, part) for one, part in zip(tuple(value), kind.elts, strict=True))
     inner = kind.elts[0] if isinstance(kind, ast.Tuple) else kind
@@ -156,8 +156,8 @@ def number_of(name: str, value: Any, kind: str) -> Any:
     """A number of a kind, from text too but for whole numbers.
 
     Raises:
-        TypeError: a value that is no number of the kind.
-        UsageError: text that is no number, or one out of range.
+        TypeError: a value that is not a number of the kind.
+        UsageError: text that is not a number, or one out of range.
 
     Example:
         >>> number_of("epsilon", "17.43", "float"), number_of("runs", 4, "int")

@@ -271,7 +271,7 @@ def write_explorer(path: Path | str) -> None:
         path: of the page; what stood there before gives way when the new page is complete.
 
     Raises:
-        StorageError: the disk is full, the folder not there or not writable, or ``path`` is no file; nothing is left behind.
+        StorageError: the disk is full, the folder not there or not writable, or ``path`` is not a file; nothing is left behind.
     """
     from censafe.publication.atomic import named_file
 

@@ -174,7 +174,7 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
     if (results or state) and product != "topdown":
         raise UsageError(f"`results` and `state` belong to topdown, not to {product}")
     if state is not None and not (len(state) == _STATE_DIGITS and state.isascii() and state.isdigit()):
-        raise UsageError(f"`state`: {state!r} is no FIPS code of a state; allowed: two digits, such as 44")
+        raise UsageError(f"`state`: {state!r} is not a FIPS code of a state; allowed: two digits, such as 44")
     if rest["solver"] is not None and product != "topdown":
         raise UsageError(f"a solver belongs to topdown; {product} solves nothing")
     return EstimateOptions(

@@ -238,7 +238,9 @@ def confidence_of(confidence: Fraction | int | str) -> float:
     """
     level = exact_number("confidence", confidence)
     if not 0 < level < 1:
-        raise UsageError(f"confidence: {confidence} is no level; allowed: above 0 and below 1, such as 0.9")
+        raise UsageError(
+            f"confidence: {confidence} is not a level; allowed: above 0 and below 1, such as 0.9"
+        )
     return float(level)
 
 
@@ -344,13 +346,13 @@ def _setting_text(name: str, value: object) -> str:
 
 
 def require_configuration(given: object) -> None:
-    """Refuse what is no configuration, such as its name alone.
+    """Refuse what is not a configuration, such as its name alone.
 
     Raises:
         UsageError: with what to write.
     """
     if not hasattr(given, "product"):
         raise UsageError(
-            f"{given!r} is no configuration; write censafe.configuration(product, source), such as "
+            f"{given!r} is not a configuration; write censafe.configuration(product, source), such as "
             'censafe.configuration("phsafe", "sdhc-us")'
         )

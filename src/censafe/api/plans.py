@@ -246,7 +246,7 @@ class Plan:
             Number of sheets.
 
         Raises:
-            StorageError: the disk is full, the folder not there or not writable, or ``path`` is no file; nothing is left
+            StorageError: the disk is full, the folder not there or not writable, or ``path`` is not a file; nothing is left
                 behind, and what stood there before stays.
         """
         from censafe.planning.workbook.book import write_plan_workbook

@@ -410,7 +410,7 @@ def _pieces(
         raise UsageError("`shapes` are a column of wide tables; ask for `wide`, too")
     if len({bool(one.median) for one in chosen}) > 1:
         raise UsageError(
-            "medians and counts are no numbers of one kind; ask for tables P13 on their own, or give a folder"
+            "medians and counts are not numbers of one kind; ask for tables P13 on their own, or give a folder"
         )
     done = work_done(options.observer, len(chosen), "tables")
     for number, one in enumerate(chosen, 1):

@@ -244,6 +244,6 @@ def _whole(texts: NDArray[np.str_], path: Path, name: str) -> _Ints:
     if wrong:
         faults = "".join(f"; {fault}" for fault in number_faults(pa.chunked_array([texts.tolist()])))
         raise DataError(
-            f"{path}: column {name}: {wrong:,} values are no whole numbers{faults}; allowed: whole numbers, also below 0 as noisy tables have; fix: correct these rows"
+            f"{path}: column {name}: {wrong:,} values are not whole numbers{faults}; allowed: whole numbers, also below 0 as noisy tables have; fix: correct these rows"
         )
     return texts.astype(np.int64)

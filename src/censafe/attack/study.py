@@ -84,7 +84,7 @@ class AttackChoices:
 
     def __post_init__(self) -> None:
         if not 0 < self.agreement <= 1:
-            raise UsageError(f"agreement: {self.agreement:g} is no share; allowed: above 0 and at most 1")
+            raise UsageError(f"agreement: {self.agreement:g} is not a share; allowed: above 0 and at most 1")
         if self.mode not in _LEVELS:
             raise UsageError(f"mode: {self.mode!r} is none; allowed: {', '.join(_LEVELS)}")
         if self.tables is not None and self.without:

@@ -117,7 +117,7 @@ def _run() -> int:
 
 
 def _explained(error: BaseException) -> int:
-    """Say what an error means and give its exit code; what is no error is raised unchanged."""
+    """Say what an error means and give its exit code; what is not an error is raised unchanged."""
     if isinstance(error, click.ClickException):
         error.show()
         return 2

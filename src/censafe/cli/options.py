@@ -118,7 +118,7 @@ def config_argument(command: _Command) -> _Command:
 
 
 def _readable_name(_context: click.Context, _parameter: click.Parameter, path: Path) -> Path:
-    """Refuse a path whose bytes are no text: the relational engine and the manifest name files as text."""
+    """Refuse a path whose bytes are not text: the relational engine and the manifest name files as text."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -263,7 +263,7 @@ def _new_file(_context: click.Context, _parameter: click.Parameter, path: Path |
 
 
 def _memory_size(_context: click.Context, _parameter: click.Parameter, size: str | None) -> str | None:
-    """Refuse what is no size, before any file is opened."""
+    """Refuse what is not a size, before any file is opened."""
     if size is not None and not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})? ?([KMGT]i?)?B", size, re.IGNORECASE):
         raise click.BadParameter(f"{size!r} is not a size; write a number and a unit, such as 6GB or 512MiB.")
     return size

@@ -59,7 +59,7 @@ def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None
         raise StorageError(f"{path}: {what} does not exist or cannot be read; fix: check the path") from error
     except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:  # the last of a field without an end
         raise DataError(
-            f"{path}: {what} is no text with a header and as many fields in every row, and no Parquet file"
+            f"{path}: {what} is neither text with a header and as many fields in every row nor a Parquet file"
         ) from error
     if not found.num_columns:
         raise DataError(f"{path}: {what} is empty; fix: give a header and a row each")
@@ -67,7 +67,7 @@ def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None
 
 
 def archived(path: Path, what: str, endings: Sequence[str] = (*TEXT, *STORED)) -> str | None:
-    """Name of the one table of a zip archive; None where the file is no archive.
+    """Name of the one table of a zip archive; None where the file is not an archive.
 
     Raises:
         DataError: the archive is damaged or too large, or holds no table or several.
@@ -308,7 +308,7 @@ def number_faults(texts: pa.ChunkedArray) -> list[str]:
 
     Example:
         >>> number_faults(pa.chunked_array([["7", "-555555555", "1,234", None, "(X)"]]))
-        ['1 annotation codes -555555555 (controlled estimate)', '1 numbers with thousands separators', '1 texts that are no numbers']
+        ['1 annotation codes -555555555 (controlled estimate)', '1 numbers with thousands separators', '1 texts that are not numbers']
     """
 
     def counted(mask: pa.ChunkedArray) -> int:
@@ -324,5 +324,5 @@ def number_faults(texts: pa.ChunkedArray) -> list[str]:
         faults.append(f"{counted(thousands):,} numbers with thousands separators")
     other = pc.invert(pc.or_(thousands, pc.match_substring_regex(texts, _NUMBER)))
     if counted(other):
-        faults.append(f"{counted(other):,} texts that are no numbers")
+        faults.append(f"{counted(other):,} texts that are not numbers")
     return faults

@@ -62,7 +62,7 @@ def open_parquet(path: Path | str, *, per_byte: int = MOST_PER_BYTE, **options: 
     Raises:
         DataError: its size is not plausible.
         OSError: it cannot be read.
-        ArrowException: it is no Parquet, or damaged.
+        ArrowException: it is not Parquet, or damaged.
     """
     import pyarrow.parquet as pq
 
@@ -86,7 +86,7 @@ def read_rows(path: Path, *, per_byte: int = MOST_PER_BYTE, **options: Any) -> p
     Raises:
         DataError: its size is not plausible.
         OSError: it cannot be read.
-        ArrowException: it is no Parquet, or damaged.
+        ArrowException: it is not Parquet, or damaged.
     """
     import pyarrow.parquet as pq
 
@@ -108,7 +108,7 @@ def read_whole(
     Raises:
         DataError: its size is not plausible.
         OSError: it cannot be read.
-        ArrowException: it is no Parquet, or damaged.
+        ArrowException: it is not Parquet, or damaged.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -121,6 +121,6 @@ def read_whole(
             require_plausible_size(path, pq.read_metadata(source), size=len(data), per_byte=per_byte)
             found = pq.read_table(pa.BufferReader(data), **options)
     except UnicodeDecodeError as error:
-        raise pa.ArrowInvalid("names of columns that are no text") from error
+        raise pa.ArrowInvalid("names of columns that are not text") from error
     found.validate(full=True)
     return found

@@ -57,7 +57,7 @@ def parse_number(text: str, where: str, error: type[InputError] = ConfigError) -
         error: that is raised.
 
     Raises:
-        InputError: the text is no number, or one beyond 10^150 or its inverse.
+        InputError: the text is not a number, or one beyond 10^150 or its inverse.
 
     Example:
         >>> parse_number("1e-10", "delta")

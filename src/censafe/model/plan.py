@@ -75,7 +75,7 @@ class NoiseLaw:
 
 
 def _exact(parameter: Fraction | int | str) -> Fraction:
-    """A parameter from text or a whole number; what is no exact number stays, for the check of the law."""
+    """A parameter from text or a whole number; what is not an exact number stays, for the check of the law."""
     if isinstance(parameter, str):
         return parse_number(parameter, "parameter of a noise law")
     return Fraction(parameter) if type(parameter) is int else parameter  # type: ignore[return-value]

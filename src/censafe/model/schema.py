@@ -157,7 +157,7 @@ class CellQuery:
     def of_labels(
         cls, name: str, answers: int, label: NDArray[np.int32], attributes: tuple[str, ...] = ()
     ) -> CellQuery:
-        """A query that is no product of factors, from the answer of every cell.
+        """A query that is not a product of factors, from the answer of every cell.
 
         Args:
             name: of the query.

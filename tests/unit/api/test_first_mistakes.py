@@ -44,10 +44,10 @@ def test_a_folder_of_text_files_under_the_reader_of_the_production(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: censafe.plan("sdhc-us"), "'sdhc-us' is no configuration; write censafe.configuration"),  # type: ignore[arg-type]
-        (lambda: censafe.release("sdhc-us", "data", "out"), "is no configuration"),  # type: ignore[arg-type]
-        (lambda: censafe.validate("sdhc-us", "data"), "is no configuration"),  # type: ignore[arg-type]
-        (lambda: censafe.evaluate("sdhc-us", "data", "out"), "is no configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.plan("sdhc-us"), "'sdhc-us' is not a configuration; write censafe.configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.release("sdhc-us", "data", "out"), "is not a configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.validate("sdhc-us", "data"), "is not a configuration"),  # type: ignore[arg-type]
+        (lambda: censafe.evaluate("sdhc-us", "data", "out"), "is not a configuration"),  # type: ignore[arg-type]
         (lambda: censafe.noise(100, 10), r"give censafe\.NoiseLaw\.gaussian"),  # type: ignore[arg-type]
         (lambda: censafe.choropleth({"44": 1.0}, "none.shp", title="Error"), "there is no such file"),
     ],

@@ -66,7 +66,7 @@ def _answer(document: Mapping[str, Any]) -> str:
         words += (
             f" {number:,} blocks have tables that no records have; the first conflict is {document['conflict']}."
             + (
-                " The records whose tables differ least, in the sum of absolute differences, stand for them; they are no exact reconstruction."
+                " The records whose tables differ least, in the sum of absolute differences, stand for them; they are not an exact reconstruction."
                 if document["nearest"]
                 else ""
             )

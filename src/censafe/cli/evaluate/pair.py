@@ -163,7 +163,7 @@ def command(**options: Any) -> None:
 @click.command(name="epl")
 @_shared
 def epl(**options: Any) -> None:
-    """Empirical privacy loss of a published file: by every estimator, with intervals. It is no bound on privacy loss.
+    """Empirical privacy loss of a published file: by every estimator, with intervals. It is not a bound on privacy loss.
 
     TRUTH and PUBLISHED as for ``evaluate pair``.
 

@@ -124,7 +124,7 @@ def read_named_lists(spine: Spine, files: Sequence[Path]) -> tuple[ComparedAreas
         files: see :func:`read_area_lists`.
 
     Raises:
-        DataError: a file is no list of areas.
+        DataError: a file is not a list of areas.
         StorageError: a file cannot be read.
         UsageError: two files list one kind, or a kind has the name of a level.
     """

@@ -37,7 +37,7 @@ class AttributeSets:
         record: whose attribute it is.
         beside: an attribute that the schema must have as well; empty for none.
         sets: levels by name of the set.
-        ages: youngest age of every level; empty where levels are no ages.
+        ages: youngest age of every level; empty where levels are not ages.
         age_word: first words of sets of ages, such as ``age`` in ``age 65+``.
     """
 

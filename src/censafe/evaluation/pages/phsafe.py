@@ -264,7 +264,7 @@ def _truncation(rows: _Rows) -> Exhibit:
         ],
         how=(
             "A household counts with at most tau persons in a table, so that one household cannot change it by more. What is "
-            "lost is no chance: it is the same in every draw, and no number of draws reveals or cures it. Counts of cells and groups are added "
+            "lost is not a chance: it is the same in every draw, and no number of draws reveals or cures it. Counts of cells and groups are added "
             "up, so a person counts once for every cell and group it is in.",
             "True counts follow the reference's ground truth, whose universes differ a little from a release's for PH1_num and PH8_num.",
             "Beyond the margin: combinations of cell and group whose mean loss is larger than the promised margin of error.",

@@ -205,7 +205,7 @@ def _hidden(full: _Rows, document: Mapping[str, Any]) -> Exhibit | None:
         question="Does fitting and rounding hide more than the noise alone does?",
         answer=(
             f"In {below} of {len(comparable)} combinations of level, count and budget the measured loss is at most that of the level's own "
-            "noise: levels help each other, and that makes errors smaller as well, so it is no proof of more privacy."
+            "noise: levels help each other, and that makes errors smaller as well, so it is not a proof of more privacy."
         ),
         tables=[
             PageTable(

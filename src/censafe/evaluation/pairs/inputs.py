@@ -185,7 +185,7 @@ def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...
         areas: those that were named.
 
     Raises:
-        DataError: a file is no list of areas.
+        DataError: a file is not a list of areas.
         StorageError: a file cannot be read.
         UsageError: a kind that is not there, is listed twice, or has the name of a level.
     """

@@ -170,7 +170,7 @@ def match_tables(
     """Two tables, such as a truth run and a release of any product, row by row.
 
     Rows are matched by the columns of codes, attributes and texts that both sides have, and by as many columns of whole numbers as make each row one of its
-    own; other counts are no keys.
+    own; other counts are not keys.
 
     Args:
         truth: text (CSV) or Parquet file, or a folder of such files of the same columns.
@@ -212,7 +212,7 @@ def match_tables(
     ]
     others = [one for one in others if one.lower() not in _NAMES]
     notes.append(
-        f"rows are matched by {', '.join(keys)}" + (f"; {', '.join(others)} are no keys" if others else "")
+        f"rows are matched by {', '.join(keys)}" + (f"; {', '.join(others)} are not keys" if others else "")
     )
     notes += _unmatched(paths, joined, keys, facts, unmatched_as_zero=unmatched_as_zero)
     true, public = (

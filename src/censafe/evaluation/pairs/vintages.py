@@ -38,11 +38,11 @@ def check_vintages(names: Collection[str]) -> None:
     for name in names:
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"{name!r} is no name of a vintage; allowed: up to 20 letters, digits, blanks and . _ -, a letter or digit first"
+                f"{name!r} is not a name of a vintage; allowed: up to 20 letters, digits, blanks and . _ -, a letter or digit first"
             )
         if name.lower() in _TAKEN or (name.isdigit() and len(name) <= _RUNS):
             raise UsageError(
-                f"{name!r} is no name of a vintage: numbers up to 999 name the runs without a name, and {', '.join(_TAKEN)} are taken; "
+                f"{name!r} is not a name of a vintage: numbers up to 999 name the runs without a name, and {', '.join(_TAKEN)} are taken; "
                 "give another"
             )
     if len({name.lower() for name in names}) != len(names):

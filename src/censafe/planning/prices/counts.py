@@ -1,4 +1,4 @@
-"""How many tables and statistics a plan publishes, and how many of them are no sums of others."""
+"""How many tables and statistics a plan publishes, and how many of them are not sums of others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TableCounts:
     Args:
         tables: one for each table or query, and population group or geounit.
         statistics: numbers in them.
-        independent: statistics that are no sums or differences of others.
+        independent: statistics that are not sums or differences of others.
     """
 
     tables: int

@@ -139,7 +139,7 @@ def _state_findings(
     found = []
     for rows, rule, problem in (
         (int(counts[known].sum()), "state-filter", "rows of states outside the filter are left out"),
-        (int(counts[~known].sum()), "unknown-state", "rows whose TABBLKST is no state code are left out"),
+        (int(counts[~known].sum()), "unknown-state", "rows whose TABBLKST is not a state code are left out"),
     ):
         if rows:
             severity: Severity = "stop" if strict and rule == "unknown-state" else "warn"

@@ -220,7 +220,7 @@ class _TextLines:
         return arrays, lines
 
     def _decoded(self, text: _Bytes, done: int) -> tuple[list[pa.Array], int]:
-        """The same of a chunk with characters of several bytes, or with bytes that are no characters."""
+        """The same of a chunk with characters of several bytes, or with bytes that are not characters."""
         import pyarrow as pa
 
         raw = text.tobytes().removesuffix(b"\n").split(b"\n")

@@ -84,7 +84,7 @@ class PartTables:
         state_rows: rows of geo by state code inside the filter.
         housing_rows: of these, rows of housing units.
         outside_rows: rows of geo of states outside the filter.
-        unknown_rows: rows of geo whose TABBLKST is no state code.
+        unknown_rows: rows of geo whose TABBLKST is not a state code.
         findings: lines that could not be read.
     """
 

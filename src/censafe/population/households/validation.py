@@ -259,7 +259,7 @@ def _filter_checks(population: Population, strict: bool) -> Iterable[Check]:
         "unknown-state",
         "stop" if strict else "warn",
         population.loaded.unknown_rows,
-        "rows whose TABBLKST is no state code are left out, with their units and persons",
+        "rows whose TABBLKST is not a state code are left out, with their units and persons",
         "two-digit state codes",
         "correct TABBLKST",
     )

@@ -100,7 +100,7 @@ def part_cost(part: PartPlan) -> Fraction:
 
     Raises:
         TypeError: a cost that is a float, naming table and level.
-        ValueError: a cost that is not positive, a part without queries, or groups that are no partition of them.
+        ValueError: a cost that is not positive, a part without queries, or groups that are not a partition of them.
     """
     for query in part.queries:
         if exact(query.cost, f"cost of {query.table} {query.level}") <= 0:

@@ -69,7 +69,7 @@ def parse_fraction(value: object, where: str) -> Fraction:
         where: file and key, for the message.
 
     Raises:
-        ConfigError: the text is no number, or the value is no finite number (true, null, Infinity, a list).
+        ConfigError: the text is not a number, or the value is not a finite number (true, null, Infinity, a list).
         TypeError: a float, which has lost its literal text already.
 
     Example:

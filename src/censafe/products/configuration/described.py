@@ -23,7 +23,7 @@ class DescribedKey:
 
     Args:
         key: ours, with dots between the keys of inner tables; capitals stand for any name.
-        bureau: the Bureau's key, where it differs and the key is no family.
+        bureau: the Bureau's key, where it differs and the key is not a family.
         kind: of its value, as :class:`ConfigField` has it.
         allowed: words, or the range of a whole number; empty for any.
         default: what holds without the key; empty where the key is needed or a rule of the product decides.

@@ -351,7 +351,7 @@ class StoredParts:
         self.folder.mkdir(parents=True, exist_ok=True)
         for what, content in (("lower", arrays), ("children", _arrays(children))):
             with atomic_bytes(self.folder / f"{name}.{what}.npz") as stream:
-                np.savez(stream, **content)  # type: ignore[arg-type]  # its second parameter is no array
+                np.savez(stream, **content)  # type: ignore[arg-type]  # its second parameter is not an array
 
     def _read(self, name: str, last: str = "") -> dict[str, NDArray[Any]] | None:
         """The arrays of a file whose names end so, or None where there is no file."""

@@ -161,7 +161,7 @@ def _results_first(
             for one in (config, *(load_config(each, settings) for each in missing.values()))
         ]
         _require_cap(sum(losses, Fraction(0)), ", ".join(missing), options)
-        with RunFolder(out):  # refuses what is no folder for a run, and leaves none behind
+        with RunFolder(out):  # refuses what is not a folder for a run, and leaves none behind
             pass
     folders = {}
     for name, source in missing.items():

@@ -180,7 +180,7 @@ def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
         path: a file with the columns ``geocode`` and ``value``; ``name``, ``histogram`` and ``level`` may be there, too.
 
     Raises:
-        DataError: a column is missing, a value is no whole number of 0 or more, or a geounit is there twice.
+        DataError: a column is missing, a value is not a whole number of 0 or more, or a geounit is there twice.
         StorageError: the file cannot be opened.
     """
     try:
@@ -203,7 +203,7 @@ def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
     keys = [(row.get("histogram"), row.get("level"), row["geocode"]) for row in rows]
     twice = sorted({key[2] for key in keys if keys.count(key) > 1})
     for what, codes in (
-        ("values that are no whole numbers of 0 or more", wrong),
+        ("values that are not whole numbers of 0 or more", wrong),
         ("geounits there twice", twice),
     ):
         if codes:

@@ -274,6 +274,6 @@ def _matrix(column: pa.ChunkedArray) -> NDArray[Any]:
 
 def _damaged(path: Path) -> CheckError:
     return CheckError(
-        f"{path} is no folder of noisy measurements, or it was changed or cut short after it was measured; restore it from "
+        f"{path} is not a folder of noisy measurements, or it was changed or cut short after it was measured; restore it from "
         "a copy"
     )

@@ -260,7 +260,7 @@ def read_answer_rows(
         answers: whether the answers are read; without them every row has none.
 
     Raises:
-        DataError: it is no Parquet file, was cut short, or lacks a column.
+        DataError: it is not Parquet file, was cut short, or lacks a column.
     """
     file = opened(path)
     columns = [name for name in _COLUMNS if answers or name != "value"]
@@ -297,7 +297,7 @@ def opened(path: Path) -> Any:
     """A file of rows, none of them read.
 
     Raises:
-        DataError: it is no Parquet file, was cut short, or lacks a column.
+        DataError: it is not Parquet file, was cut short, or lacks a column.
     """
     try:
         file = open_parquet(path)
@@ -349,7 +349,7 @@ def _answers(batch: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[Any]]:
     value = batch.column("value")
     flat = pc.list_flatten(value)
     if value.null_count or flat.null_count or not pa.types.is_integer(flat.type):
-        raise ValueError("rows without answers, or answers that are no integers")
+        raise ValueError("rows without answers, or answers that are not integers")
     np.cumsum(pc.list_value_length(value).to_numpy(zero_copy_only=False), out=starts[1:])
     return starts, flat.to_numpy(zero_copy_only=False)
 
@@ -359,7 +359,7 @@ def _coded(column: pa.Array) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     kind = encoded.dictionary.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind)):
-        raise ValueError("words that are no text")
+        raise ValueError("words that are not text")
     words = (*encoded.dictionary.to_pylist(), "")
     place = encoded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
     return words, place.astype(np.int64)

@@ -248,7 +248,7 @@ def _codes(layout: MicrodataLayout) -> _Codes:
     """Groups of cells that read alike in all columns.
 
     Raises:
-        ValueError: a code is no number, or the columns have more combinations of codes than 63 bits.
+        ValueError: a code is not a number, or the columns have more combinations of codes than 63 bits.
     """
     levels, size = dict[int, dict[int, int]](), 1
     key = np.zeros(layout.cells, np.int64)

@@ -147,7 +147,7 @@ def histogram_schema(path: Path) -> str:
     """Name of the schema whose flat cells a file of histograms has; empty where the file names none.
 
     Raises:
-        CheckError: the file is no Parquet.
+        CheckError: the file is not Parquet.
         StorageError: the file cannot be opened.
     """
     try:

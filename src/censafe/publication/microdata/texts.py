@@ -55,7 +55,7 @@ def column_parts(layout: MicrodataLayout) -> tuple[_Ints, _Ints, _Ints]:
 
 
 def _width(column: MicrodataColumn) -> int:
-    """Characters of a column that is no number."""
+    """Characters of a column that is not a number."""
     if column.constant is not None:
         return len(column.constant)
     return column.geocode or len(column.codes[0])

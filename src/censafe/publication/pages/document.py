@@ -51,7 +51,7 @@ def drawing(svg: str, words: str, least: float, most: float) -> str:
 
 
 def dark_color(color: str) -> str:
-    """The color that has on the dark page the contrast which a color has on white; at least 3 where it is no shade of grey.
+    """The color that has on the dark page the contrast which a color has on white; at least 3 where it is not a shade of grey.
 
     Example:
         >>> dark_color("#ffffff"), dark_color("#0b5c7a"), dark_color("#000000")

@@ -148,5 +148,5 @@ def _serve(path: str, client: int, mode: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # the folder of this file, whose names are no modules of the top
+    sys.path.pop(0)  # the folder of this file, whose names are not modules of the top
     _serve(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -94,7 +94,7 @@ def test_partners_are_the_nearest_by_distance_over_ground() -> None:
 
 
 def test_candidates_are_equally_likely() -> None:
-    # One household at risk and three alike in two other blocks of the block group; two in the next tract are no candidates while there are three.
+    # One household at risk and three alike in two other blocks of the block group; two in the next tract are not candidates while there are three.
     codes = np.array(
         ["440010001001001"] + ["440010001001002"] * 2 + ["440010001001003"] + ["440010002001001"] * 2
     )

@@ -105,19 +105,19 @@ def test_other_counts_of_wide_tables_are_no_keys() -> None:
     matched = match_tables(folder / "t.csv", folder / "p.csv", count="pop")
     assert matched.cells["all"].residual.tolist() == [1] * 5
     assert dict(matched.facts) == {"only_true": 0, "only_published": 0}
-    assert matched.notes == ("rows are matched by GEOID20; pop_hisp are no keys",)
+    assert matched.notes == ("rows are matched by GEOID20; pop_hisp are not keys",)
 
 
 @pytest.mark.parametrize(
     ("true", "public", "keys"),
     [
-        (("GEOID,pop,a,b", "01,5,1,7", "02,7,1,8"), ("GEOID,pop,a,b", "01,5,2,9", "02,7,2,9"), "GEOID; a, b are no keys"),
-        (("area,pop,a", "1,5,1", "2,7,3"), ("area,pop,a", "1,5,4", "2,7,5"), "area; a are no keys"),
+        (("GEOID,pop,a,b", "01,5,1,7", "02,7,1,8"), ("GEOID,pop,a,b", "01,5,2,9", "02,7,2,9"), "GEOID; a, b are not keys"),
+        (("area,pop,a", "1,5,1", "2,7,3"), ("area,pop,a", "1,5,4", "2,7,5"), "area; a are not keys"),
         (("area,item,pop", "1,1,5", "1,2,7"), ("area,item,pop", "1,1,5", "1,2,7"), "area, item"),
         (("place,group,age,pop,a", "x,1,1,5,9", "x,1,2,5,8", "x,2,1,5,7"), ("place,group,age,pop,a", "x,1,1,5,1", "x,1,2,5,2", "x,2,1,5,3"),
-         "place, group, age; a are no keys"),
+         "place, group, age; a are not keys"),
         (("GEOID,NAME,pop", "01,Ca\u00f1on,5"), ("GEOID,NAME,pop", "01,Canon,5"), "GEOID"),
-        (("GEOID,pop,share", "01,5,0.51"), ("GEOID,pop,share", "01,5,0.52"), "GEOID; share are no keys"),
+        (("GEOID,pop,share", "01,5,0.51"), ("GEOID,pop,share", "01,5,0.52"), "GEOID; share are not keys"),
         (("GEOID,sex,pop", "01,1,5", "01,2,5"), ("geoid,Sex,pop", "01,1,5", "01,2,5"), "GEOID, sex"),
         (("GEOID,pop,new", "01,5,1"), ("GEOID,pop,old", "01,5,2"), "GEOID"),
         (("GISJOIN,pop", "G4400010,5"), ("GEO_ID,pop", "0500000US44001,5"), "GISJOIN"),
@@ -147,7 +147,7 @@ def test_keys_are_what_both_sides_share_as_codes_attributes_and_texts(
         (("GEOID,pop", '01,"1,234"'), ("GEOID,pop", "01,5"), "true.csv: column pop .*: 1 numbers with thousands separators; fix"),
         (("GEOID,pop", "01,5.5"), ("GEOID,pop", "01,5"), "true.csv: column pop holds values that are not whole numbers: 1 fractions"),
         (("GEOID,pop", "01,"), ("GEOID,pop", "01,5"), "true.csv: every row of column pop is withheld"),
-        (("GEOID,pop", "01,(X)"), ("GEOID,pop", "01,5"), "true.csv: column pop .*: 1 texts that are no numbers; fix"),
+        (("GEOID,pop", "01,(X)"), ("GEOID,pop", "01,5"), "true.csv: column pop .*: 1 texts that are not numbers; fix"),
     ],
 )  # fmt: skip
 def test_what_does_not_match_is_named(

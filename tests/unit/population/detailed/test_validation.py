@@ -85,7 +85,7 @@ def test_one_broken_value_is_one_finding(
         (5, "0001", "state-filter", "warn"),  # areas of other states have no state in their id
         (3, "01001000100", "state-filter", "warn"),
         (4, "22833", "state-filter", "warn"),
-        (6, "72", "unknown-region", "stop"),  # Puerto Rico is no STATE
+        (6, "72", "unknown-region", "stop"),  # Puerto Rico is not a STATE
         (7, "44", "unknown-region", "stop"),
     ],
 )

@@ -178,5 +178,5 @@ def test_a_run_of_another_configuration_is_no_result(
     if wrong is None:
         assert [one.folder for one in open_results(config, folders)] == [tmp_path]
         return
-    with pytest.raises(UsageError, match="is no run of topdown pl94-us, which published redistricting"):
+    with pytest.raises(UsageError, match="is not a run of topdown pl94-us, which published redistricting"):
         open_results(config, folders)

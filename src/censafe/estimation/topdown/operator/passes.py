@@ -49,7 +49,7 @@ class OperatorRules:
         labels: of every measured query, the answer of each cell.
 
     Raises:
-        CheckError: there is no pass, a query, a held sum or a link of a chain is no sum of the columns of its pass, a pass does not hold the columns
+        CheckError: there is no pass, a query, a held sum or a link of a chain is not a sum of the columns of its pass, a pass does not hold the columns
             of the one before, or the last one does not tell all cells apart.
     """
 
@@ -85,7 +85,7 @@ class OperatorRules:
 def _require_sums(what: str, name: str, column: _Label, label: _Label, allowed: NDArray[np.bool_]) -> None:
     """Refuse a label that differs within a column."""
     if not is_sum(column, label, allowed):
-        raise CheckError(f"{what}: {name} is no sum of the columns")
+        raise CheckError(f"{what}: {name} is not a sum of the columns")
 
 
 def is_sum(column: _Label, label: _Label, allowed: NDArray[np.bool_]) -> bool:

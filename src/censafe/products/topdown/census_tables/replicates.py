@@ -93,7 +93,7 @@ def _with_results(folder: Path, results: Mapping[str, Path]) -> dict[str, Path]:
         if not (place / "manifest.json").is_file():
             raise UsageError(
                 stopped_words(place)
-                or f"{folder} was held to {name}, and {place} is no finished run; fix: give its run folder as the result called {name}"
+                or f"{folder} was held to {name}, and {place} is not a finished run; fix: give its run folder as the result called {name}"
             )
         _configuration(place, _manifest(place))
     return {**found, "": folder}

@@ -94,7 +94,7 @@ def read_shapes(path: Path, area_property: str | None = None) -> AreaShapes:
         area_property: that holds the codes of the areas; without, the first of GEOID20, GEOID, code or name and the like that every feature has.
 
     Raises:
-        DataError: not such a file, features without a code or a polygon, or coordinates that are no longitudes and latitudes.
+        DataError: not such a file, features without a code or a polygon, or coordinates that are not longitudes and latitudes.
         StorageError: it cannot be read.
         UsageError: it takes GeoPandas, which is not installed.
     """
@@ -115,12 +115,12 @@ def read_shapes(path: Path, area_property: str | None = None) -> AreaShapes:
         found[code] = (*found.get(code, ()), *polygons)
     if faults:
         raise DataError(
-            f"{path}: {len(faults)} of {len(features)} features are no polygons: {'; '.join(faults[:_SHOWN])}; fix: correct these features or leave them out"
+            f"{path}: {len(faults)} of {len(features)} features are not polygons: {'; '.join(faults[:_SHOWN])}; fix: correct these features or leave them out"
         )
     far = max(np.abs(ring).max() for polygons in found.values() for rings in polygons for ring in rings)
     if far > _ROUND:
         raise DataError(
-            f"{path}: coordinates up to {far:,.0f} are no longitudes and latitudes in degrees; fix: give the polygons in EPSG:4326"
+            f"{path}: coordinates up to {far:,.0f} are not longitudes and latitudes in degrees; fix: give the polygons in EPSG:4326"
         )
     remarks = []
     if joined:
@@ -243,9 +243,9 @@ def _ring(points: Any) -> Ring:
     try:
         ring = np.array([point[:2] for point in points], np.float64)
     except (TypeError, ValueError, IndexError, KeyError):
-        raise ValueError("has a ring with a coordinate that is no number") from None
+        raise ValueError("has a ring with a coordinate that is not a number") from None
     if ring.ndim != 2 or ring.shape[1] != 2 or not np.isfinite(ring).all():
-        raise ValueError("has a ring with a coordinate that is no number")
+        raise ValueError("has a ring with a coordinate that is not a number")
     if len(ring) < 4:
         raise ValueError(f"has a ring of {len(ring)} points, where 4 are the least")
     return ring
@@ -400,7 +400,7 @@ def _points(path: Path) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
     try:
         places = np.array([table[name] for name in (longitude, latitude)], np.float64).T
     except (TypeError, ValueError):
-        raise DataError(f"{path}: {latitude} or {longitude} holds what is no number") from None
+        raise DataError(f"{path}: {latitude} or {longitude} holds what is not a number") from None
     return block.strip(), np.array([text or "" for text in table[block]], np.str_), places
 
 

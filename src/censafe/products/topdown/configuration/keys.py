@@ -18,7 +18,7 @@ PRODUCT: Final = "topdown"
 LOSSES: Final = ("rho", "epsilon")
 _READERS: Final = ("histogram", "pl94", "ipums-1940", "cef", "records")
 PRODUCTION_SPINE: Final = "production"
-"""The word of a spine that the data decide; it is no spine itself."""
+"""The word of a spine that the data decide; it is not a spine itself."""
 CHOICES: Final = {
     "spine": ("standard", "aian", "optimised", "prim", PRODUCTION_SPINE),
     "noisy_measurements": ("stored", "lazy"),

@@ -210,7 +210,7 @@ def _codes(place: str, entry: Mapping[str, Any], answers: int) -> Sequence[str]:
             for answer in range(int(low), int(high or low) + 1):
                 if answer >= answers or codes[answer]:
                     raise ConfigError(
-                        f"{place}, codes: {answer} stands twice or is no answer of {entry['of']}"
+                        f"{place}, codes: {answer} stands twice or is not an answer of {entry['of']}"
                     )
                 codes[answer] = code
     return codes

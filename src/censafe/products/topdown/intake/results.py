@@ -316,7 +316,7 @@ def _published(name: str, folder: Path, theirs: TopdownConfig, source: str) -> P
         settings.get(f"histograms.{one}.schema") == schema.digest for one, schema in schemas.items()
     )
     if not same:
-        raise UsageError(f"{folder} is no run of topdown {source}, which published {name}")
+        raise UsageError(f"{folder} is not a run of topdown {source}, which published {name}")
     return PublishedResult(name, folder, manifest, schemas)
 
 

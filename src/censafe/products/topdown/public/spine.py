@@ -43,7 +43,7 @@ def spine_of_files(
         published: the standard levels, where they are others.
 
     Raises:
-        DataError: codes that are no digits, that are not nested, or blocks that are there twice.
+        DataError: codes that are not digits, that are not nested, or blocks that are there twice.
 
     Example:
         >>> codes = [np.array([list(code.encode()) for code in level], np.uint8)
@@ -78,7 +78,7 @@ def spine_above_blocks(geounits: Sequence[_Codes], rules: Sequence[LevelRule], f
         folder: of the files, for messages.
 
     Raises:
-        DataError: codes that are no digits, or that are not nested.
+        DataError: codes that are not digits, or that are not nested.
 
     Example:
         >>> codes = [np.array([list(code.encode()) for code in level], np.uint8)

@@ -64,7 +64,7 @@ def bounded_facilities(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[
         Shape (blocks, kinds), in the order of the files.
 
     Raises:
-        DataError: there are no such bounds, or they are no multiples of those of one unit.
+        DataError: there are no such bounds, or they are not multiples of those of one unit.
     """
     rule = schema.facilities
     if rule is None:
@@ -86,7 +86,7 @@ def bounded_facilities(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[
     bad = texts(blocks.codes[wrong.any(axis=1)])
     if len(bad):
         raise DataError(
-            f"level {blocks.name}, {blocks.folder}: bounds that are no multiples of those of one unit ({len(bad)} geounits), such as "
+            f"level {blocks.name}, {blocks.folder}: bounds that are not multiples of those of one unit ({len(bad)} geounits), such as "
             f"{', '.join(bad[:_NAMED].tolist())}; fix: name files and configuration of one product"
         )
     return counts
@@ -103,7 +103,7 @@ def stated_facilities(config: TopdownConfig, found: Mapping[str, ListedLevel]) -
         Shape (blocks, kinds), in the order of the files; None where the bounds do not tell every kind.
 
     Raises:
-        DataError: figures that are no multiples of those of one facility, or that say different counts.
+        DataError: figures that are not multiples of those of one facility, or that say different counts.
     """
     known: dict[int, NDArray[np.int64]] = {}
     kinds = 0
@@ -139,7 +139,7 @@ def _counts(
         if one_unit:
             counts = values[:, kind] // one_unit
             wrong = (counts * one_unit != values[:, kind]) | (counts < 0)
-            _refuse(blocks, wrong, f"{one.name}: figures that are no multiples of those of one facility")
+            _refuse(blocks, wrong, f"{one.name}: figures that are not multiples of those of one facility")
             found[kind] = counts
     return found
 

@@ -105,7 +105,7 @@ def _asked(config: str, options: EstimateOptions) -> tuple[TopdownConfig, TableC
 
 
 def _holds_files(config: TopdownConfig, name: str, folder: Path) -> bool:
-    """Whether a folder has public measurement files of a published result, and is no run."""
+    """Whether a folder has public measurement files of a published result, and is not a run."""
     if name not in config.published or (folder / "manifest.json").exists():
         return False
     theirs = load_config(config.published[name])

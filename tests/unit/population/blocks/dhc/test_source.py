@@ -398,7 +398,7 @@ def test_nobody_at_all_is_told(folder):
 
 
 def _without_names(path: Path) -> None:
-    """Names of columns that are no text."""
+    """Names of columns that are not text."""
     pq.write_table(pq.read_table(path), path, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"QSEX", b"Q\xb4EX"))
 

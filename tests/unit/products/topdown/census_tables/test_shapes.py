@@ -104,7 +104,7 @@ def test_every_feature_is_an_area(
         ({"GEOID": " "}, polygon(square(3)), "have no code in GEOID, such as feature 2"),
         ({"GEOID": False}, polygon(square(3)), "have no code in GEOID, such as feature 2"),
         ({}, polygon(square(3)), "have no code in GEOID, such as feature 2"),
-        ({"GEOID": "7"}, None, r"1 of 2 features are no polygons: feature 2 \(7\) has no geometry"),
+        ({"GEOID": "7"}, None, r"1 of 2 features are not polygons: feature 2 \(7\) has no geometry"),
         ({"GEOID": "7"}, {"type": "Point", "coordinates": [0, 0]}, r"feature 2 \(7\) is a Point"),
         (
             {"GEOID": "7"},
@@ -120,7 +120,7 @@ def test_every_feature_is_an_area(
         (
             {"GEOID": "7"},
             polygon([*square(3), [None, None]]),
-            r"feature 2 \(7\) has a ring with a coordinate that is no number",
+            r"feature 2 \(7\) has a ring with a coordinate that is not a number",
         ),
         ({"GEOID": "7"}, polygon(square(3), square(3)[:3]), r"feature 2 \(7\) has a ring of 3 points"),
     ],
@@ -233,7 +233,7 @@ def test_files_that_geopandas_reads_give_the_same_areas(tmp_path: Path, points: 
     [
         ((0.0, 0.25), "d.geojson: 1 blocks lie in two areas, such as 440010301001000 in 4401 and 4402"),
         ((20.0, 30.0), "no point of the 4 blocks of points.txt lies in any area"),
-        ((4e5, 5e5), "coordinates up to 500,001 are no longitudes and latitudes"),
+        ((4e5, 5e5), "coordinates up to 500,001 are not longitudes and latitudes"),
     ],
 )
 def test_polygons_that_break_a_rule(
@@ -248,7 +248,7 @@ def test_polygons_that_break_a_rule(
     ("before", "after", "words"),
     [
         ("INTPTLAT20", "LATTITUDE", "has a column of blocks"),
-        ("+00.5000000", "north", "holds what is no number"),
+        ("+00.5000000", "north", "holds what is not a number"),
         (GEOIDS[1], GEOIDS[0], "blocks there twice"),
         (GEOIDS[1], GEOIDS[1][1:], "codes in column GEOID20 that are not GEOIDs of 15 digits"),
     ],

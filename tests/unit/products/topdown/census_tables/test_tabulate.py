@@ -24,7 +24,7 @@ from censafe.products.topdown.configuration.shipped import shipped_schemas
 TABLES = census_tables()
 RECORDS = 250
 BLOCKS = 6
-# blocks by area: the first is in none, one area is of blocks that are no neighbors, and one is empty
+# blocks by area: the first is in none, one area is of blocks that are not neighbors, and one is empty
 AREAS = AreaBlocks(np.array(["a", "b", "empty", "c"]), np.array([-1, 1, 0, 1, 0, 3]))
 _Values = npt.NDArray[np.float64]
 
