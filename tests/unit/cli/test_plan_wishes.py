@@ -229,6 +229,12 @@ def test_the_meaning_of_the_dhc_is_stated_with_its_redistricting_data(
     assert stated == [(one.name, one.loss) for one in questions]
     assert all(loss_of(one.queries) == one.loss for one in questions)  # what is composed is what is stated
     own, earlier = (plan_release(load_config(name)) for name in ("dhc-us", "pl94-us"))
+    place, rows = (
+        found[f"Block within Block_Group, {name}"] for name in ("one person", "all histograms by rows")
+    )
+    assert Fraction(place["rho"]) > Fraction(
+        rows["rho"]
+    )  # both households are of another type in the same answers
     together = found["one row of each histogram, with pl94-us"]
     assert Fraction(found["one person"]["rho"]) == one_change_loss(own)
     assert Fraction(found["one row of each histogram"]["rho"]) == rows_loss(own)

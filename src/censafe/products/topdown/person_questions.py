@@ -22,6 +22,7 @@ from censafe.products.topdown.person_loss import (
     OPEN,
     QUARTERS,
     VACANT,
+    Changes,
     Effect,
     Effects,
     Item,
@@ -205,6 +206,36 @@ def household_losses(releases: Sequence[Release], persons: int) -> tuple[Fractio
     size = min(persons, OPEN)
     records = _loss(releases, _replaced(size, persons), None) or Fraction(0)
     return records, _by_area(releases, [_moved(Step((size, VACANT), (VACANT, size)), persons)])
+
+
+def largest_place_changes(config: TopdownConfig, area: str) -> Changes:
+    """The most expensive change of the block of a person within its area, at the levels' own shares."""
+    effects, levels = Release(config).effects(), config.run_levels
+    best, most = Fraction(-1), (steps_of(Neighbours.REPLACE)[-1], 0)
+    for step in filter(_keeps_answers, steps_of(Neighbours.REPLACE)):
+        own = [(one.histogram, one.effect(*_moved(step, 1)(one))) for one in effects]
+        for common in range(known_depth(config, area), len(levels) - 1):
+            losses = (
+                histogram.loss
+                * histogram.level_shares[level.name]
+                * (effect[0][depth] if depth <= common else effect[1][depth] + effect[2][depth])
+                for histogram, effect in own
+                if effect is not None
+                for depth, level in enumerate(levels)
+            )
+            loss = sum(losses, Fraction(0))
+            if loss > best and all(effect is not None for _, effect in own):
+                best, most = loss, (step, common)
+    step, common = most
+    return tuple(
+        (one.histogram.name, level.name, text, moved)
+        for one in effects
+        for left, entered in [_moved(step, 1)(one)]
+        for depth, level in enumerate(levels)
+        for items in ((left + entered,) if depth <= common else (left, entered))
+        for text, moved in one.changes(depth, items)
+        if moved
+    )
 
 
 def _keeps_answers(step: Step) -> bool:

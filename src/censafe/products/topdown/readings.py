@@ -7,20 +7,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from censafe.model import Definition, Neighbours
+from censafe.model import Definition, Neighbours, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.readings import LossReading
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.intake.production_spine import load_of_unknown_run
 from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
-from censafe.products.topdown.person_loss import known_depth, largest_changes
+from censafe.products.topdown.person_loss import Changes, known_depth, largest_changes
 from censafe.products.topdown.person_questions import (
     Release,
     answer_losses,
     household_losses,
+    largest_place_changes,
     place_losses,
     releases_of,
 )
@@ -120,7 +122,8 @@ def _moves(config: TopdownConfig, own_shares: str) -> Iterator[RecordChange]:
 def _together(changes: Sequence[tuple[MeasuredHistogram, int]]) -> str:
     """Name of the change of all histograms: one person and the two units left and entered are a household that moves."""
     kinds = {(record_words(histogram), records) for histogram, records in changes}
-    return "a household" if kinds == {("person", 1), ("housing unit", 2)} else "all histograms"
+    moves = len(changes) == 2 and kinds == {("person", 1), ("housing unit", 2)}
+    return "a household" if moves else "all histograms by rows"
 
 
 def _below(
@@ -153,22 +156,43 @@ def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
     """
     whole, *others = record_changes(config)
     found = (whole, *_with_published(config, whole), *others)
-    return (person_question(config), *(_record_question(config, change) for change in found))
+    return (
+        person_question(config),
+        *_place_question(config),
+        *(_record_question(config, change) for change in found),
+    )
 
 
 def person_question(config: TopdownConfig) -> RecordQuestion:
     """The most expensive change of one person, with the noise of every answer that it moves."""
     words = plan_release(config).settings[f"neighbours.{Neighbours.REPLACE.value}"]
+    return _question_of_changes(config, "one person", words, largest_changes(config))
+
+
+def _place_question(config: TopdownConfig) -> Iterator[RecordQuestion]:
+    """The block of a person within the next larger area, where the households left and entered are measured as well."""
+    levels = [level.name for level in config.run_levels]
+    persons = [one for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
+    if len(levels) < 2 or len(config.histograms) < 3 or levels[-2] not in published_levels(config):
+        return
+    lowest, area = levels[-1], levels[-2]
+    if persons and all(moved_records(one, lowest, area) == 1 for one in persons):
+        changes = largest_place_changes(config, area)
+        words = f"{_PLACE}; the {lowest}s are of the same {area}"
+        yield _question_of_changes(config, f"{lowest} within {area}, one person", words, changes)
+
+
+def _question_of_changes(config: TopdownConfig, name: str, words: str, changes: Changes) -> RecordQuestion:
     spread = _OWN_SHARES if config.choices.bypass else ""
     moved, loss = [], Fraction(0)
-    for name, level, text, steps in largest_changes(config):
-        cost = config.histogram(name).cost(level, text)
+    for histogram, level, text, steps in changes:
+        cost = config.histogram(histogram).cost(level, text)
         if config.definition is Definition.ZCDP:
             moved += [MovedQuery(1 / cost, steps.count(step), step) for step in sorted(set(steps))]
             loss += cost * sum(step**2 for step in steps) / 2
         else:
             loss += cost * sum(steps) / 2
-    return RecordQuestion("one person", words + spread, tuple(moved), loss, config.definition)
+    return RecordQuestion(name, words + spread, tuple(moved), loss, config.definition)
 
 
 def _with_published(config: TopdownConfig, whole: RecordChange) -> Iterator[RecordChange]:
