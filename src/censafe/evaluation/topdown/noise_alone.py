@@ -227,7 +227,7 @@ def attack_frame(config: TopdownConfig, budgets: Sequence[Budget] = ()) -> pa.Ta
 
 
 def _configs(config: TopdownConfig, budgets: Sequence[Budget]) -> Iterator[tuple[Budget, TopdownConfig]]:
-    own = sum((leaf_loss(config, histogram) for histogram in config.histograms), Fraction(0))
+    own = plan_release(config).total
     for budget in budgets or (budget_of(config.definition, own),):
         yield budget, config if budget.loss == own else at_loss(config, budget.loss)
 

@@ -25,6 +25,7 @@ from censafe.evaluation.topdown.noise_alone import (
 from censafe.model import NoiseLaw
 from censafe.privacy.loss.attack import largest_power
 from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.plan import plan_release
 
 AREAS = {"National": 1, "State": 2, "County": 40, "Enumdist": 400}
 
@@ -98,6 +99,15 @@ def test_attacks_are_bounded_as_the_definition_says() -> None:
         bound = largest_power(Fraction(1, 4), config.definition, Fraction(str(row["false_alarm"])))
         assert row["bound"] == pytest.approx(bound)
         assert math.isnan(row["best_attack"])
+
+
+def test_the_budget_of_a_configuration_is_that_of_a_person() -> None:
+    config = load_config("pl94-us", {"measure": "units"})
+    rows = attack_frame(config).to_pylist()
+    assert {row["loss"] for row in rows} == {float(plan_release(config).total)}
+    assert {row["question_loss"] for row in rows if row["question"] == "one person"} == {
+        float(plan_release(config).total)
+    }
 
 
 def measured(z: float, size: int, seed: int) -> pa.Table:
