@@ -40,6 +40,11 @@ def units_table(
     }
 
 
+def flat_index(schema: Schema, levels: Sequence[int]) -> int:
+    """Cell of a histogram that has these levels of its attributes."""
+    return int(np.ravel_multi_index(tuple(levels), schema.shape))
+
+
 def dense(histograms: Any, cells: int) -> np.ndarray:
     """Sparse histograms as a matrix, geounits by cells."""
     out = np.zeros((histograms.nodes, cells), np.int64)

@@ -17,6 +17,7 @@ from censafe.geography.area_tables import read_table
 from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
 from censafe.geography.identifiers import later_names
 from censafe.geography.parquet_tables import read_whole
+from censafe.model.folders import matching_files
 
 __all__ = ["column_texts", "read_attacker", "read_people", "read_table_file", "read_voting_age"]
 
@@ -251,7 +252,7 @@ def _codes(table: pa.Table, path: Path) -> dict[str, NDArray[Any]]:
 
 def _records(folder: Path) -> People:
     """Persons of DHC records; the units and GRF-C say in which block they live."""
-    grfc = sorted(folder.glob("GRF-C*.txt"))
+    grfc = matching_files(folder, "GRF-C*.txt")
     if not grfc:
         raise DataError(f"{folder}: GRF-C*.txt is missing, which names the blocks; {_WORDS}")
     try:

@@ -29,6 +29,7 @@ _MARKS: Final = (",", "|", "\t", ";")
 _WIDE: Final = (b"\xff\xfe", b"\xfe\xff")
 _BOM: Final = b"\xef\xbb\xbf"
 _MOST: Final = 1 << 33  # bytes of a member of an archive
+_LONGEST_HEADER: Final = 1 << 20  # bytes
 _ALWAYS: Final = 1 << 28  # the same, however well it was compressed
 _MOST_RATIO: Final = 200  # bytes for each byte in an archive; text of zeros has about 1,000
 _SHOWN: Final = 5
@@ -64,6 +65,49 @@ def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None
     if not found.num_columns:
         raise DataError(f"{path}: {what} is empty; fix: give a header and a row each")
     return _named(found, path, what)
+
+
+def column_names(path: Path, what: str) -> list[str]:
+    """Names of the columns of a file that :func:`read_table` reads, without its rows.
+
+    Raises:
+        DataError: no such file.
+        OSError: it cannot be read.
+        ArrowException: a damaged Parquet file.
+    """
+    import pyarrow.parquet as pq
+
+    member = archived(path, what)
+    if Path(member or path.name).suffix.lower() in STORED:
+        source = path if member is None else pa.BufferReader(_unpacked(path, member))
+        return [str(name) for name in pq.read_schema(source).names]
+    with open_bytes(path, what) as stream:
+        data = stream.read(_LONGEST_HEADER)
+    if data[:2] in _WIDE:
+        data = data[: len(data) & ~1].decode("utf-16", "ignore").encode()
+    _, header, row = _head(path, data, what)
+    return [name.strip() for name in next(csv.reader([header], delimiter=delimiter(header, row)), [])]
+
+
+def numbers_where_possible(table: pa.Table, texts: Sequence[str]) -> pa.Table:
+    """A table of text whose columns of numbers are numbers; the others stay as they are, for messages about their values.
+
+    Args:
+        table: from :func:`read_table`.
+        texts: columns that stay text.
+    """
+    for place, name in enumerate(table.column_names):
+        column = table.column(place)
+        if name in texts or not pa.types.is_string(column.type):
+            continue
+        plain = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+        for kind in (pa.int64(), pa.float64()):
+            try:
+                table = table.set_column(place, name, plain.cast(kind))
+            except pa.ArrowInvalid:
+                continue
+            break
+    return table
 
 
 def archived(path: Path, what: str, endings: Sequence[str] = (*TEXT, *STORED)) -> str | None:

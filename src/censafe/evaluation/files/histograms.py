@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -10,16 +9,21 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.area_tables import number_faults
+from censafe.geography.area_tables import (
+    STORED,
+    column_names,
+    number_faults,
+    numbers_where_possible,
+    read_table,
+)
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 from censafe.geography.identifiers import block_words, geocode_texts, require_known_blocks, short_geoids
 from censafe.geography.parquet_tables import read_whole
 from censafe.model import Schema
+from censafe.model.folders import matching_files
 
 __all__ = [
     "BlockCells",
@@ -135,15 +139,12 @@ def read_geocodes(path: Path, form: GeocodeForm) -> NDArray[np.int64]:
 
 
 def table_columns(path: Path) -> list[str]:
-    """Names of the columns of a Parquet file, or of the first line of a text file with commas.
+    """Names of the columns of a file of any form that tables are read in.
 
     Raises:
-        OSError, pyarrow.ArrowInvalid: it is neither.
+        DataError, OSError, pyarrow.ArrowInvalid: it is none.
     """
-    if path.suffix == ".parquet":
-        return list(pq.read_schema(path).names)
-    with path.open("rb") as stream:
-        return list(pa_csv.read_csv(io.BytesIO(stream.readline())).column_names)
+    return column_names(path, "the file")
 
 
 def whole_geocodes(texts: pa.Array, form: GeocodeForm, place: str = "geocode") -> NDArray[np.int64]:
@@ -179,7 +180,7 @@ def whole_geocodes(texts: pa.Array, form: GeocodeForm, place: str = "geocode") -
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        found = sorted([*path.glob("*.parquet"), *path.glob("*.csv")])
+        found = list(matching_files(path, "*.parquet", "*.csv"))
         if not found:
             raise StorageError(f"{path}: the folder holds no Parquet or CSV file; name a file of histograms")
         return found
@@ -193,9 +194,10 @@ def _table(path: Path, choices: tuple[tuple[str, ...], ...]) -> pa.Table:
     try:
         names = table_columns(path)
         columns = next((list(one) for one in choices if set(one) <= set(names)), list(choices[0]))
-        if path.suffix != ".parquet":
-            options = pa_csv.ConvertOptions(column_types={"geocode": pa.string()}, include_columns=columns)
-            return pa_csv.read_csv(path, convert_options=options)
+        if path.suffix.lower() not in STORED:
+            return numbers_where_possible(
+                read_table(path, "the file of histograms").select(columns), ["geocode"]
+            )
         return read_whole(path, columns=columns, read_dictionary=["geocode"]).select(columns)
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
@@ -312,11 +314,10 @@ def _names(path: Path) -> list[str]:
 
 
 def _table_of_unit_files(path: Path) -> Any:
-    options = pa_csv.ConvertOptions(column_types={"geocode": pa.string()})
     try:
-        if path.suffix == ".parquet":
+        if path.suffix.lower() in STORED:
             return read_whole(path)
-        return pa_csv.read_csv(path, convert_options=options)
+        return numbers_where_possible(read_table(path, "the table of units"), ["geocode"])
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
     except pa.ArrowInvalid:

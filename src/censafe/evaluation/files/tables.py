@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
 from censafe.evaluation.files.histograms import BlockCells, table_columns, whole_geocodes
+from censafe.geography.area_tables import STORED, read_table
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_words
 from censafe.geography.parquet_tables import read_whole
@@ -48,7 +48,7 @@ def is_legacy_folder(path: Path) -> bool:
 
 def is_table_file(path: Path) -> bool:
     """Whether a file holds redistricting tables: a row an item (geocode, table, item, count), or one an area (geocode, P1_001 ...)."""
-    if not path.is_file() or path.suffix not in (".parquet", ".csv"):
+    if not path.is_file() or path.suffix.lower() not in (*STORED, ".csv", ".zip"):
         return False
     names = _names(path)
     return set(_TIDY) <= names or set(_WIDE) <= names
@@ -226,21 +226,23 @@ def _names(path: Path) -> set[str]:
     """Names of the columns; none where the file cannot be read."""
     try:
         return set(table_columns(path))
-    except (OSError, pa.ArrowInvalid):
+    except (DataError, OSError, pa.ArrowInvalid):
         return set()
 
 
 def _read(path: Path, columns: Sequence[str]) -> Any:
     """Columns of a file: codes and names of tables are text, all others whole numbers."""
-    types = {name: pa.string() if name in ("geocode", "table") else pa.int64() for name in columns}
+
+    def kind(name: str) -> pa.DataType:
+        return pa.int64() if name in columns and name not in ("geocode", "table") else pa.string()
+
     try:
-        if path.suffix == ".parquet":
+        if path.suffix.lower() in STORED:
             return read_whole(path, columns=list(columns))
-        options = pa_csv.ConvertOptions(column_types=types, include_columns=list(columns))
-        return pa_csv.read_csv(path, convert_options=options)
+        return read_table(path, "the tables", kind).select(list(columns))
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it is complete") from None
-    except (pa.ArrowInvalid, UnicodeDecodeError):  # the latter of names of columns
+    except (KeyError, pa.ArrowInvalid, UnicodeDecodeError):  # the last of names of columns
         raise DataError(
             f"{path.name}: not tables of the redistricting data; allowed: {_ALLOWED}, with whole numbers"
         ) from None

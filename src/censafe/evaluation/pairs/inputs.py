@@ -30,6 +30,7 @@ from censafe.evaluation.summary.counts import kinds_of_units
 from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
+from censafe.model.folders import matching_files
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.population.blocks import block_files
 from censafe.population.blocks.areas import areas_from_grfc
@@ -358,7 +359,7 @@ def _lists_beside(truth: Path, pair: Pair) -> tuple[ComparedAreas, ...]:
     table = truth / "units.parquet"
     if table.is_file() and area_kinds(table, spine):
         return read_area_lists(table, spine)
-    grfc = tuple(sorted(truth.glob("GRF-C*.txt")))
+    grfc = matching_files(truth, "GRF-C*.txt")
     if not grfc:
         return ()
     problems: list[Finding] = []

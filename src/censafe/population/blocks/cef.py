@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError, StorageError
 from censafe.geography.spines.tree import Spine
+from censafe.model.folders import matching_files
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.areas import in_order, read_grfc_blocks
@@ -87,19 +88,19 @@ def find_cef(folder: Path) -> Mapping[str, tuple[Path, ...]]:
     Raises:
         DataError: a file without the one that belongs to it.
     """
-    units, persons = sorted(folder.glob("CEF20_UNIT*")), sorted(folder.glob("CEF20_PER*"))
+    units, persons = matching_files(folder, "CEF20_UNIT*"), matching_files(folder, "CEF20_PER*")
     if not units and not persons:
         return {}
-    alone = {path.name.removeprefix("CEF20_UNIT") for path in units} ^ {
-        path.name.removeprefix("CEF20_PER") for path in persons
+    alone = {path.name.upper().removeprefix("CEF20_UNIT") for path in units} ^ {
+        path.name.upper().removeprefix("CEF20_PER") for path in persons
     }
     if alone:
         raise DataError(
             f"{folder}: {len(alone)} of the files CEF20_UNIT* and CEF20_PER* have no counterpart; allowed: pairs such as "
             "CEF20_UNIT_44.txt and CEF20_PER_44.txt; fix: add the missing ones, or remove the others"
         )
-    totals = {"totals": found} if (found := tuple(sorted(folder.glob("CEF20_CNT*")))) else {}
-    return {"units": tuple(units), "persons": tuple(persons), **totals}
+    totals = {"totals": found} if (found := matching_files(folder, "CEF20_CNT*")) else {}
+    return {"units": units, "persons": persons, **totals}
 
 
 def read_cef(

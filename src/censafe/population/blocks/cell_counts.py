@@ -74,7 +74,7 @@ def counts_of_files(
     columns = (("geocode", "cell"), ("geocode", *schema.names))
     for path in paths:
         found: list[Finding] = []
-        groups = [] if workers is None or path.suffix == ".csv" else list(_groups(path))
+        groups = [] if workers is None or path.suffix.lower() == ".csv" else list(_groups(path))
         if workers is None or len(groups) == 0:
             rows = batches(path, columns, ("count",), found)
             for part in read_ahead(_counts(batch, path.name, layout, schema) for batch in rows):

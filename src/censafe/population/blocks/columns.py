@@ -67,7 +67,7 @@ def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: li
     import pyarrow as pa
 
     try:
-        if path.suffix == ".csv":
+        if path.suffix.lower() == ".csv":
             yield from _scan_csv(path, choices, optional, found)
         else:
             yield from _scan_parquet(path, choices, optional, found)
@@ -79,7 +79,7 @@ def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: li
 
 def unreadable(path: Path) -> Finding:
     """What is wrong with a file whose content cannot be read."""
-    allowed = "rows of numbers under a header" if path.suffix == ".csv" else "Parquet"
+    allowed = "rows of numbers under a header" if path.suffix.lower() == ".csv" else "Parquet"
     return Finding(path.name, "", "header", "stop", 0, "the content cannot be read", allowed, _FIX)
 
 

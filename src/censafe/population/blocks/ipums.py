@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.spines.tree import build_spine
 from censafe.model.compiled import compiled
+from censafe.model.folders import matching_files
 from censafe.population.blocks.cef_kernels import mark, slot_of
 from censafe.population.blocks.layout import (
     BlockData,
@@ -266,7 +267,7 @@ _WORDS: Final = field_words(_HOUSEHOLD_LAYOUT) | field_words(_PERSON_LAYOUT) | {
 
 def find_ipums(folder: Path) -> tuple[Path, ...]:
     """The extracts in a folder: files whose names end in .dat or .dat.gz, in the order of their names."""
-    return tuple(sorted(path for kind in ("*.dat", "*.dat.gz") for path in folder.glob(kind)))
+    return matching_files(folder, "*.dat", "*.dat.gz")
 
 
 def read_ipums(paths: tuple[Path, ...], layout: HistogramLayout, *, hispanic9: bool = False) -> BlockData:

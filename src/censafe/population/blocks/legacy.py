@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from censafe.errors import DataError, StorageError
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.identifiers import doubtful_blocks
 from censafe.geography.spines.tree import Spine, build_spine
+from censafe.model.folders import matching_files
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
 from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
@@ -90,9 +92,17 @@ def find_legacy(folder: Path) -> tuple[Path, ...]:
         DataError: some of the four are missing, or there are files of several states.
     """
     names = ("geo", "00001", "00002", "00003")
-    found = [sorted(folder.glob(f"??{name}*.pl")) for name in names]
+    found = [matching_files(folder, f"??{name}*.pl") for name in names]
     if not any(found):
         return ()
+    older = [
+        path.name for files in found for path in files if re.search(r"20[01]0\.pl$", path.name, re.IGNORECASE)
+    ]
+    if older:
+        raise DataError(
+            f"{folder}: {older[0]} is of the vintage {older[0][-7:-3]}, whose header has fixed widths and whose tables are other ones; allowed: the P.L. 94-171 "
+            "files of 2020 (??geo2020.pl, ??000012020.pl, ??000022020.pl, ??000032020.pl)"
+        )
     if any(len(files) != 1 for files in found):
         raise DataError(
             f"{folder}: {', '.join(str(len(files)) for files in found)} files named ??geo*.pl, ??00001*.pl, ??00002*.pl and "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from censafe.errors import DataError
+from censafe.model.folders import matching_files, packed_words
 from censafe.model.topdown.workers import EngineWorkers
 from censafe.population.blocks.areas import AREA_COLUMNS
 from censafe.population.blocks.cef import find_cef, read_cef
@@ -105,9 +106,9 @@ def block_files(
             f"no input file for {' and '.join(names)}" if chosen in ("histogram", "cef") else "no input file"
         )
         allowed = ", or ".join(_WANTED.values()) if reader is None or not records else _WANTED[chosen]
-        raise DataError(f"{folder}: {what}; allowed: {allowed}")
-    public = tuple(sorted(folder.glob("GRF-C*.txt")))
-    return BlockFiles(chosen, records, public, tuple(sorted(folder.glob(_CROSSWALKS))))
+        raise DataError(f"{folder}: {what}; allowed: {allowed}{packed_words(folder)}")
+    public = matching_files(folder, "GRF-C*.txt")
+    return BlockFiles(chosen, records, public, matching_files(folder, _CROSSWALKS))
 
 
 def attribute_source(files: BlockFiles) -> str:
@@ -135,7 +136,7 @@ def _column_names(path: Path) -> list[str]:
     import pyarrow.parquet as pq
 
     try:
-        if path.suffix != ".csv":
+        if path.suffix.lower() != ".csv":
             return list(pq.read_schema(path).names)
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
             return next(csv.reader(stream), [])
@@ -196,8 +197,8 @@ def _tables(folder: Path, names: tuple[str, ...]) -> Mapping[str, tuple[Path, ..
 
 def _files(folder: Path, name: str) -> tuple[Path, ...]:
     """The one file of a table, or the files of one kind in a folder of its name."""
-    single = [path for kind in _KINDS if (path := folder / f"{name}.{kind}").is_file()]
-    many = [files for kind in _KINDS if (files := sorted((folder / name).glob(f"*.{kind}")))]
+    single = [path for kind in _KINDS for path in matching_files(folder, f"{name}.{kind}") if path.is_file()]
+    many = [files for kind in _KINDS if (files := matching_files(folder / name, f"*.{kind}"))]
     if len(single) + len(many) > 1:
         raise DataError(
             f"{folder}: several inputs for {name}; allowed: one of {name}.parquet, {name}.csv and a folder {name} of files of "

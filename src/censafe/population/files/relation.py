@@ -13,6 +13,7 @@ import duckdb
 
 from censafe.errors import CensafeError, DataError, StorageError
 from censafe.model.closing import DISK_FULL, write_refusal
+from censafe.model.folders import matching_files, packed_words
 from censafe.population.files.layout import TableName, layout
 from censafe.population.findings import Finding
 
@@ -219,11 +220,10 @@ def find_table(folder: Path, table: TableName) -> TableFiles:
     found: list[TableFiles] = []
     try:
         for kind in _KINDS:
-            single = folder / f"{table}.{kind}"
-            if single.is_file():
-                found.append(TableFiles(table, kind, (single,), single.name))
+            single = (path for path in matching_files(folder, f"{table}.{kind}") if path.is_file())
+            found += [TableFiles(table, kind, (path,), path.name) for path in single]
             for pattern in (f"{table}/*.{kind}", f"{table}-*.{kind}"):
-                paths = tuple(sorted(folder.glob(pattern)))
+                paths = matching_files((folder / pattern).parent, Path(pattern).name)
                 if paths:
                     found.append(TableFiles(table, kind, paths, pattern))
     except OSError:
@@ -231,7 +231,7 @@ def find_table(folder: Path, table: TableName) -> TableFiles:
     looked = " or ".join(f"{table}.{kind}, {table}/*.{kind}, {table}-*.{kind}" for kind in _KINDS)
     if not found:
         raise DataError(
-            f"{table}: no input file found; allowed: {looked}; fix: add the table to the data folder"
+            f"{table}: no input file found; allowed: {looked}; fix: add the table to the data folder{packed_words(folder)}"
         )
     if len(found) > 1:
         labels = ", ".join(entry.label for entry in found)

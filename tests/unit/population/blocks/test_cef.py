@@ -14,7 +14,7 @@ from censafe.population.blocks.cef_kernels import KIND_OF_GQ
 from censafe.population.files import lines
 from censafe.products.topdown.configuration.shipped import gq_types
 from support.fixed_width import GRFC_HEADER, person_2020, unit_2020, write_lines
-from support.histograms import E2E, PL94, dense
+from support.histograms import E2E, PL94, dense, flat_index
 
 LAYOUT = pl94_layout(PL94, PL94_PR)
 GRFC = [
@@ -63,7 +63,7 @@ def test_persons_units_occupancy_and_areas(tmp_path: Path) -> None:
     assert data.spine.leaf.geounits.tolist() == ["4400100010011000", "4400100010011001", "4400700030033001"]
     expected = np.zeros((3, 2016), np.int64)
     cells = [[0, 0, 1, 0], [0, 1, 0, 0], [5, 1, 0, 62]]
-    expected[[0, 0, 2], [PL94.flat_index(levels) for levels in cells]] = 1
+    expected[[0, 0, 2], [flat_index(PL94, levels) for levels in cells]] = 1
     assert np.array_equal(expected, dense(data.persons, 2016))
     assert data.facilities.tolist() == [[2, *[0] * 7], [0] * 8, [0, 0, 0, 0, 0, 1, 0, 0]]
     assert dense(data.units, 2).tolist() == [[1, 1], [0, 0], [0, 0]]

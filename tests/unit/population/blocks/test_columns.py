@@ -10,7 +10,7 @@ import pytest
 from censafe.errors import DataError, StorageError
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule
 from censafe.population.blocks import e2e_layout, pl94_layout, read_blocks
-from support.histograms import E2E, PL94, dense, units_table, write_table
+from support.histograms import E2E, PL94, dense, flat_index, units_table, write_table
 from support.shared import shared_data
 from support.topdown_shared import tract_counts, write_illinois
 
@@ -42,7 +42,7 @@ def _problems(folder, layout=LAYOUT) -> str:
 def test_attributes_and_flat_cells_give_the_same_histograms(tmp_path):
     by_attribute = read_blocks(_folder(tmp_path), LAYOUT)
     cells = [
-        PL94.flat_index([PERSONS[name][row] for name in PL94.names]) for row in range(len(PERSONS["count"]))
+        flat_index(PL94, [PERSONS[name][row] for name in PL94.names]) for row in range(len(PERSONS["count"]))
     ]
     flat = {"geocode": PERSONS["geocode"], "cell": cells, "count": PERSONS["count"]}
     by_cell = read_blocks(_folder(tmp_path, flat), LAYOUT)

@@ -15,7 +15,7 @@ from censafe.population.blocks.ipums import KIND_OF_GQTYPE, read_ipums
 from censafe.population.files import lines
 from censafe.products.topdown.configuration.shipped import gq_kinds
 from support.fixed_width import home_1940, person_1940, write_lines
-from support.histograms import E2E, PL94, dense
+from support.histograms import E2E, PL94, dense, flat_index
 
 LAYOUT = e2e_layout(E2E, E2E_1940)
 FAMILY = [home_1940(1, 2), person_1940(1), person_1940(1, age="017", race=2, hispan=1)]
@@ -34,7 +34,7 @@ def problems(folder: Path, records: list[str]) -> str:
 
 
 def cell(*levels: int) -> int:
-    return E2E.flat_index(list(levels))
+    return flat_index(E2E, list(levels))
 
 
 def test_kinds_of_group_quarters_are_those_of_the_code_table() -> None:

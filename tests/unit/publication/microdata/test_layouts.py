@@ -15,6 +15,7 @@ from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.microdata import microdata_layout
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.microdata.writer import row_count, write_microdata
+from support.histograms import flat_index
 from support.microdata import check_microdata
 
 SCHEMA = HistogramSchema(
@@ -58,7 +59,7 @@ def layout(text: str) -> MicrodataLayout:
 
 
 def level() -> SparseLevel:
-    cells = [SCHEMA.schema.flat_index(one) for one in ([0, 0, 2], [1, 1, 0], [0, 2, 0], [1, 3, 1])]
+    cells = [flat_index(SCHEMA.schema, one) for one in ([0, 0, 2], [1, 1, 0], [0, 2, 0], [1, 3, 1])]
     return SparseLevel(
         AREAS, np.array([0, 2, 2, 4]), np.array(cells, np.int32), np.array([3, 1, 1, 2], np.int32)
     )

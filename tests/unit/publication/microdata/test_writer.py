@@ -20,7 +20,7 @@ from censafe.publication.microdata.histograms import (
     read_histograms,
     write_histograms,
 )
-from support.histograms import E2E, PL94, dense
+from support.histograms import E2E, PL94, dense, flat_index
 from support.microdata import (
     check_e2e_persons,
     check_pl94_persons,
@@ -52,9 +52,9 @@ def _rows(path):
 
 def test_persons_of_2020_line_by_line(tmp_path):
     counts = np.zeros((4, PL94.cells), np.int64)
-    counts[0, PL94.flat_index([0, 1, 0, 0])] = 2
-    counts[0, PL94.flat_index([7, 0, 1, 62])] = 1
-    counts[3, PL94.flat_index([5, 1, 0, 9])] = 1
+    counts[0, flat_index(PL94, [0, 1, 0, 0])] = 2
+    counts[0, flat_index(PL94, [7, 0, 1, 62])] = 1
+    counts[3, flat_index(PL94, [5, 1, 0, 9])] = 1
     path = tmp_path / "persons.csv"
     assert write_pl94_persons(path, _level(BLOCKS, counts)) == 4
     assert path.read_text().splitlines() == [
@@ -83,7 +83,7 @@ def test_persons_of_2020_are_the_histograms(tmp_path, monkeypatch):
             int(row["CENHISP"]) - 1,
             int(row["CENRACE"]) - 1,
         ]
-        actual[place[code], PL94.flat_index(levels)] += 1
+        actual[place[code], flat_index(PL94, levels)] += 1
         numbers.setdefault(code, []).append(int(row["EPNUM"]))
         assert row["RTYPE"] == ("3" if levels[0] == 0 else "5")
     assert np.array_equal(dense(blocks, PL94.cells), actual)
@@ -143,14 +143,14 @@ def test_persons_and_units_of_1940_fit_each_other(tmp_path, seed, monkeypatch):
         assert row["RTYPE"] == ("3" if gq == 0 else "5")
         levels = [gq, int(row["QAGE"]) - 17, int(row["CENHISP"]) - 1, int(row["CENRACE"]) - 1]
         place = DISTRICTS.tolist().index(row["TABBLKST"] + row["TABBLKCOU"] + row["ENUMDIST"])
-        counts[place, E2E.flat_index(levels)] += 1
+        counts[place, flat_index(E2E, levels)] += 1
     assert np.array_equal(dense(districts, E2E.cells), counts)
 
 
 def test_layouts_of_1940_line_by_line(tmp_path):
     counts = np.zeros((3, E2E.cells), np.int64)
-    counts[0, E2E.flat_index([0, 1, 0, 5])] = 3
-    counts[0, E2E.flat_index([4, 0, 1, 0])] = 1
+    counts[0, flat_index(E2E, [0, 1, 0, 5])] = 3
+    counts[0, flat_index(E2E, [4, 0, 1, 0])] = 1
     facilities = np.zeros((3, 9), np.int32)
     facilities[0, [0, 4, 8]] = [2, 1, 1]
     districts = _level(DISTRICTS, counts)

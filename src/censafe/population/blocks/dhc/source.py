@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.prim_areas import with_prim_keys
 from censafe.geography.spines.tree import LevelRule
+from censafe.model.folders import matching_files, packed_words
 from censafe.population.blocks.areas import BlockList, in_order, read_grfc_blocks
 from censafe.population.blocks.cef import find_cef, total_findings
 from censafe.population.blocks.cef_kernels import BlockTable
@@ -108,14 +109,16 @@ def dhc_files(folder: Path) -> DhcFiles:
     if not any(tables.values()) and not fixed:
         raise DataError(
             f"{folder}: no input file; allowed: persons.parquet and units.parquet (or folders of these names), or CEF20_PER* and "
-            "CEF20_UNIT*, with GRF-C*.txt"
+            f"CEF20_UNIT*, with GRF-C*.txt{packed_words(folder)}"
         )
     missing = [f"{name}.parquet" for name, paths in tables.items() if not paths and not fixed]
-    grfc = tuple(sorted(folder.glob("GRF-C*.txt")))
+    grfc = matching_files(folder, "GRF-C*.txt")
     missing += [] if grfc else ["GRF-C*.txt"]
     if missing:
-        raise DataError(f"{folder}: no input file {' and '.join(missing)}; fix: add what is missing")
-    crosswalks = sorted(folder.glob(_CROSSWALKS))
+        raise DataError(
+            f"{folder}: no input file {' and '.join(missing)}; fix: add what is missing{packed_words(folder)}"
+        )
+    crosswalks = matching_files(folder, _CROSSWALKS)
     if len(crosswalks) > 1:
         raise DataError(
             f"{folder}: {len(crosswalks)} files {_CROSSWALKS}; allowed: one; fix: keep one of them"
@@ -128,10 +131,13 @@ def dhc_files(folder: Path) -> DhcFiles:
 
 
 def _parquet(folder: Path, name: str) -> tuple[Path, ...]:
-    single, many = folder / f"{name}.parquet", sorted((folder / name).glob("*.parquet"))
-    if single.is_file() and many:
-        raise DataError(f"{folder}: both {name}.parquet and the folder {name}; fix: keep one of them")
-    return (single,) if single.is_file() else tuple(many)
+    single = tuple(path for path in matching_files(folder, f"{name}.parquet") if path.is_file())
+    many = matching_files(folder / name, "*.parquet")
+    if (single and many) or len(single) > 1:
+        raise DataError(
+            f"{folder}: both {single[0].name} and {single[1].name if len(single) > 1 else f'the folder {name}'}; fix: keep one of them"
+        )
+    return single or many
 
 
 def read_dhc(files: DhcFiles, rules: Sequence[LevelRule], *, workers: int | None = None) -> DhcData:
