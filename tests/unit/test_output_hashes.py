@@ -163,6 +163,35 @@ def test_a_group_lists_what_is_printed_and_what_was_written(
     assert (tmp_path / "texts/write/data/persons.csv").read_text() == Path("data/persons.csv").read_text()
 
 
+def test_the_list_is_written_and_a_difference_ends_with_code_1(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def gate(*words: str, **lines: list[str]) -> int:
+        monkeypatch.setattr(output_hashes, "start_group", lambda work, name, *rest: lines[name])
+        monkeypatch.setattr(sys, "argv", ["output_hashes.py", *words])
+        try:
+            output_hashes.main()
+        except SystemExit as stop:
+            return int(stop.code or 0)
+        return 0
+
+    (tmp_path / "cases").write_text("[a]\nrun: run phsafe\n[b]\nplan: plan phsafe\n")
+    monkeypatch.setattr(output_hashes, "CASES", tmp_path / "cases")
+    monkeypatch.setattr(output_hashes, "HASHES", tmp_path / "hashes")
+    first, changed, second = "run  out/a.csv  1", "run  out/a.csv  2", "plan  (printed)  3"
+    assert gate("--write", a=[first], b=[second]) == 0
+    assert gate(a=[first], b=[second]) == 0
+    capsys.readouterr()
+    assert gate(a=[changed], b=[second]) == 1
+    shown = capsys.readouterr().out
+    assert "changed  run  out/a.csv\nrun: censafe run phsafe\n2 outputs" in shown
+    assert gate("--groups", "b", b=[second]) == 0
+    assert gate("--write", "--groups", "a", a=["run  (printed)  failed"]) == 1
+    assert (tmp_path / "hashes").read_text() == f"{first}\n{second}\n"
+    assert gate("--write", "--groups", "a", a=[changed]) == 0
+    assert (tmp_path / "hashes").read_text() == f"{changed}\n{second}\n"
+
+
 def test_a_case_without_a_name_of_its_own_is_refused() -> None:
     with pytest.raises(ValueError, match="a: configs"):
         groups("[group]\na: configs\na: configs\n")
