@@ -39,6 +39,7 @@ PATTERNS = [
     (re.compile(r"(Seconds[\w ]*(?:</?\w+>)+)[\d.,]+"), r"\1DURATION"),
     (re.compile(r"\bon \d+ processors?\b"), "on MACHINE"),
     (re.compile(r"\b\d(?:\.\d+)?e-1[3-9]\b|\b0\.0e\+00\b"), "ROUNDING"),
+    (re.compile(r"(content_digest: |head )[0-9a-f]{64}"), r"\1DIGEST"),
     (re.compile(r'("run": )"[0-9a-f]{16}"'), r"\1RUN"),
 ]
 """What differs between two runs wherever it is written."""
@@ -58,7 +59,7 @@ _DOCTOR = {"check", "status", "value", "advice"}
 """Keys of a check of this machine, of which only the name is common to all machines."""
 
 _LONG = re.compile(r"\d+\.\d{10,}(?:[eE][+-]?\d+)?")
-"""Floating-point numbers in all their digits, of which the last depend on the processor."""
+"""Floating-point numbers in all their digits, of which the last depend on processor and order of sums."""
 
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 
@@ -104,12 +105,12 @@ class Normalizer:
         return self._json(text.encode())
 
     def masked(self, text: str) -> str:
-        """Text with dates, durations, memory, versions, digests of files, and names of folders and of the machine masked; fractions in nine digits."""
+        """Text with dates, durations, memory, versions, digests of files, and names of folders and of the machine masked; fractions in six digits."""
         for value, word in self._literals:
             text = text.replace(value, word)
         for pattern, word in PATTERNS:
             text = pattern.sub(word, text)
-        text = _LONG.sub(lambda match: f"{float(match[0]):.9g}", text)
+        text = _LONG.sub(lambda match: f"{float(match[0]):.6g}", text)
         return _DIGEST.sub(lambda match: "DIGEST" if match[0] in self.digests else match[0], text)
 
     @functools.cached_property
@@ -145,7 +146,8 @@ class Normalizer:
         return self.masked(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def _json_lines(self, content: bytes) -> str:
-        return "".join(self._json(line) for line in content.splitlines())
+        """A ledger: what it names records by, and its chain, follow from a secret key."""
+        return _DIGEST.sub("DIGEST", "".join(self._json(line) for line in content.splitlines()))
 
     def _xml(self, content: bytes) -> str:
         """One element a line, so that a difference is short."""
