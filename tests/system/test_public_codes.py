@@ -114,3 +114,52 @@ def test_the_names_of_the_legacy_header_are_used_and_other_names_are_counted(
     assert "1 codes are GEOIDs without their leading zero, such as 1001 for 01001" in " ".join(
         lost.err.split()
     )
+
+
+def test_districts_of_a_published_state_lose_nobody(censafe: CommandLine, tmp_path: Path) -> None:
+    """Two districts, however their features are written, have the 29,225 persons of the state between them; else a feature is named."""
+    run, folder = tmp_path / "run", case("04_geojson_area_dropped")
+    words = (
+        "run",
+        "topdown",
+        "pl94-us",
+        shared_data(LEGACY),
+        run,
+        "--set",
+        "root=State",
+        "--set",
+        "reader=pl94",
+    )
+    done = censafe(*words, "--test-key", 1, "--published-data", "--quiet")
+    assert done.code == 0, done.err
+    for name, named in {
+        "plain": "",
+        "gc": "",
+        "zero": "",
+        "badring": "feature 2",
+        "nogeoid": "feature 1",
+    }.items():
+        out = tmp_path / f"{name}.csv"
+        words = (
+            "tables",
+            run,
+            "--table",
+            "P1",
+            "--areas",
+            folder / f"{name}.geojson",
+            "--points",
+            folder / "points.csv",
+        )
+        found = censafe(*words, "--wide", "--out", out)
+        if named:
+            assert (found.code, named in found.err) == (1, True), found.err
+            continue
+        assert found.code == 0, found.err
+        header, *rows = (
+            line.split(",")
+            for line in out.read_text(encoding="utf-8-sig").splitlines()
+            if not line.startswith("#")
+        )
+        place = [title.strip('"') for title in header].index("P1_001N")
+        assert len(rows) == 2
+        assert sum(int(row[place]) for row in rows) == 29_225
