@@ -86,7 +86,12 @@ def column_names(path: Path, what: str) -> list[str]:
     if data[:2] in _WIDE:
         data = data[: len(data) & ~1].decode("utf-16", "ignore").encode()
     _, header, row = _head(path, data, what)
-    return [name.strip() for name in next(csv.reader([header], delimiter=delimiter(header, row)), [])]
+    try:
+        return [name.strip() for name in next(csv.reader([header], delimiter=delimiter(header, row)), [])]
+    except csv.Error as error:  # of a field without an end
+        raise DataError(
+            f"{path}: {what} has no header; allowed: names of columns in the first line, each line with an end"
+        ) from error
 
 
 def numbers_where_possible(table: pa.Table, texts: Sequence[str]) -> pa.Table:

@@ -76,7 +76,7 @@ def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
         DataError: not such a file.
         StorageError: the file cannot be read.
     """
-    return tuple(_held(read_table(path, "the list of areas"), spine))
+    return tuple(_held(_list(path), spine))
 
 
 def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tuple[ComparedAreas, ...]:
@@ -94,7 +94,7 @@ def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tu
         DataError: columns are missing, geocodes are of another form, a block is given twice, or none is in the spine.
         StorageError: the file cannot be read.
     """
-    table = read_table(path, "the list of areas")
+    table = _list(path)
     held = _held(table, spine)
     kinds = tuple(columns) or tuple(held)
     if not kinds:
@@ -114,6 +114,17 @@ def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tu
             )
         )
     return tuple(one for one in found if columns or one.number)
+
+
+def _list(path: Path) -> pa.Table:
+    """A table whose columns have a name each."""
+    table = read_table(path, "the list of areas")
+    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"{path.name}: columns that are there twice: {', '.join(twice)}; allowed: one column for each kind of area; fix: rename or remove one"
+        )
+    return table
 
 
 def read_named_lists(spine: Spine, files: Sequence[Path]) -> tuple[ComparedAreas, ...]:

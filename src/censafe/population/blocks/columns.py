@@ -71,7 +71,12 @@ def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: li
             yield from _scan_csv(path, choices, optional, found)
         else:
             yield from _scan_parquet(path, choices, optional, found)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):  # the last of names of columns
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+        UnicodeDecodeError,
+        csv.Error,
+    ):  # the last of names of columns
         found.append(unreadable(path))
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None

@@ -183,7 +183,10 @@ def _check_header(raw: bytes, rest: bytes, label: str, schema: TableSchema) -> t
     except UnicodeDecodeError:
         return ",", [layout_finding(label, "the first line is not UTF-8 text", allowed)]
     delimiter = max(_DELIMITERS, key=line.count) if not line.count(",") else ","
-    names = tuple(next(csv.reader([line], delimiter=delimiter), []))
+    try:
+        names = tuple(next(csv.reader([line], delimiter=delimiter), []))
+    except csv.Error:
+        return delimiter, [layout_finding(label, "the first line is too long for a header", allowed)]
     findings = _header_problems(label, names, schema)
     if not findings and delimiter == "|":
         findings.append(

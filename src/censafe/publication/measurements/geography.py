@@ -188,7 +188,7 @@ def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
             reader = csv.DictReader(stream)
             rows, header = list(reader), set(reader.fieldnames or ())
             rows = [{**row, "geocode": row.get("geocode") or ""} for row in rows]  # rows may be cut short
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StorageError(f"{path}: the table of totals cannot be read as text") from error
     if not set(_NEEDED) <= header:
         raise DataError(
@@ -208,7 +208,7 @@ def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
     ):
         if codes:
             raise DataError(
-                f"{path}: {what} ({len(codes)}), such as {', '.join(codes[:_NAMED])}; fix: correct the table"
+                f"{path}: {what} ({len(codes)}), such as {', '.join(code or 'a row without a geocode' for code in codes[:_NAMED])}; fix: correct the table"
             )
     return tuple(
         ExactTotal(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -146,11 +147,12 @@ def test_files_that_end_early_or_are_cut_otherwise_are_refused(tmp_path: Path) -
         pair_files(SMALL, RULES, truth, {"a": cut})
     semicolons = tmp_path / "semicolons.csv"
     semicolons.write_text("geocode;cell;count\n1001;1;2\n", encoding="utf-8")
-    with pytest.raises(DataError, match="allowed: the columns geocode, cell, count"):
-        pair_files(SMALL, RULES, truth, {"a": semicolons})
+    assert pair_files(SMALL, RULES, truth, {"a": semicolons}).confidential.count.tolist() == [2]
     units = tmp_path / "units.csv"
     units.write_text("geocode,gq0,occupied\n1001,2\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"units\.csv: rows that do not have the columns of the header"):
+    with pytest.raises(
+        DataError, match=r"units\.csv: 1 rows of the table of units have not as many fields as the header"
+    ):
         read_unit_table(units, GeocodeForm(4))
     units.write_text("geocode,gq0,occupied\n1001,2,1\n", encoding="utf-8")
     pair = pair_files(SMALL, RULES, truth, {"a": truth})
@@ -159,3 +161,20 @@ def test_files_that_end_early_or_are_cut_otherwise_are_refused(tmp_path: Path) -
         pair_beside(pair, SMALL, units, [units])
     with pytest.raises(UsageError, match="give one for each"):
         pair_beside(pair, UNITS, units, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GEOID,area,area\n440010301001000,1,2\n",
+        "GEOID;;\n440010301001000;1;2\n",
+        ",GEOID\nx,440010301001000\n",
+        "GEOID,area\n,7\n",
+    ],
+)
+def test_messages_about_lists_name_what_they_are_about(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_area_lists(path, SPINE)
+    assert not re.search(r"such as *[,;.]|: :|  |''|, *,", str(caught.value))
