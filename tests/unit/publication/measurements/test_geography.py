@@ -111,10 +111,10 @@ def test_totals_come_back_and_short_tables_are_read(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("state,value\n35,1\n", "header with geocode and value"),
-        ("geocode,value\n35,many\n", r"no whole numbers of 0 or more \(1\), such as 35"),
-        ("geocode,value\n35,-1\n", "no whole numbers"),
-        ("geocode,value\n35," + "9" * 5000 + "\n", "no whole numbers"),
-        ("value,geocode\nmany\n", "no whole numbers"),
+        ("geocode,value\n35,many\n", r"not whole numbers of 0 or more \(1\), such as 35"),
+        ("geocode,value\n35,-1\n", "not whole numbers"),
+        ("geocode,value\n35," + "9" * 5000 + "\n", "not whole numbers"),
+        ("value,geocode\nmany\n", "not whole numbers.*such as a row without a geocode;"),
         ("geocode,value\n35,1\n35,2\n", r"geounits there twice \(1\), such as 35"),
     ],
 )

@@ -165,7 +165,7 @@ def test_another_plan_or_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="missing"):
         read_constraints(tmp_path / "none")
     (tmp_path / "text").mkdir()
-    with pytest.raises(CheckError, match="no folder of noisy measurements"):
+    with pytest.raises(CheckError, match="not a folder of noisy measurements"):
         read_noisy_measurements(tmp_path / "text")
 
 
