@@ -255,3 +255,43 @@ def test_statements_about_one_record_are_refuted(tmp_path: Path, monkeypatch: py
     assert most["place in Block_Group"] > 3 * by_place["Block_Group"]
     monkeypatch.setattr(person_questions, "_ANSWERS", {"origin": ((frozenset({"hispanic"}), frozenset()),)})
     assert most["origin"] > answer_losses([Release(reading.config)])["origin"]
+
+
+def test_a_child_who_moves_within_the_state_changes_two_households(tmp_path: Path) -> None:
+    """A child of a couple goes to a couple with a younger one in another county: types and sizes of both households change with it."""
+    source, settings, write = CASES["DHC, only children passed over"][0]
+    reading = Reading(load_config(source, settings), write, tmp_path / "dhc")
+    blocks = (BLOCKS[0], BLOCKS[2], "4400100010022000", "4400300020033000")
+    kinds = ((4, "6_17"), (4, "u6"), (2, "none"), (2, "none"))
+    units, persons = list[Unit](), list[Person]()
+    for number, (block, (size, children)) in enumerate(zip(blocks, kinds, strict=True), 100_000_001):
+        units.append(Unit(number, block, own=(1, 1, 40, 1, 1, couple(size, children))))
+        persons += [Person(number, 1, 40), Person(number, 2, 38, relship=21)]
+        persons += [Person(number, 1, age, relship=CHILD) for age in (10, 20)[: size - 2]]
+    before = Records(tuple(persons), tuple(units))
+    own = {
+        unit.number: {"own": (*unit.own[:5], kind)}
+        for unit, kind in zip(units, (couple(3, "none"), couple(5, "both")), strict=False)
+    }
+    losses = reading.loss(before, before.changed(2, replace(persons[2], unit=units[1].number), own))
+    assert losses is not None
+    assert losses["persons"] == Fraction("3.5686")  # all that was stated
+    total = sum(losses.values(), Fraction(0))
+    assert round(float(total), 2) == 10.82
+    loaded = reading.load(before)
+    assert loaded is not None
+    run = Release(reading.config, paths_of(reading.config, loaded.facts.run))
+    assert total < place_losses([run])["State"] <= place_losses([Release(reading.config)])["State"]
+
+
+def couple(size: int, children: str) -> int:
+    """The type of a married couple's household of a size with own children of some ages."""
+    rows = [row for row in tables._rows("household_types.csv") if int(row["size"]) == size]
+    columns = {
+        "couple": "married_opposite",
+        "own_child_class": children,
+        "child_class": children,
+        "multigen": "0",
+        "relatives": "1",
+    }
+    return next(at for at, row in enumerate(rows) if row.items() >= columns.items())
