@@ -350,3 +350,31 @@ def test_one_command_pays_for_both_and_a_second_one_for_nothing(
     charged = ledger.read_bytes()
     done(censafe, *words)
     assert ledger.read_bytes() == charged
+
+
+def test_blocks_without_persons_and_units_are_in_every_list_of_blocks(dhc: Path, dhc_records: Path) -> None:
+    listed = {
+        line.split("|")[0][-16:]
+        for line in (dhc_records / "GRF-C.txt").read_text(encoding="utf-8").splitlines()[1:]
+    }
+    units = {
+        code[-16:]
+        for code in pq.read_table(dhc_records / "units.parquet", columns=["OIDTB"])["OIDTB"].to_pylist()
+    }
+    assert units < listed  # there are such blocks
+    first = dhc.with_name("dhc-redistricting")
+    places = [
+        dhc / "measurements" / "geography.parquet",
+        first / "measurements" / "geography.parquet",
+        first / "tables" / "Block.parquet",
+    ]
+    places += sorted((first / "measurements").glob("*/Block.parquet/Constraint/*/*.parquet"))
+    assert len(places) == 5
+    for path in places:
+        codes = pq.ParquetFile(path).read(columns=["geocode"])["geocode"].to_pylist()
+        assert {code[-16:] for code in codes} == listed, (
+            path
+        )  # in constraints after the codes of the levels above
+    for folder in (dhc, first):
+        for path in sorted((folder / "histograms").glob("*_Block.parquet")):
+            assert set(pq.read_table(path, columns=["geocode"])["geocode"].to_pylist()) <= units
