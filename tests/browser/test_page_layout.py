@@ -29,8 +29,10 @@ SHARED = {"document_html", "sheet_html", "write_page"}
 
 
 @pytest.fixture(scope="session")
-def kinds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> PageKinds:
-    return PageKinds(tmp_path_factory, lambda: request.getfixturevalue("dhc"))
+def kinds(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, explorer_file: Path
+) -> PageKinds:
+    return PageKinds(tmp_path_factory, lambda: request.getfixturevalue("dhc"), explorer_file)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,18 +74,20 @@ def test_each_fault_is_seen(fault: str, tab: Page, tmp_path: Path) -> None:
 
 def test_every_module_that_writes_pages_has_its_kinds_here() -> None:
     """By calls of the shared functions; the frame of a document stands in one module, and in the explorer's template."""
+    texts = {
+        path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8")
+        for path in SOURCE.rglob("*")
+        if path.suffix in {".py", ".html"}
+    }
     calls = {
-        path.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        name
+        for name, text in texts.items()
+        if name.endswith(".py") and any(f"{shared}(" in text for shared in SHARED)
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHARED
     }
     assert calls - {"publication/pages/exhibits.py"} == set(WRITERS)
     for names in WRITERS.values():
         assert all(any(kind.startswith(name) for kind in KINDS) for name in names), names
-    frames = {
-        path.relative_to(SOURCE).as_posix()
-        for path in SOURCE.rglob("*")
-        if path.suffix in {".py", ".html"} and "<head>" in path.read_text(encoding="utf-8").lower()
-    }
+    frames = {name for name, text in texts.items() if "<head>" in text.lower()}
     assert frames == {"publication/pages/document.py", "planning/explorer/page/explorer.html"}

@@ -13,16 +13,14 @@ import numpy as np
 import pytest
 from campaign.report import write_report as write_campaign
 
-from censafe import card, configuration, release, synthesize
+from censafe import configuration, release, synthesize
 from censafe.cli import root
-from censafe.planning.explorer.page import explorer_page
 from censafe.population.synthetic.blocks import synthesize_histograms
-from censafe.products.registry import shipped_sheets
 from censafe.products.topdown.census_tables.card import CardSetting, write_card
 from censafe.products.topdown.census_tables.card_values import CARD_TABLES, CardTable, CardValues
 from censafe.products.topdown.census_tables.definitions import census_tables
+from censafe.products.topdown.census_tables.shapes import AreaShapes
 from support.once import made_once
-from support.replicates import ten_replicates
 from support.topdown_inputs import write_1940
 
 STATE: Final = "50"
@@ -36,10 +34,11 @@ def censafe(*arguments: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PageKinds:
-    """Folders of runs and evaluations, each made once in a test session; ``dhc`` is a finished run of the DHC."""
+    """Folders of runs and evaluations, each made once in a test session; ``dhc`` is a finished run of the DHC, ``explorer`` the explorer's page."""
 
     factory: pytest.TempPathFactory
     dhc: Callable[[], Path]
+    explorer: Path
 
     def page(self, kind: str) -> Path:
         """The file of a page of this kind."""
@@ -75,13 +74,9 @@ class PageKinds:
 
     @cached_property
     def pl94(self) -> Path:
-        """A run of the redistricting data with what stands for ten replicates."""
-
-        def make(out: Path) -> None:
-            release(configuration("topdown", "pl94-us", {"root": "State"}), self.blocks, out, test_key=3)
-            ten_replicates(out, 2)
-
-        return self.folder("pl94", make)
+        """A run of the redistricting data."""
+        chosen = configuration("topdown", "pl94-us", {"root": "State"})
+        return self.folder("pl94", lambda out: release(chosen, self.blocks, out, test_key=3))
 
     @cached_property
     def stored(self) -> Path:
@@ -127,14 +122,6 @@ class PageKinds:
         return self.folder(name, make) / "report.html"
 
 
-def _explorer(kinds: PageKinds) -> Path:
-    def make(out: Path) -> None:
-        out.mkdir()
-        (out / "explorer.html").write_text(explorer_page(shipped_sheets(), "test"), encoding="utf-8")
-
-    return kinds.folder("explorer", make) / "explorer.html"
-
-
 def _campaign(kinds: PageKinds) -> Path:
     def make(out: Path) -> None:
         out.mkdir()
@@ -150,38 +137,8 @@ def _campaign(kinds: PageKinds) -> Path:
     return kinds.folder("campaign", make) / "report.html"
 
 
-def _square(west: int) -> list[list[list[float]]]:
-    return [[[west, 41.0], [west + 1, 41.0], [west + 1, 42.0], [west, 42.0], [west, 41.0]]]
-
-
-def _card_with_map(kinds: PageKinds) -> Path:
-    """A district among others of a list, with a map."""
-
-    def make(out: Path) -> None:
-        out.mkdir()
-        codes = _block_codes(kinds.pl94)
-        names = [f"District {n} of the Lower House" for n in range(1, 5)]
-        lines = [f"{code},{names[place % 4]}\n" for place, code in enumerate(codes)]
-        (out / "districts.csv").write_text("GEOID,district\n" + "".join(lines), encoding="utf-8")
-        features = [
-            {"type": "Feature", "properties": {"name": name}, "geometry": {"type": "Polygon", "coordinates": _square(west)}}
-            for west, name in enumerate(names)
-        ]  # fmt: skip
-        shapes = out / "shapes.geojson"
-        shapes.write_text(json.dumps({"type": "FeatureCollection", "features": features}), encoding="utf-8")
-        card(kinds.pl94, out / "card.html", names[0], areas=out / "districts.csv", shapes=shapes)
-
-    return kinds.folder("card-map", make) / "card.html"
-
-
-def _block_codes(run: Path) -> list[str]:
-    from censafe import tables
-
-    return sorted({row["GEOID"] for row in tables(run, "H1", "block").arrow.to_pylist()})
-
-
-def _dhc_card(kinds: PageKinds) -> Path:
-    """All tables of the DHC's card with drawn numbers of up to seven digits, among ten counties."""
+def _card(kinds: PageKinds) -> Path:
+    """All tables of the DHC's card with drawn numbers of up to seven digits, among ten counties, with a map of three."""
 
     def make(out: Path) -> None:
         out.mkdir()
@@ -198,18 +155,18 @@ def _dhc_card(kinds: PageKinds) -> Path:
             )
         codes = tuple(f"50{2 * place + 1:03}" for place in range(places))
         titles = tuple(f"Prince of Wales-Hyder Census Area {place}" for place in range(places))
+        ring = np.array([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
+        shapes = AreaShapes({code: ((np.add(ring, (place, 41.0)),),) for place, code in enumerate(codes[:3])})
         values_of = CardValues("county", codes, titles, ("50",) * places, shown, 25)
-        write_card(out / "card.html", values_of, codes[0], CardSetting(25, 0.9, "NOT PRIVATE"), None)
+        write_card(out / "card.html", values_of, codes[0], CardSetting(25, 0.9, "NOT PRIVATE"), shapes)
 
-    return kinds.folder("card-dhc", make) / "card.html"
+    return kinds.folder("card", make) / "card.html"
 
 
-_ROOT: Final = ("--set", "root=State")
 _PAGES: Final[Mapping[str, Callable[[PageKinds], Path]]] = {
-    "explorer": _explorer,
+    "explorer": lambda kinds: kinds.explorer,
     "campaign": _campaign,
-    "card with a map": _card_with_map,
-    "card of the DHC": _dhc_card,
+    "card": _card,
     "certificate phsafe": lambda kinds: kinds.table_release("phsafe") / "certificate.html",
     "certificate safetab-p": lambda kinds: kinds.table_release("safetab-p") / "certificate.html",
     "certificate safetab-h": lambda kinds: kinds.table_release("safetab-h") / "certificate.html",
@@ -221,7 +178,7 @@ _PAGES: Final[Mapping[str, Callable[[PageKinds], Path]]] = {
     "evaluation safetab-p": lambda kinds: kinds.table_evaluation("safetab-p") / "report.html",
     "evaluation safetab-h": lambda kinds: kinds.table_evaluation("safetab-h") / "report.html",
     "evaluation topdown": lambda kinds: kinds.evaluation(
-        "topdown", "evaluate", "topdown", "pl94-us", kinds.blocks, "OUT", *_ROOT, "--runs", 1, "--workers", 1
+        "topdown", "evaluate", "topdown", "e2e-1940", kinds.districts, "OUT", "--runs", 1, "--workers", 1
     ),
     "evaluation noise": lambda kinds: kinds.evaluation(
         "noise", "evaluate", "topdown", "e2e-1940", kinds.districts, "OUT", "--public"
