@@ -2,11 +2,12 @@
 
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from censafe import synthesize
+from censafe import configuration, plan, synthesize
 from censafe.privacy.ledger.book import verify
 from censafe.products.run.account import ledger_place
 from support.commands import CommandLine
@@ -87,6 +88,32 @@ def test_units_first_and_then_both_meet(censafe: CommandLine, tmp_path: Path) ->
     said = refused(censafe(*words, tmp_path / "both", *more))
     assert "replace one person" in said
     assert "household" not in said.partition("have already spent")[2]
+
+
+def test_a_cap_that_stops_one_run_stops_its_halves_as_well(censafe: CommandLine, tmp_path: Path) -> None:
+    """Persons and then units cost what both cost at once, so that a cap between their sum and the larger one stops the second run."""
+    data = write_histograms(tmp_path / "columns", persons=300, states=("50",), seed=1)
+    words, more = (
+        ("run", "topdown", "pl94-us", data),
+        ("--set", "reader=histogram", "--set", "root=State", "--quiet"),
+    )
+    plans = {
+        name: plan(
+            configuration("topdown", "pl94-us", {"root": "State", "spine": "standard", "measure": name})
+        ).total
+        for name in ("persons", "units", "persons,units")
+    }
+    assert plans["persons"] + plans["units"] == plans["persons,units"]
+    cap = plans["persons,units"] - Fraction(1, 10**6)
+    both = censafe(*words, tmp_path / "both", *more, "--cap", cap)
+    assert (both.code, "the cap" in both.err) == (3, True), both.err
+    first = censafe(*words, tmp_path / "persons", *more, "--set", "measure=persons", "--cap", cap)
+    assert first.code == 0, first.err
+    for again in ((), ("--cap", cap)):  # named again or not
+        second = censafe(*words, tmp_path / "units", *more, "--set", "measure=units", "--spend-more", *again)
+        assert (second.code, "the cap" in second.err) == (3, True), second.err
+    (total,) = verify(tmp_path / NAME).totals
+    assert list(total.stated.values()) == [plans["persons"]]
 
 
 def test_the_ledger_lies_beside_the_data_or_where_the_environment_says(
