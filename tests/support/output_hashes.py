@@ -158,6 +158,7 @@ def start_group(work: Path, name: str, arguments: Sequence[str], elsewhere: bool
     environment |= {"COLUMNS": "120", "NO_COLOR": "1", "MPLBACKEND": "agg"}
     environment["PYTHONPATH"] = os.pathsep.join([str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")])
     environment |= {
+        "OPENBLAS_NUM_THREADS": "1",
         "OPENBLAS_CORETYPE": "Nehalem",
         "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
     }
