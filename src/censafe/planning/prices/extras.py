@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from censafe.model import Neighbours
 from censafe.model.bounds import upper
+from censafe.model.parsing import parse_stored
 from censafe.planning.numbers import about_text, bytes_text, decimal_text, duration_text
 from censafe.planning.prices.program import Goal, Solution, exact_goal_variance
 from censafe.planning.prices.rows import PlanReport
@@ -95,7 +95,7 @@ def rate_of(name: str) -> Rate:
         'households'
     """
     text = files("censafe.planning.prices").joinpath("measured_runs.json").read_text(encoding="utf-8")
-    stored = json.loads(text)[name]
+    stored = parse_stored(text)[name]
     return Rate(**{**stored, "runs": tuple(Run(**run) for run in stored["runs"])})
 
 
