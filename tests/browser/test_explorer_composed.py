@@ -15,7 +15,7 @@ from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.conversions import epsilons, gaussian_epsilon
 from censafe.privacy.loss.loss_law import composed_epsilon, gathered, spare_variance
 from censafe.products.configuration.source import ShippedConfig, shipped_configs
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 from support.browser import ExplorerPage, functions_page
 
 NAMES = ("gaussianEpsilon", "composedEpsilon", "spareVariance", "lawsOf", "freshState", "gatherLaws")
@@ -91,7 +91,7 @@ def test_the_touched_cells_are_those_of_the_plan(
     explorer.open(config.name)
     sheets = explorer.page.evaluate("() => JSON.parse(document.getElementById('sheets').textContent)")
     sheet = next(one for one in sheets if one["key"] == config.name)
-    planner = planner_of(config.product)
+    planner = product_of(config.product).planner
     asked = planner.questions(planner.load(config.name, {}, {}, planner.CONFIDENCE))
     if asked[0].definition is not Definition.ZCDP:
         assert sheet["questions"] == []
@@ -115,7 +115,7 @@ def finished(explorer: ExplorerPage) -> list[str]:
 
 def test_the_page_shows_the_figures_of_the_command_line(explorer: ExplorerPage) -> None:
     explorer.open("sdhc-us")
-    planner = planner_of("phsafe")
+    planner = product_of("phsafe").planner
     (question,) = planner.questions(planner.load("sdhc-us", {}, {}, planner.CONFIDENCE))
     python, stated = composed_epsilon(question.queries, DELTA), epsilons(question.loss, DELTA)
     rho, slide, tight, least, most, spared, more, before = finished(explorer)

@@ -15,7 +15,7 @@ from censafe.products.configuration.source import get_shipped, shipped_configs
 from censafe.products.detailed.config import load_h_config, load_p_config
 from censafe.products.phsafe.config import load_phsafe_config as load_phsafe
 from censafe.products.phsafe.planner import budgets_for_margins
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 from censafe.products.topdown.configuration.config import load_config as load_topdown
 from censafe.products.topdown.plan import plan_release
 from support.browser import ExplorerPage
@@ -134,7 +134,7 @@ def test_tau_changes_the_margins_or_where_asked_the_budgets(explorer: ExplorerPa
     tau = explorer.page.get_by_label("tau of PH3", exact=True)
     tau.fill("10")
     tau.press("Enter")
-    planner = planner_of("phsafe")
+    planner = product_of("phsafe").planner
     loaded = planner.load("sdhc-us", {"tau.PH3": "10"}, {}, planner.CONFIDENCE)
     report = planner.report(loaded, confidence=planner.CONFIDENCE, delta=Fraction(1, 100))
     python = {(row.facts.table, row.facts.level): row.moe for row in report.rows}
@@ -154,7 +154,7 @@ def test_race_codes_and_the_stage_1_fraction_change_the_margins(explorer: Explor
         target = explorer.page.get_by_label(name, exact=True)
         target.fill(text)
         target.press("Enter")
-    planner = planner_of("safetab-p")
+    planner = product_of("safetab-p").planner
     loaded = planner.load("ddhca", {"max_race_codes": "3", "stage_1_fraction": "1/4"}, {}, planner.CONFIDENCE)
     report = planner.report(loaded, confidence=planner.CONFIDENCE, delta=Fraction(1, 100))
     python = {row.facts.level: row for row in report.rows if row.facts.table == "stage2"}

@@ -21,7 +21,7 @@ from censafe.privacy.loss.conversions import odds_bound, slide_epsilon, tight_ep
 from censafe.privacy.loss.margins import exact_margin, pure_margin
 from censafe.products.configuration.source import shipped_configs
 from censafe.products.planned import budget_for_margin
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 from support.browser import ExplorerPage, functions_page
 from support.shared import shared_data
 
@@ -65,13 +65,13 @@ def test_every_cell_of_the_papers_tables(
     shown = explorer.paper()
     published = paper_file(name)
     assert [[cell.removesuffix(".0") for cell in row] for row in published] == shown
-    planner = planner_of(product)
+    planner = product_of(product).planner
     python = planner.paper(planner.load(config, {}, {}, planner.CONFIDENCE))
     assert list(csv.reader(io.StringIO(python))) == shown
 
 
 def report_rows(product: str, config: str) -> list[PlanRow]:
-    planner = planner_of(product)
+    planner = product_of(product).planner
     loaded = planner.load(config, {}, {}, planner.CONFIDENCE)
     report = planner.report(loaded, confidence=planner.CONFIDENCE, delta=Fraction(1, 10**10))
     return [row for row in report.rows if not row.facts.detail]

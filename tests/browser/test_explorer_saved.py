@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from censafe.products.configuration.source import ShippedConfig, get_shipped, shipped_configs
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 from support.browser import ExplorerPage
 
 ROUNDS = 3
@@ -24,7 +24,7 @@ SETTINGS = {
 
 def budgets_of(shipped: ShippedConfig, file: Path, settings: Mapping[str, str]) -> dict[str, Fraction]:
     """The losses of a saved configuration as the command line reads them, by the page's names of the rows."""
-    planner = planner_of(shipped.product)
+    planner = product_of(shipped.product).planner
     found = planner.budgets_of(planner.load(str(file), dict(settings), {}, planner.CONFIDENCE))
     if shipped.product != "topdown":
         return {name.replace("/", ".", 1): budget for name, budget in found.items()}
@@ -104,7 +104,7 @@ def test_a_level_without_budget_leaves_the_geography(
     file.write_bytes(explorer.saved("#save-toml"))
     assert f"has no level {level}" in str(explorer.page.locator("#save-status").text_content())
     assert shown_budgets(explorer) == budgets_of(get_shipped("pl94-us"), file, {})
-    planner = planner_of("topdown")
+    planner = product_of("topdown").planner
     loaded = planner.load(str(file), {}, {}, planner.CONFIDENCE)
     assert level not in [one.name for one in loaded.levels]
     assert {

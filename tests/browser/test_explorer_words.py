@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from censafe.model import Definition
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 from support.browser import ExplorerPage
 
 CASES = [
@@ -31,7 +31,7 @@ def test_words_change_the_noise_and_are_saved(
     for key, word in words.items():
         explorer.page.locator(f"#choice-{key}").select_option(word)
     rows = explorer.rows()
-    planner = planner_of(product)
+    planner = product_of(product).planner
     file = tmp_path / "config.toml"
     file.write_bytes(explorer.saved("#save-toml"))
     json = tmp_path / "config.json"

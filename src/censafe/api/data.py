@@ -361,8 +361,8 @@ def configuration_keys(product: str) -> Frame:
     import pyarrow as pa
 
     from censafe.products.configuration.described import described_keys
-    from censafe.products.registry import PLANNERS, fields_of
+    from censafe.products.registry import product_of
 
-    if product not in PLANNERS:
-        raise UsageError(f"there is no product {product!r}; products are {', '.join(PLANNERS)}")
-    return Frame(pa.Table.from_pylist([asdict(one) for one in described_keys(product, fields_of(product))]))
+    return Frame(
+        pa.Table.from_pylist([asdict(one) for one in described_keys(product, product_of(product).fields)])
+    )

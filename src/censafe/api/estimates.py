@@ -93,7 +93,7 @@ def estimate(run: Release | Path | str, **options: Unpack[EstimateKeywords]) -> 
         >>> len(made.tables()) < len(estimate(made).tables())
         True
     """
-    from censafe.products.registry import recipe_of
+    from censafe.products.registry import product_of
     from censafe.products.run.folder import finished_run
 
     if options.get("state") or (options.get("results") and not options.get("tables")):
@@ -103,7 +103,7 @@ def estimate(run: Release | Path | str, **options: Unpack[EstimateKeywords]) -> 
     out = run.folder if isinstance(run, Release) else Path(run)
     with finished_run(out) as (_, manifest):
         product = manifest.plan.product
-    result = recipe_of(product).estimate(out, _options(product, options))
+    result = product_of(product).recipe.estimate(out, _options(product, options))
     return Release(out, result.summary(), result.to_json())
 
 
@@ -161,7 +161,7 @@ def estimate_public(
 
 
 def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
-    from censafe.products.registry import planner_of
+    from censafe.products.registry import product_of
     from censafe.products.run.options import EstimateOptions
 
     require_names_are_used(product, given.get("names"))
@@ -178,7 +178,9 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
     if rest["solver"] is not None and product != "topdown":
         raise UsageError(f"a solver belongs to topdown; {product} solves nothing")
     return EstimateOptions(
-        confidence=planner_of(product).CONFIDENCE if level is None else exact_number("confidence", level),
+        confidence=product_of(product).planner.CONFIDENCE
+        if level is None
+        else exact_number("confidence", level),
         settings=setting_texts(given.get("settings") or {}),
         data=given.get("data"),
         config=None if given.get("parameters") is None else str(given["parameters"]),

@@ -135,7 +135,7 @@ def evaluate(
         >>> "CONFIDENTIAL" in evaluate(chosen, data, folder / "evaluation", trials=2).summary
         True
     """
-    from censafe.products.registry import planner_of
+    from censafe.products.registry import product_of
 
     reading, given = split(options)
     require_configuration(configuration)
@@ -150,7 +150,9 @@ def evaluate(
     drawing = Drawing(
         trials=given.get("trials") or (50 if product == "phsafe" else 10),
         seed=given.get("seed", 0),
-        confidence=planner_of(product).CONFIDENCE if level is None else exact_number("confidence", level),
+        confidence=product_of(product).planner.CONFIDENCE
+        if level is None
+        else exact_number("confidence", level),
     )
     request = TableRequest(configuration.source, configuration.settings, Path(data), place, opened)
     return Evaluation(place, evaluate_product(TABLE_PRODUCTS[product], request, drawing).text())

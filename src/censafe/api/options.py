@@ -274,7 +274,7 @@ def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
         UsageError: the word that the input was published, for a product that reads records only.
         TypeError: a keyword that is none.
     """
-    from censafe.products.registry import planner_of
+    from censafe.products.registry import product_of
     from censafe.products.run.options import RunOptions
 
     given = _given(keywords)
@@ -300,7 +300,7 @@ def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
     for name in ("cap", "confidence"):
         if name in given:
             given[name] = exact_number(name, given[name])
-    given.setdefault("confidence", planner_of(product).CONFIDENCE)
+    given.setdefault("confidence", product_of(product).planner.CONFIDENCE)
     return RunOptions(**given)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from censafe.planning.prices.rows import PlanReport
     from censafe.planning.prices.table_work import AskedTables
     from censafe.products.planned import Aim
-    from censafe.products.registry import Planner
+    from censafe.products.registry import Product
 
 __all__ = [
     "Configuration",
@@ -55,7 +55,7 @@ class Configuration:
     @cached_property
     def checked(self) -> Any:
         """The product's own form of it; ConfigError where the file breaks a rule."""
-        planner = _planner(self.product)
+        planner = _product(self.product).planner
         return planner.load(self.source, self.settings, {}, planner.CONFIDENCE)
 
     @property
@@ -117,7 +117,7 @@ def unchecked(
     Raises:
         UsageError: there is no such product.
     """
-    _planner(product)
+    _product(product)
     return Configuration(product, str(source), setting_texts(settings or {}))
 
 
@@ -228,7 +228,7 @@ class Plan:
 
     def paper_table(self) -> str:
         """The product paper's own budget table, as comma-separated text."""
-        return _planner(self.configuration.product).paper(self.checked)
+        return _product(self.configuration.product).planner.paper(self.checked)
 
     def rich_table(self) -> Table:
         """The table for a terminal."""
@@ -250,14 +250,14 @@ class Plan:
                 behind, and what stood there before stays.
         """
         from censafe.planning.workbook.book import write_plan_workbook
-        from censafe.products.registry import PLANNERS, SHEETS
+        from censafe.products.configuration.source import PRODUCTS
         from censafe.publication.atomic import named_file
 
         reports = [self.report]
-        for other, name in SHEETS.items():
-            if other != self.configuration.product and other in PLANNERS:
-                planner = _planner(other)
-                shipped = planner.load(name, {}, {}, planner.CONFIDENCE)
+        for other in PRODUCTS:
+            if other != self.configuration.product:
+                planner = _product(other).planner
+                shipped = planner.load(_product(other).workbook, {}, {}, planner.CONFIDENCE)
                 reports.append(
                     planner.report(shipped, confidence=planner.CONFIDENCE, delta=self.report.delta)
                 )
@@ -299,7 +299,7 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
     from censafe.products.planned import extras_of, planned
 
     require_configuration(configuration)
-    planner = _planner(configuration.product)
+    planner = _product(configuration.product).planner
     level = _share("confidence", wanted.get("confidence"), planner.CONFIDENCE)
     deltas = [_share("delta", one, Fraction(0)) for one in wanted.get("deltas") or _DELTAS]
     margins = {name: exact_number(name, value) for name, value in (wanted.get("margins") or {}).items()}
@@ -357,12 +357,10 @@ def _share(name: str, value: Fraction | int | str | None, default: Fraction) -> 
     return found
 
 
-def _planner(product: str) -> Planner:
-    from censafe.products.registry import PLANNERS, planner_of
+def _product(name: str) -> Product:
+    from censafe.products.registry import product_of
 
-    if product not in PLANNERS:
-        raise UsageError(f"there is no product {product!r}; products are {', '.join(PLANNERS)}")
-    return planner_of(product)
+    return product_of(name)
 
 
 def shipped_text(name: str, *, outline: bool = False) -> str:
@@ -377,11 +375,10 @@ def shipped_text(name: str, *, outline: bool = False) -> str:
         ConfigError: there is none; the message names the nearest and all of them.
     """
     from censafe.products.configuration.source import get_shipped
-    from censafe.products.registry import outline_of
 
     shipped = get_shipped(name)
     if not outline:
         return shipped.text
     status = "2020 production" if shipped.production else "Not the 2020 production"
-    lines = "\n".join(f"# {line}" for line in outline_of(shipped))
+    lines = "\n".join(f"# {line}" for line in _product(shipped.product).outline(shipped))
     return f"# {status}: {shipped.meaning}\n{shipped.text.rstrip()}\n\n# What this configuration contains:\n{lines}\n"

@@ -132,11 +132,11 @@ def validate(configuration: Configuration, data: Path | str, **reading: Unpack[R
         >>> validate(censafe.configuration("phsafe", "sdhc-us", reader="csv", state_filter="44"), data).valid
         True
     """
-    from censafe.products.registry import recipe_of
+    from censafe.products.registry import product_of
 
     require_configuration(configuration)
     options = read_options(configuration.product, reading)
-    recipe = recipe_of(configuration.product)
+    recipe = product_of(configuration.product).recipe
     return Findings(recipe.validate(configuration.source, Path(data), configuration.settings, options))
 
 
@@ -265,12 +265,12 @@ def release(
         >>> made.tables()["PH3"].columns[:4]
         ('product', 'table', 'level', 'region_type')
     """
-    from censafe.products.registry import recipe_of
+    from censafe.products.registry import product_of
 
     reading, running = split(options)
     require_configuration(configuration)
     product = configuration.product
-    result = recipe_of(product).run(
+    result = product_of(product).recipe.run(
         configuration.source,
         Path(data),
         Path(out),

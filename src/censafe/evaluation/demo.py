@@ -16,7 +16,7 @@ from censafe.model.ahead import compile_ahead
 from censafe.model.observer import Observer
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.population.synthetic.population import synthesize
-from censafe.products.registry import planner_of, recipe_of
+from censafe.products.registry import product_of
 from censafe.products.run.options import ReadOptions, RunOptions
 from censafe.products.topdown.recipe import ESTIMATION_KERNELS
 
@@ -107,14 +107,14 @@ def run_demo(
 
 def _released(one: _Release, out: Path, state: str, seed: int, observer: Observer) -> str:
     """Release and evaluate one product; what both found."""
-    confidence = planner_of(one.product).CONFIDENCE
+    confidence = product_of(one.product).planner.CONFIDENCE
     reading = ReadOptions(checks="strict", observer=observer)
     if one.product == "safetab-h":
         reading = replace(reading, t1=out / "safetab-p")
     settings = _settings(one.product, state)
     observer.remark(one.product)
     options = RunOptions(test_key=seed, confidence=confidence)
-    result = recipe_of(one.product).run(
+    result = product_of(one.product).recipe.run(
         one.config, out / "data", out / one.product, settings, reading, options
     )
     request = TableRequest(one.config, settings, out / "data", out / "evaluation" / one.product, reading)
@@ -129,8 +129,8 @@ def _topdown(out: Path, persons: int, state: str, seed: int, observer: Observer)
     observer.remark(product)
     blocks, reading = out / "blocks", ReadOptions(observer=observer)
     synthesize_histograms(blocks, persons=persons, states=(state,), seed=seed)
-    options = RunOptions(test_key=seed, confidence=planner_of(product).CONFIDENCE)
-    result = recipe_of(product).run(config, blocks, out / product, settings, reading, options)
+    options = RunOptions(test_key=seed, confidence=product_of(product).planner.CONFIDENCE)
+    result = product_of(product).recipe.run(config, blocks, out / product, settings, reading, options)
     evaluation = evaluate_topdown(
         SourceOf.of(config, blocks, settings),
         out / "evaluation" / product,

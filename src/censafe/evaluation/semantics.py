@@ -29,7 +29,7 @@ from censafe.privacy.loss.attack import (
 )
 from censafe.privacy.loss.conversions import epsilons
 from censafe.privacy.loss.loss_law import gathered
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 from censafe.products.run.options import ReadOptions
 
 __all__ = [
@@ -109,7 +109,7 @@ def evaluate_semantics(
         ConfigError: the configuration breaks a rule.
         UsageError: the folder holds something else.
     """
-    planner = planner_of(product)
+    planner = product_of(product).planner
     questions = planner.questions(planner.load(source, dict(settings), {}, planner.CONFIDENCE))
     powers, conversions = [], []
     for question in questions:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from censafe.errors import UsageError
 from censafe.planning.explorer.sheets import ExplorerSheet
 from censafe.planning.prices.extras import Effort
 from censafe.planning.prices.rows import PlanReport
@@ -22,42 +24,12 @@ if TYPE_CHECKING:
     from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
     from censafe.products.run.runner import RunResult
 
-__all__ = [
-    "EXPLORERS",
-    "PLANNERS",
-    "RECIPES",
-    "SHEETS",
-    "Planner",
-    "Recipe",
-    "fields_of",
-    "outline_of",
-    "planner_of",
-    "recipe_of",
-    "shipped_sheets",
-]
 
-
-class _Explorer(Protocol):
+class Explorer(Protocol):
     """A module that describes a configuration of one product."""
 
     def sheet(self, shipped: ShippedConfig) -> ExplorerSheet:
         """One shipped configuration."""
-
-
-def shipped_sheets(products: Sequence[str] = tuple(PRODUCTS)) -> tuple[ExplorerSheet, ...]:
-    """A sheet for every shipped configuration of some products, those of the national tables first.
-
-    Example:
-        >>> [sheet.key for sheet in shipped_sheets(["phsafe"])]
-        ['sdhc-us', 'sdhc-pr']
-    """
-    found = [config for product in products for config in shipped_configs(product)]
-    found.sort(key=lambda config: (list(PRODUCTS).index(config.product), not config.name.endswith("-us")))
-    return tuple(_explorer(config.product).sheet(config) for config in found)
-
-
-def _explorer(product: str) -> _Explorer:
-    return cast(_Explorer, import_module(EXPLORERS[product]))
 
 
 class Planner(Protocol):
@@ -93,23 +65,6 @@ class Planner(Protocol):
         """Expected time and memory of a run over so many records or blocks, None for the nation, with estimates of some tables; None where no rate is known."""
 
 
-PLANNERS: Final[Mapping[str, str]] = {
-    "phsafe": "censafe.products.phsafe.planner",
-    "safetab-p": "censafe.products.detailed.planner:PERSONS",
-    "safetab-h": "censafe.products.detailed.planner:HOUSEHOLDS",
-    "topdown": "censafe.products.topdown.planner",
-}
-"""Name on the command line -> module, or an object of it, imported when it is asked for."""
-
-SHEETS: Final[Mapping[str, str]] = {
-    "phsafe": "sdhc-us",
-    "safetab-p": "ddhca",
-    "safetab-h": "ddhcb",
-    "topdown": "pl94-us",
-}
-"""Shipped configuration that stands for a product in a workbook."""
-
-
 class Recipe(Protocol):
     """A module that validates and releases one product, and repeats its publication."""
 
@@ -133,77 +88,114 @@ class Recipe(Protocol):
         """Repeat all post-processing of a finished run."""
 
 
-EXPLORERS: Final[Mapping[str, str]] = {
-    "phsafe": "censafe.products.phsafe.explorer",
-    "safetab-p": "censafe.products.detailed.explorer",
-    "safetab-h": "censafe.products.detailed.explorer",
-    "topdown": "censafe.products.topdown.explorer",
-}
-"""Name on the command line -> module, imported when it is asked for."""
+@dataclass(frozen=True)
+class Product:
+    """One product: what it offers is imported when it is used.
 
-RECIPES: Final[Mapping[str, str]] = {
-    "phsafe": "censafe.products.phsafe.recipe",
-    "safetab-p": "censafe.products.detailed.persons.recipe",
-    "safetab-h": "censafe.products.detailed.households.recipe",
-    "topdown": "censafe.products.topdown.recipe",
-}
-"""Name on the command line -> module, imported when it is asked for."""
+    Args:
+        name: on the command line.
+        workbook: the shipped configuration that stands for it in a workbook.
+        modules: by what they offer, a module, or an object of one behind a colon.
+    """
+
+    name: str
+    workbook: str
+    modules: Mapping[str, str] = field(repr=False)
+
+    def _load(self, what: str) -> Any:
+        module, _, name = self.modules[what].partition(":")
+        loaded = import_module(module)
+        return getattr(loaded, name) if name else loaded
+
+    @property
+    def recipe(self) -> Recipe:
+        """Validates, releases, and repeats publication."""
+        return cast(Recipe, self._load("recipe"))
+
+    @property
+    def planner(self) -> Planner:
+        """Plans a configuration."""
+        return cast(Planner, self._load("planner"))
+
+    @property
+    def explorer(self) -> Explorer:
+        """Describes a configuration for the explorer page."""
+        return cast(Explorer, self._load("explorer"))
+
+    @property
+    def fields(self) -> ConfigFields:
+        """The keys of its configurations."""
+        fields = self._load("fields")
+        return cast(ConfigFields, fields(self.name) if callable(fields) else fields)
+
+    def outline(self, shipped: ShippedConfig) -> tuple[str, ...]:
+        """Tables, schemas, queries, passes and constraints of a shipped configuration in lines of text."""
+        return cast(tuple[str, ...], self._load("outline").outline(shipped))
 
 
-def recipe_of(product: str) -> Recipe:
-    """The recipe of a product."""
-    return cast(Recipe, import_module(RECIPES[product]))
+def _product(name: str, workbook: str, package: str, **others: str) -> Product:
+    modules = {
+        what: f"censafe.products.{package}.{what}" for what in ("recipe", "planner", "explorer", "outline")
+    }
+    return Product(
+        name,
+        workbook,
+        modules | {what: f"censafe.products.{package}.{place}" for what, place in others.items()},
+    )
 
 
-def planner_of(product: str) -> Planner:
-    """The planner of a product.
+_PRODUCTS: Final = (
+    _product("phsafe", "sdhc-us", "phsafe", fields="config:FIELDS"),
+    _product(
+        "safetab-p",
+        "ddhca",
+        "detailed",
+        recipe="persons.recipe",
+        planner="planner:PERSONS",
+        fields="keys:detailed_fields",
+    ),
+    _product(
+        "safetab-h",
+        "ddhcb",
+        "detailed",
+        recipe="households.recipe",
+        planner="planner:HOUSEHOLDS",
+        fields="keys:detailed_fields",
+    ),
+    _product(
+        "topdown", "pl94-us", "topdown", outline="configuration.outline", fields="configuration.keys:FIELDS"
+    ),
+)
+
+
+def product_of(name: str) -> Product:
+    """A product by its name on the command line.
+
+    Raises:
+        UsageError: there is no such product.
 
     Example:
-        >>> planner_of("safetab-p").CONFIDENCE
+        >>> product_of("safetab-p").planner.CONFIDENCE
         Fraction(19, 20)
-    """
-    module, _, name = PLANNERS[product].partition(":")
-    found = import_module(module)
-    return cast(Planner, getattr(found, name) if name else found)
-
-
-_OUTLINES: Final[Mapping[str, str]] = {
-    "phsafe": "censafe.products.phsafe.outline",
-    "safetab-p": "censafe.products.detailed.outline",
-    "safetab-h": "censafe.products.detailed.outline",
-    "topdown": "censafe.products.topdown.configuration.outline",
-}
-"""Name on the command line -> module with ``outline(name)``: what a shipped configuration takes from other files of censafe."""
-
-
-def outline_of(shipped: ShippedConfig) -> tuple[str, ...]:
-    """Tables, schemas, queries, passes and constraints of a shipped configuration in lines of text.
-
-    Example:
         >>> from censafe.products.configuration.source import get_shipped
-        >>> outline_of(get_shipped("ddhcb"))[0]
+        >>> product_of("safetab-h").outline(get_shipped("ddhcb"))[0]
         'Tables t3: Household type. Universe: Households of detailed groups'
-    """
-    found: tuple[str, ...] = import_module(_OUTLINES[shipped.product]).outline(shipped)
-    return found
-
-
-_FIELDS: Final[Mapping[str, str]] = {
-    "phsafe": "censafe.products.phsafe.config:FIELDS",
-    "safetab-p": "censafe.products.detailed.keys:detailed_fields",
-    "safetab-h": "censafe.products.detailed.keys:detailed_fields",
-    "topdown": "censafe.products.topdown.configuration.keys:FIELDS",
-}
-"""Name on the command line -> the keys of its configurations, or a function that gives them."""
-
-
-def fields_of(product: str) -> ConfigFields:
-    """The keys of a product's configurations.
-
-    Example:
-        >>> fields_of("topdown").by_noun["spine"].allowed
+        >>> product_of("topdown").fields.by_noun["spine"].allowed
         ('standard', 'aian', 'optimised', 'prim', 'production')
     """
-    module, _, name = _FIELDS[product].partition(":")
-    found = getattr(import_module(module), name)
-    return cast(ConfigFields, found(product) if callable(found) else found)
+    for product in _PRODUCTS:
+        if product.name == name:
+            return product
+    raise UsageError(f"there is no product {name!r}; products are {', '.join(PRODUCTS)}")
+
+
+def shipped_sheets(products: Sequence[str] = tuple(PRODUCTS)) -> tuple[ExplorerSheet, ...]:
+    """A sheet for every shipped configuration of some products, those of the national tables first.
+
+    Example:
+        >>> [sheet.key for sheet in shipped_sheets(["phsafe"])]
+        ['sdhc-us', 'sdhc-pr']
+    """
+    found = [config for product in products for config in shipped_configs(product)]
+    found.sort(key=lambda config: (list(PRODUCTS).index(config.product), not config.name.endswith("-us")))
+    return tuple(product_of(config.product).explorer.sheet(config) for config in found)

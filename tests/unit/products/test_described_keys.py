@@ -11,7 +11,7 @@ import pytest
 import censafe
 from censafe.errors import UsageError
 from censafe.products.configuration.source import PRODUCTS, shipped_configs
-from censafe.products.registry import fields_of
+from censafe.products.registry import product_of
 from support.commands import CommandLine
 from support.foreign import TOML
 
@@ -58,12 +58,12 @@ def test_every_key_of_the_shipped_configurations_is_described(product: str) -> N
 @pytest.mark.parametrize("product", list(PRODUCTS))
 def test_every_key_that_a_type_reads_is_described(product: str) -> None:
     heads = {row["key"].split(".")[0] for row in keys_of(product)}
-    assert {noun.split(".")[0] for noun in fields_of(product).by_noun} == heads
+    assert {noun.split(".")[0] for noun in product_of(product).fields.by_noun} == heads
 
 
 @pytest.mark.parametrize("product", list(PRODUCTS))
 def test_examples_are_values_of_their_keys(product: str) -> None:
-    fields = fields_of(product).by_noun
+    fields = product_of(product).fields.by_noun
     for row in keys_of(product):
         if row["kind"] == "table":
             continue

@@ -23,7 +23,7 @@ from censafe.model.observer import Observer
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.population.blocks.dhc.tables import quarters
-from censafe.products.registry import planner_of, recipe_of
+from censafe.products.registry import product_of
 from censafe.products.run.options import NO_TABLES, ReadOptions, RunOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.layout import level_rules
@@ -84,12 +84,12 @@ def run_topdown(
         seed: of the test key.
         observer: receives stages.
     """
-    options = RunOptions(test_key=seed, confidence=planner_of("topdown").CONFIDENCE, tables=NO_TABLES)
+    options = RunOptions(test_key=seed, confidence=product_of("topdown").planner.CONFIDENCE, tables=NO_TABLES)
     reading = ReadOptions(observer=observer)
     with storage_errors(folder.parent):
         folder.parent.mkdir(exist_ok=True)
     if not config.startswith("pl94"):
-        recipe_of("topdown").run(config, data, folder, settings, reading, options)
+        product_of("topdown").recipe.run(config, data, folder, settings, reading, options)
         return
     with partial_folder(
         folder.parent / "input"
@@ -99,7 +99,7 @@ def run_topdown(
             write_redistricting_input(read_dhc(dhc_files(data), rules), place)
         on_standard = {"spine": "standard", **settings}  # the counts are written without areas of the blocks
         named = replace(options, dataset=data.resolve().name)  # not for the folder of the counts, which goes
-        recipe_of("topdown").run(config, place, folder, on_standard, reading, named)
+        product_of("topdown").recipe.run(config, place, folder, on_standard, reading, named)
 
 
 def write_redistricting_input(data: DhcData, folder: Path) -> None:

@@ -29,7 +29,7 @@ from censafe.model.parsing import parse_fraction
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import meaning_of
 from censafe.privacy.loss.conversions import tight_epsilon
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.plan import exact_levels, plan_release
@@ -207,7 +207,7 @@ def attack_frame(config: TopdownConfig, budgets: Sequence[Budget] = ()) -> pa.Ta
     Returns:
         Columns loss, epsilon, question, words, question_loss, false_alarm, best_attack (NaN where only the bound is known), bound.
     """
-    planner, rows = planner_of("topdown"), []
+    planner, rows = product_of("topdown").planner, []
     for budget, chosen in _configs(config, budgets):
         for reach in planner.questions(chosen):
             rows += [

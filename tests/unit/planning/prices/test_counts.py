@@ -9,7 +9,7 @@ import pytest
 
 from censafe.model import CellQuery
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 
 
 def query(name: str, label: list[int]) -> CellQuery:
@@ -17,7 +17,7 @@ def query(name: str, label: list[int]) -> CellQuery:
 
 
 def notes(product: str, config: str, settings: dict[str, str] | None = None) -> str:
-    planner = planner_of(product)
+    planner = product_of(product).planner
     loaded = planner.load(config, settings or {}, {}, planner.CONFIDENCE)
     report = planner.report(loaded, confidence=planner.CONFIDENCE, delta=Fraction(1, 10**10))
     return " ".join(report.notes)
@@ -54,7 +54,7 @@ def test_plans_say_how_many_tables_and_statistics_there_are() -> None:
 
 @pytest.mark.parametrize(("product", "config"), [("safetab-h", "ddhcb"), ("safetab-p", "ddhca")])
 def test_where_noise_decides_the_numbers_are_bounds(product: str, config: str) -> None:
-    planner = planner_of(product)
+    planner = product_of(product).planner
     loaded = planner.load(config, {}, {}, planner.CONFIDENCE)
     report = planner.report(loaded, confidence=planner.CONFIDENCE, delta=Fraction(1, 10**10))
     text = next(note for note in report.notes if note.startswith("Published:"))

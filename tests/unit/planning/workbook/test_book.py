@@ -16,7 +16,7 @@ import pytest
 from censafe.errors import ConfigError
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.workbook.book import write_plan_workbook
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 from support.sampling import sampled
 from support.shared import shared_data
 
@@ -24,7 +24,7 @@ TARGET, NEEDED, OTHER, RHO, SIGMA2, MOE = "DEFGIJ"
 
 
 def report_of(product: str, config: str, settings: Mapping[str, str] | None = None) -> PlanReport:
-    planner = planner_of(product)
+    planner = product_of(product).planner
     loaded = planner.load(config, settings or {}, {}, planner.CONFIDENCE)
     return planner.report(loaded, confidence=planner.CONFIDENCE, delta=Fraction(1, 10**10))
 

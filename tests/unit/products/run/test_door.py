@@ -7,7 +7,7 @@ from censafe.model import Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPl
 from censafe.model.plan import Definition
 from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
-from censafe.products.registry import planner_of
+from censafe.products.registry import product_of
 from censafe.products.run.door import Door, MeasurementFiles
 from censafe.products.topdown.rehearsal import TestDoor
 
@@ -85,7 +85,7 @@ def test_the_run_key_goes_with_the_last_part(plan: ReleasePlan, tmp_path: Path) 
 def test_every_part_of_a_release_draws_with_the_key_of_its_name_and_plan(
     product: str, config: str, rehearsed: bool, tmp_path: Path
 ) -> None:
-    planner = planner_of(product)
+    planner = product_of(product).planner
     release = planner.report(
         planner.load(config, {}, {}, Fraction(9, 10)), confidence=Fraction(9, 10), delta=Fraction(1, 10**10)
     ).plan
