@@ -27,7 +27,8 @@ from censafe.model import NoiseLaw
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey
 from censafe.privacy.noise import kernels, twins
-from censafe.privacy.noise.sampler import NoiseTable, draw
+from censafe.privacy.noise.sampler import draw
+from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.words import CHUNK_BLOCKS, AddressedWords
 
 SIGMAS = (2, 10, 50, 300)

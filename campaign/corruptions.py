@@ -394,7 +394,7 @@ _FIX = r"(?i)allowed|needed|expected|must|fix:|set |use |give |name |write |remo
 
 def child_rows(ledger: Path) -> bool:
     """Whether anything was reserved."""
-    from censafe.privacy.ledger.book import verify
+    from censafe.privacy.ledger.report import verify
 
     return bool(verify(ledger).rows)
 

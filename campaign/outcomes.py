@@ -15,7 +15,7 @@ from campaign import child
 from campaign.child import Ended
 from campaign.trials import Failures
 from campaign.worlds import TEST, Scenario, World
-from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.report import verify
 
 VOLATILE = ("manifest.json", "evaluation.json", "report.html")
 """Files that hold seconds, and are not compared."""

@@ -16,7 +16,8 @@ from censafe.evaluation.files.microdata import read_district_microdata, read_mic
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.keys.commitments import load_key
 from censafe.privacy.keys.run_keys import ReleaseKey
-from censafe.privacy.ledger.book import Ledger, verify
+from censafe.privacy.ledger.book import Ledger
+from censafe.privacy.ledger.report import verify
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.plan import workloads
 from censafe.products.topdown.public.files import open_files

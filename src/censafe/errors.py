@@ -19,20 +19,6 @@ the command line writes it as its option (--areas-of).
 
 from __future__ import annotations
 
-__all__ = [
-    "BudgetError",
-    "CensafeError",
-    "CheckError",
-    "ConfigError",
-    "DataError",
-    "InputError",
-    "LedgerError",
-    "OverspendError",
-    "ReleaseError",
-    "StorageError",
-    "UsageError",
-]
-
 
 class CensafeError(Exception):
     """Base of all errors that censafe raises on purpose."""

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package that loads a module when one of its names is first asked for.

@@ -18,7 +18,7 @@ import censafe
 from censafe.errors import StorageError, UsageError
 from censafe.model.engine import EngineChoice
 from censafe.model.fetching import fetch
-from censafe.privacy.ledger.book import read_entries
+from censafe.privacy.ledger.entries import read_entries
 from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks
 from support.engines import SAIL, SailServer

@@ -13,14 +13,9 @@ import pytest
 
 from censafe.evaluation.counts.comparators import matching_rates
 from censafe.evaluation.loss.calibration import noise_law_masses
-from censafe.evaluation.semantics import (
-    discrete_gaussian_power,
-    gaussian_power,
-    moved_queries,
-    power_curve,
-    zcdp_power,
-)
+from censafe.evaluation.semantics import power_curve
 from censafe.model import NoiseLaw
+from censafe.privacy.loss.attack import discrete_gaussian_power, gaussian_power, moved_queries, zcdp_power
 from censafe.privacy.noise.variance import exact_variance
 from support.shared import shared_data
 

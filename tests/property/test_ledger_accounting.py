@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from censafe.errors import OverspendError
 from censafe.model import Definition, Neighbours, ProtectedUnit
-from censafe.privacy.ledger.book import read_entries, verify
+from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.report import verify
 from censafe.privacy.loss.accountant import compose, derive_totals
 from censafe.privacy.loss.promises import PROMISES
 from support.ledgers import SHA, make_part, make_plan, open_ledger

@@ -14,8 +14,7 @@ import pytest
 from censafe.model import NoiseLaw
 from censafe.privacy.noise import wide
 from censafe.privacy.noise.enclosures import Magnitudes
-from censafe.privacy.noise.sampler import NoiseTable
-from censafe.privacy.noise.tables import build_alias
+from censafe.privacy.noise.tables import NoiseTable, build_alias
 from censafe.privacy.noise.weights import integer_weights
 from support.noise import law, sample
 from support.noise_statistics import (

@@ -4,7 +4,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-from censafe.privacy.ledger.book import Ledger, verify
+from censafe.privacy.ledger.book import Ledger
+from censafe.privacy.ledger.report import verify
 
 FILES = {"persons.csv": "a" * 64, "units.csv": "b" * 64}
 SHA = "c" * 64

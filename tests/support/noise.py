@@ -12,7 +12,8 @@ from censafe.model import NoiseLaw
 from censafe.privacy.keys.entropy import Secret
 from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
-from censafe.privacy.noise.sampler import NoiseTable, draw
+from censafe.privacy.noise.sampler import draw
+from censafe.privacy.noise.tables import NoiseTable
 
 # kind, parameter, n, q_0, q_1, L, first 16 hex digits of SHA-256 over q as 8-byte little-endian integers;
 # from two implementations that share no code with the package (directed big integers, 300-bit direct sums).

@@ -20,7 +20,7 @@ from censafe.model import (
 )
 from censafe.model.measurements import PublishedQuery
 from censafe.model.plan import NoiseSource
-from censafe.publication.certificate.page import CertificateInput, CheckGroup
+from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.certificate.tables import TableContents
 from censafe.publication.manifest import LedgerRecord
 from censafe.publication.tables.bureau import TableLayout

@@ -7,14 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.levels.descent import (
-    CellRules,
-    LevelReport,
-    LevelTask,
-    PassRule,
-    estimate_level,
-)
+from censafe.estimation.topdown.levels.descent import estimate_level
 from censafe.estimation.topdown.levels.limits import LevelLimits
+from censafe.estimation.topdown.levels.task import CellRules, LevelReport, LevelTask, PassRule
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
 from censafe.model.topdown.workers import EngineWorkers

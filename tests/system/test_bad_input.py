@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from censafe.privacy.ledger.book import Ledger, verify
+from censafe.privacy.ledger.book import Ledger
+from censafe.privacy.ledger.report import verify
 from censafe.products.run.folder import RunFolder
 from censafe.publication import atomic
 from support.commands import CommandLine, bureau_config, write_config

@@ -10,7 +10,7 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
 from support.safetab_folders import write_folders
 from support.topdown_inputs import write_1940

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from censafe.population.synthetic.fixed_width import synthesize_fixed
-from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
 from support.histograms import units_table, write_table
 from support.safetab_folders import write_folders

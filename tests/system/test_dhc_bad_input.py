@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe import configuration, release, synthesize
-from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.report import verify
 from censafe.products.configuration.source import get_shipped
 from support.commands import CommandLine
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from censafe import configuration, plan, release, synthesize
-from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from censafe import configuration, plan, synthesize
-from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.report import verify
 from censafe.products.run.account import ledger_place
 from support.commands import CommandLine
 from support.ledgers import make_plan, spend

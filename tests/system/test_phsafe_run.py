@@ -10,7 +10,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.privacy.ledger.book import read_entries, verify
+from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.report import verify
 from censafe.products.phsafe.config import load_phsafe_config
 from support.commands import CommandLine, bureau_config, write_config
 from support.evaluations import page_from_files

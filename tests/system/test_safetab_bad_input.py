@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
 from support.config_edits import Edit, drop, put
 from support.safetab_folders import SafetabFolders, bureau_config, data_rows, read_rows, write_folders

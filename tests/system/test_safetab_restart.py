@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from censafe.privacy.ledger.book import read_entries, verify
+from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
 from support.ledgers import stated
 from support.safetab_folders import SafetabFolders, t1_of, write_folders

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.model import NoiseLaw
-from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.report import verify
 from censafe.privacy.measure.adaptive import suppression_threshold
 from support.commands import CommandLine
 from support.ledgers import stated

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from censafe.privacy.ledger.book import Ledger, verify
+from censafe.privacy.ledger.book import Ledger
+from censafe.privacy.ledger.report import verify
 from censafe.products.phsafe.estimates import STATEMENT
 from censafe.publication.atomic import sha256_file
 from support.commands import CommandLine

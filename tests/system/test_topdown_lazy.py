@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from censafe.privacy.ledger.book import read_entries, verify
+from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
 from support.topdown_inputs import write_1940
 

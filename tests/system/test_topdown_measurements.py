@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.privacy.ledger.book import Ledger, verify
+from censafe.privacy.ledger.book import Ledger
+from censafe.privacy.ledger.report import verify
 from censafe.products.topdown import job
 from censafe.publication.atomic import sha256_path
 from censafe.publication.measurements.geography import read_geography, write_geography

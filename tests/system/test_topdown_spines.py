@@ -13,7 +13,8 @@ import pytest
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
 from censafe.population.blocks import BlockData, e2e_layout, pl94_layout, read_blocks
-from censafe.privacy.ledger.book import read_entries, verify
+from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.report import verify
 from censafe.products.topdown import job, recipe
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.shipped import shipped_schemas

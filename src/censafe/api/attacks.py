@@ -14,16 +14,6 @@ if TYPE_CHECKING:
     from censafe.attack.study import AttackChoices
     from censafe.model.observer import Observer
 
-__all__ = [
-    "AttackKeywords",
-    "RankKeywords",
-    "ReconstructKeywords",
-    "attack_choices",
-    "compare_defenses",
-    "rank_records",
-    "reconstruct",
-]
-
 
 class AttackKeywords(TypedDict, total=False):
     """How records are attacked.

@@ -11,8 +11,6 @@ from censafe.api.options import CardKeywords, confidence_of
 from censafe.errors import UsageError
 from censafe.model.observer import SilentObserver
 
-__all__ = ["card"]
-
 
 @public
 def card(

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from censafe.api.plans import Configuration
     from censafe.model.observer import Observer
 
-__all__ = ["CompareKeywords", "compare", "public_report", "redraw_report"]
-
 
 class CompareKeywords(TypedDict, total=False):
     """How a true file is compared with a published one.

@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     from censafe.model.observer import Observer
     from censafe.population.synthetic.population import SynthReport
 
-__all__ = [
-    "LAYOUTS",
-    "SyntheticData",
-    "configuration_keys",
-    "demonstrate",
-    "explorer_page",
-    "explorer_server",
-    "release_histograms",
-    "synthesize",
-    "write_explorer",
-]
 
 LayoutName = Literal["phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef", "dhc", "dhc-cef"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)

@@ -20,8 +20,6 @@ from censafe.api.frames import Frame
 from censafe.errors import UsageError
 from censafe.version import __version__
 
-__all__ = ["doctor"]
-
 Status = Literal["ok", "note", "missing", "wrong"]
 _NEEDED: Final = ("click", "cryptography", "duckdb", "ibis-framework", "matplotlib", "numba", "numpy", "pyarrow", "rich", "scipy", "sqlglot", "xlsxwriter")  # fmt: skip
 _OPTIONAL: Final = {

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from censafe.model.observer import Observer
     from censafe.products.run.options import EstimateOptions, IntervalOptions
 
-__all__ = ["EstimateKeywords", "estimate", "estimate_public"]
-
 
 _STATE_DIGITS: Final = 2
 

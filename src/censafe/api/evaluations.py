@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from censafe.api.plans import Configuration
     from censafe.model.observer import Observer
 
-__all__ = [
-    "Evaluation",
-    "attack_power",
-    "evaluate",
-    "sweep",
-    "true_tables",
-    "uncertainty",
-]
 
 _PICTURES = (".png", ".svg")
 

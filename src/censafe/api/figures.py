@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from censafe.products.topdown.census_tables.shapes import AreaShapes
 
-__all__ = ["Figure", "choropleth", "plan_figure", "stored_figure"]
 
 _COLORS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D1F")
 """Okabe and Ito (2008): distinguishable with every common kind of color vision; every color has a mark of its own besides."""

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Frame", "Frames"]
-
 
 class Frame:
     """One table. Any library that reads the Arrow stream interface takes it as it is.

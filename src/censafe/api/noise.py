@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 
-__all__ = ["NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"]
 
 _NOWHERE = "0" * 64
 

@@ -16,21 +16,6 @@ if TYPE_CHECKING:
 
 Checks = Literal["full", "strict", "off"]
 
-__all__ = [
-    "Checks",
-    "EvaluateKeywords",
-    "PlanKeywords",
-    "ReadKeywords",
-    "RunKeywords",
-    "TableKeywords",
-    "read_options",
-    "require_configuration",
-    "require_names_are_used",
-    "run_options",
-    "setting_texts",
-    "split",
-]
-
 
 class ReadKeywords(TypedDict, total=False):
     """How confidential records are read and checked.

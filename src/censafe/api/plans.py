@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from censafe.products.planned import Aim
     from censafe.products.registry import Product
 
-__all__ = [
-    "Configuration",
-    "Plan",
-    "configuration",
-    "configurations",
-    "plan",
-    "shipped_text",
-    "unchecked",
-]
 
 _DELTAS = ("1e-10", "1e-8", "1e-6")
 

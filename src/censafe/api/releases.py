@@ -18,7 +18,7 @@ from censafe.api.options import (
     run_options,
     split,
 )
-from censafe.privacy.ledger.report import DatasetTotal, LedgerReport, verify
+from censafe.privacy.ledger.report import LedgerReport, verify
 from censafe.privacy.ledger.report import new_ledger as begin
 
 if TYPE_CHECKING:
@@ -29,18 +29,6 @@ if TYPE_CHECKING:
     from censafe.api.plans import Configuration
     from censafe.population.findings import Finding
     from censafe.publication.manifest import Manifest
-
-__all__ = [
-    "DatasetTotal",
-    "Findings",
-    "LedgerReport",
-    "Release",
-    "new_ledger",
-    "open_release",
-    "read_ledger",
-    "release",
-    "validate",
-]
 
 
 _TABLES = "tables.parquet"

@@ -10,8 +10,6 @@ from censafe.api.arguments import public
 if TYPE_CHECKING:
     from censafe.model.observer import Observer
 
-__all__ = ["write_segments"]
-
 
 @public
 def write_segments(

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from censafe.products.topdown.census_tables.definitions import CensusTable
     from censafe.products.topdown.census_tables.source import Geography, TableSource
 
-__all__ = ["replicate", "table_names", "tables", "write_tables"]
-
 
 @public
 def table_names(product: str = "dhc", *, run: str | Path | None = None) -> Frame:

@@ -10,19 +10,6 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 
-__all__ = [
-    "AGE_BINS",
-    "BLOCK_DIGITS",
-    "OLDEST",
-    "RACES",
-    "RACE_BITS",
-    "RACE_LETTERS",
-    "SIZE_CLASSES",
-    "SIZE_EDGES",
-    "People",
-    "block_size_class",
-]
-
 RACE_LETTERS: Final = ("White", "Black", "AIAN", "Asian", "NHPI", "SOR")
 """The six races: White, Black or African American, American Indian and Alaska Native, Asian, Native Hawaiian and Other Pacific Islander, some other race."""
 RACE_BITS: Final[NDArray[np.bool_]] = np.array(

@@ -22,8 +22,6 @@ from censafe.errors import DataError, StorageError, UsageError
 from censafe.geography.area_tables import ANNOTATIONS, number_faults
 from censafe.model.entries import nearest
 
-__all__ = ["PublishedTables", "holds_tables", "read_published_tables"]
-
 _AREAS: Final = ("geounit", "block", "tract")
 _LINES: Final = ("line", "cell")
 _VALUES: Final = ("value", "count")

@@ -19,8 +19,6 @@ from censafe.geography.identifiers import later_names
 from censafe.geography.parquet_tables import read_whole
 from censafe.model.folders import matching_files
 
-__all__ = ["column_texts", "read_attacker", "read_people", "read_table_file", "read_voting_age"]
-
 _NEEDED: Final = ("block", "sex", "age", "race", "hispanic")
 _RACE_FLAGS: Final = ("white", "black", "aian", "asian", "nhpi", "sor")
 _SEXES: Final = {"1": 0, "M": 0, "MALE": 0, "2": 1, "F": 1, "FEMALE": 1}

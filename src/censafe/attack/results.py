@@ -22,20 +22,6 @@ from censafe.attack.tables import SINGLE_YEARS, PersonLine, TypeSpace, Workload
 from censafe.evaluation.confidential import COMPARED
 from censafe.publication.atomic import atomic_write
 
-__all__ = [
-    "COLUMNS",
-    "line_codes",
-    "line_frame",
-    "percentile_frame",
-    "reconstructed_people",
-    "reconstruction_frame",
-    "record_frame",
-    "table_frame",
-    "tract_frame",
-    "variability_frame",
-    "write_wide_tables",
-]
-
 _PARTS: Final = re.compile(r"(PCT|P)(\d+)([A-Z]?)$")
 _STEP: Final = 5  # percent of the blocks
 

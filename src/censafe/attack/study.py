@@ -39,15 +39,6 @@ from censafe.model.observer import Observer, work_done
 from censafe.model.safe_text import csv_text
 from censafe.publication.atomic import atomic_text
 
-__all__ = [
-    "AttackChoices",
-    "attackers_of",
-    "reconstruct_records",
-    "share_text",
-    "workload_of",
-    "write_columns",
-]
-
 _PARQUET: Final = ("reconstruction", "records", "variability", "tables", "tract_tables")
 _LEVELS: Final[Mapping[str, tuple[str, ...]]] = {"b": ("block",), "bt": ("block", "tract")}
 

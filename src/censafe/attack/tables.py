@@ -19,19 +19,6 @@ from censafe.errors import ConfigError
 from censafe.model.entries import nearest
 from censafe.model.parsing import read_toml
 
-__all__ = [
-    "SINGLE_YEARS",
-    "LineTable",
-    "PersonLine",
-    "TypeSpace",
-    "Workload",
-    "block_workload",
-    "chosen_tables",
-    "line_tables",
-    "read_line_tables",
-    "tabulate_lines",
-]
-
 _Flags = NDArray[np.bool_]
 _P12: Final = (0, 5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
 SINGLE_YEARS: Final = (*range(101), 105, 110)

@@ -13,8 +13,6 @@ from scipy.sparse import csr_array, hstack
 from censafe.attack.tables import SINGLE_YEARS, LineTable, PersonLine, TypeSpace, Workload
 from censafe.errors import UsageError
 
-__all__ = ["TRACT_DIGITS", "TractLines"]
-
 TRACT_DIGITS: Final = 11
 _Ints = NDArray[np.int64]
 

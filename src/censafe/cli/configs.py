@@ -9,8 +9,6 @@ import click
 from censafe.cli.lazy import WordedGroup
 from censafe.cli.options import product_argument
 
-__all__ = ["command"]
-
 
 @click.group(cls=WordedGroup, name="configs", invoke_without_command=True)
 @click.pass_context

@@ -10,8 +10,6 @@ from censafe.cli.options import MOST_RECORDS, SEED, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
-__all__ = ["command"]
-
 
 @click.command(name="demo")
 @out_argument

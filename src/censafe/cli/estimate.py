@@ -23,8 +23,6 @@ from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_run, show_summary
 from censafe.errors import UsageError
 
-__all__ = ["command"]
-
 
 @click.command(name="estimate")
 @click.argument("words", nargs=-1, metavar="OUT | topdown CONFIG OUT | phsafe [CONFIG] OUT")

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["command"]
-
 
 @click.command(name="explore")
 @click.option(

@@ -24,9 +24,6 @@ from censafe.model.closing import write_refusal
 from censafe.model.fetching import interrupt_queries
 from censafe.version import __version__
 
-__all__ = ["FAULT", "Interruption", "fault_message", "in_options", "listening", "printable", "system_message"]
-
-
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REPEAT_AFTER: Final = 0.1  # seconds after which queries are ended that began meanwhile, and a signal that was dropped is sent once more
 _SHELL: Final = 128  # exit code of a process that a signal ended is this much above the signal's number

@@ -14,8 +14,6 @@ import click
 
 from censafe.cli.faults import printable
 
-__all__ = ["LazyGroup", "WordedGroup"]
-
 
 class WordedGroup(click.Group):
     """A group whose commands say what a command line left out."""

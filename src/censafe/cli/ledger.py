@@ -11,9 +11,8 @@ import click
 from censafe.cli.lazy import WordedGroup
 
 if TYPE_CHECKING:
-    from censafe.api.releases import DatasetTotal, LedgerReport
+    from censafe.privacy.ledger.report import DatasetTotal, LedgerReport
 
-__all__ = ["command"]
 
 _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="LEDGER")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")

@@ -14,34 +14,6 @@ import click
 from censafe.errors import ConfigError
 from censafe.model.parsing import parse_number
 
-__all__ = [
-    "EXACT",
-    "MOST_RECORDS",
-    "MOST_RUNS",
-    "RUNS",
-    "SEED",
-    "SIZE",
-    "WORKERS",
-    "FiniteRange",
-    "area_property_option",
-    "compared_product_argument",
-    "config_argument",
-    "data_argument",
-    "engine_options",
-    "estimates_options",
-    "names_option",
-    "out_argument",
-    "parse_results",
-    "parse_settings",
-    "parse_tables",
-    "points_option",
-    "product_argument",
-    "published_data_option",
-    "published_option",
-    "set_option",
-    "t1_option",
-]
-
 MOST_RUNS: Final = 1_000_000
 MOST_RECORDS: Final = 10**10
 RUNS: Final = click.IntRange(1, MOST_RUNS)

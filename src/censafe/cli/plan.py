@@ -22,7 +22,6 @@ from censafe.cli.options import (
 if TYPE_CHECKING:
     from censafe.api.plans import Plan
 
-__all__ = ["command"]
 
 _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
 _Command = Callable[..., Any]

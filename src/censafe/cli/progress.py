@@ -16,8 +16,6 @@ from rich.text import Text
 from censafe.cli.faults import in_options
 from censafe.model.fetching import query_share
 
-__all__ = ["TerminalObserver"]
-
 _REPORT_AFTER = 10.0  # seconds between lines about one stage where there is no terminal
 
 

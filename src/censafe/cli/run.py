@@ -31,8 +31,6 @@ from censafe.cli.summary import json_option, show_run
 if TYPE_CHECKING:
     from censafe.api.options import Checks
 
-__all__ = ["command"]
-
 
 @click.command(name="run")
 @product_argument

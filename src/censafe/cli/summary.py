@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from censafe.api.evaluations import Evaluation
     from censafe.api.releases import Release
 
-__all__ = ["json_option", "show_evaluation", "show_run", "show_summary"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

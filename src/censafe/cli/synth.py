@@ -11,8 +11,6 @@ from censafe.cli.options import MOST_RECORDS, SEED, SIZE, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
-__all__ = ["command"]
-
 _LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef", "dhc", "dhc-cef")
 
 

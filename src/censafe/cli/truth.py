@@ -20,8 +20,6 @@ from censafe.cli.options import (
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
-__all__ = ["command"]
-
 
 @click.command(name="truth")
 @compared_product_argument

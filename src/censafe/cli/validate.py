@@ -23,8 +23,6 @@ from censafe.cli.progress import TerminalObserver
 if TYPE_CHECKING:
     from censafe.api.options import Checks
 
-__all__ = ["command"]
-
 
 @click.command(name="validate")
 @product_argument

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["CODEBOOK"]
-
 _R = "residual = published minus true count"
 
 CODEBOOK: Final[Mapping[str, tuple[str, str]]] = {

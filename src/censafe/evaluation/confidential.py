@@ -31,20 +31,6 @@ from censafe.publication.atomic import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "COMPARED",
-    "STAMP",
-    "STAMP_FILE",
-    "Standing",
-    "confidential_run",
-    "confidential_tables",
-    "evaluation_folder",
-    "label_rows",
-    "legend_below",
-    "save_figure",
-    "write_report_rows",
-]
-
 
 STAMP: Final = (
     "CONFIDENTIAL: true counts of confidential records, without any protection. Do not publish or copy.\n"

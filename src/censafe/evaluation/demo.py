@@ -20,8 +20,6 @@ from censafe.products.registry import product_of
 from censafe.products.run.options import ReadOptions, RunOptions
 from censafe.products.topdown.recipe import ESTIMATION_KERNELS
 
-__all__ = ["run_demo"]
-
 
 @dataclass(frozen=True)
 class _Release:

@@ -24,22 +24,6 @@ from censafe.model.parsing import read_stored
 from censafe.model.safe_text import csv_cell, csv_table, csv_text, file_name, text_of_cell
 from censafe.publication.atomic import atomic_bytes, atomic_text, atomic_write
 
-__all__ = [
-    "Evaluated",
-    "column_meaning",
-    "number_text",
-    "read_evaluation",
-    "read_frame",
-    "read_report_rows",
-    "side_by_side",
-    "standing_of",
-    "wide_metrics",
-    "write_document",
-    "write_frame",
-    "write_frame_codebook",
-    "write_page",
-]
-
 _KEYS: Final = ("run_id", "suite", "mode", "level", "area_class", "size_class", "characteristic")
 _Row = TypeVar("_Row")
 _DOCUMENT: Final = "evaluation.json"

@@ -21,27 +21,14 @@ from censafe.planning.prices.meaning import ALARMS, RecordQuestion
 from censafe.privacy.loss.attack import (
     MovedQuery,
     best_attack,
-    discrete_gaussian_power,
     gaussian_power,
     largest_power,
-    moved_queries,
     zcdp_power,
 )
 from censafe.privacy.loss.conversions import epsilons
 from censafe.privacy.loss.loss_law import gathered
 from censafe.products.registry import product_of
 from censafe.products.run.options import ReadOptions
-
-__all__ = [
-    "MovedQuery",
-    "discrete_gaussian_power",
-    "evaluate_semantics",
-    "gaussian_loss_tail",
-    "gaussian_power",
-    "moved_queries",
-    "power_curve",
-    "zcdp_power",
-]
 
 
 def gaussian_loss_tail(rho: Fraction, epsilon: float) -> float:

@@ -19,8 +19,6 @@ from censafe.evaluation.summary.sheets import add_summary_sheets
 from censafe.model.safe_text import WORKBOOK_OPTIONS
 from censafe.publication.atomic import atomic_bytes
 
-__all__ = ["write_workbook"]
-
 _FILE: Final = "workbook.xlsx"
 _MOST_ROWS: Final = 1_000_000
 _LONGEST_NAME: Final = 31

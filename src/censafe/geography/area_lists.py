@@ -26,18 +26,6 @@ from censafe.geography.identifiers import (
     short_geoids,
 )
 
-__all__ = [
-    "AreaKind",
-    "ListedBlocks",
-    "areas_of_list",
-    "kinds_of_blocks",
-    "listed_blocks",
-    "read_block_areas",
-    "read_listed_blocks",
-    "read_text_columns",
-    "without_words",
-]
-
 _NAMED: Final = 5
 _WITHIN: Final = {
     "COUNTYFP": (2, 3), "PLACEFP": (2, 5), "COUSUBFP": (5, 5), "CDFP": (2, 2), "SLDUST": (2, 3), "SLDLST": (2, 3), "SDUNILEA": (2, 5),

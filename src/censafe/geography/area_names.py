@@ -16,17 +16,6 @@ from censafe.geography.identifiers import block_column, codes_of_level, geoids, 
 from censafe.geography.regions import county_numbers, states
 from censafe.model.safe_text import csv_text, text_of_cell
 
-__all__ = [
-    "AREA_COLUMNS",
-    "NAMES",
-    "AreaNames",
-    "geoid_of",
-    "names_text",
-    "read_area_names",
-    "region_names",
-]
-
-
 AREA_COLUMNS = ("GEOID", "GISJOIN", "NAME")
 """Columns that stand beside the geocodes of census areas."""
 

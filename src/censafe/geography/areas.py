@@ -18,8 +18,6 @@ from censafe.errors import DataError
 from censafe.geography.grfc import read_grfc
 from censafe.geography.regions import PUERTO_RICO, RegionType, region_type
 
-__all__ = ["BLOCK_COLUMNS", "NO_AIANNH", "NO_PLACE", "AreaProblem", "Areas", "read_areas"]
-
 BLOCK_COLUMNS = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
 _WIDTHS = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4, "PLACEFP": 5, "AIANNHCE": 4}
 _COLUMNS = tuple(_WIDTHS)

@@ -21,8 +21,6 @@ from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import plain_areas, plain_codes, require_known_blocks
 from censafe.model.arrays import Integers
 
-__all__ = ["CrosswalkLevel", "read_crosswalk", "with_areas"]
-
 _BLOCK: Final = ("block", "tabblk")
 _BUREAU: Final[Mapping[str, str]] = {"prim": "primgeo"}
 _SHORT: Final = 15

@@ -14,8 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ALPHABETS", "DIGITS", "GeocodeForm", "pack_characters", "pack_geocodes", "unpack_geocodes"]
-
 DIGITS: Final = string.digits
 ALPHABETS: Final = {
     "digits": DIGITS,

@@ -16,16 +16,6 @@ from censafe.geography.geocodes import pack_geocodes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "BLOCK_NUMBER",
-    "NO_AIANNH",
-    "NO_PLACE",
-    "BlockAreas",
-    "block_codes",
-    "column_names",
-    "read_grfc",
-]
-
 
 NO_AIANNH: Final = 9999
 NO_PLACE: Final = 99999

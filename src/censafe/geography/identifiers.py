@@ -23,28 +23,6 @@ from censafe.geography.regions import county_numbers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "BLOCK_COLUMNS",
-    "NO_AREA_WORDS",
-    "Doubt",
-    "are_census_levels",
-    "block_column",
-    "block_words",
-    "codes_of_level",
-    "doubtful_blocks",
-    "geocode_texts",
-    "geoids",
-    "gisjoins",
-    "known_counties",
-    "later_names",
-    "no_area",
-    "plain_areas",
-    "plain_codes",
-    "region_geoids",
-    "region_gisjoins",
-    "require_known_blocks",
-    "short_geoids",
-]
 
 BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid_20", "geoid", "geo_id", "gisjoin", "blockid", "geoid10")
 """Names of columns that say which block a row is about, in lower case, the first that is there taken."""

@@ -18,8 +18,6 @@ from censafe.geography.identifiers import NO_AREA_WORDS, no_area
 from censafe.geography.spines.prim import StatusCodes, prim_keys
 from censafe.model.arrays import Integers
 
-__all__ = ["district_codes", "with_prim_keys"]
-
 _STATUS: Final = ("PLACEFP", "PLACEFS", "COUSUBFP", "COUSUBFS")
 _DISTRICTS: Final = ("SDUNILEA", "SDSECLEA", "SDELMLEA")
 _FIVE: Final = 100_000

@@ -11,23 +11,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "PR_REGION_TYPES",
-    "PUERTO_RICO",
-    "REGION_TYPES",
-    "USA_REGION_ID",
-    "US_REGION_TYPES",
-    "VINTAGES",
-    "Level",
-    "RegionType",
-    "State",
-    "county_numbers",
-    "region_type",
-    "state_codes",
-    "states",
-]
-
-
 PUERTO_RICO = "72"
 USA_REGION_ID = "1"
 

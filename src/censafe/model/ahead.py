@@ -14,8 +14,6 @@ from threading import Thread
 
 from censafe.model.compiled import LazyKernel, is_cached
 
-__all__ = ["compile_ahead"]
-
 
 def compile_ahead(*names: str) -> bool:
     """Start compiling kernels that are not in the cache; returns at once.

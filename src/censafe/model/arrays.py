@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Flags", "Floats", "Integers", "Ordinals"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Ordinals = NDArray[np.int64]

@@ -15,8 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-__all__ = ["DISK_FULL", "PARTIAL", "TOO_LARGE", "Closing", "partial_file", "partial_folder", "write_refusal"]
-
 PARTIAL: Final = ".partial"
 """How the names of files and folders end that are not complete."""
 

@@ -12,8 +12,6 @@ from functools import cache, partial, update_wrapper
 from pathlib import Path
 from typing import Any, ClassVar
 
-__all__ = ["LazyKernel", "compiled", "is_cached", "kernel_files"]
-
 _PACKAGE = Path(__file__).parents[1]
 _MARKS = (b"import compiled", b"import numba", b"from numba", b"(NamedTuple)")
 _ASKED = ("signatures", "stats", "targetoptions", "_cache")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-__all__ = ["Answer", "Engine", "EngineChoice"]
 
 Answer = Callable[["ir.Table"], "ir.IntegerValue"]
 """A question about the codes of a row, which depends on nothing else; never missing."""

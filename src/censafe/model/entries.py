@@ -8,8 +8,6 @@ from typing import TypeGuard
 
 from censafe.errors import ConfigError
 
-__all__ = ["is_texts", "nearest", "refuse_unknown_keys", "require_keys"]
-
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """A question that names the nearest of ``words``, or nothing.

@@ -14,16 +14,6 @@ if TYPE_CHECKING:
 
     from censafe.model.engine import Engine
 
-__all__ = [
-    "Interruptible",
-    "engine_of",
-    "fetch",
-    "interrupt_queries",
-    "interruptible",
-    "query_share",
-    "stream_of",
-]
-
 
 class Interruptible(Protocol):
     """A database, a cursor of it, or a session of a cluster."""

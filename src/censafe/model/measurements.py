@@ -12,16 +12,6 @@ from numpy.typing import NDArray
 
 from censafe.model.plan import NoiseLaw, NoiseSource, QueryPlan
 
-__all__ = [
-    "Axis",
-    "ExactCounts",
-    "KeyDomain",
-    "Measurements",
-    "PublishedQuery",
-    "is_run_result",
-    "run_result",
-]
-
 _T = TypeVar("_T")
 _MARK = "__run_result__"
 

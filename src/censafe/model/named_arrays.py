@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from censafe.model.sparse import ExactHistograms, SparseLevel
 
-__all__ = ["SparseArrays", "read_only", "read_only_type", "sparse_type", "tuple_type"]
-
 
 class SparseArrays(NamedTuple):
     """Histograms of geounits, as confidential as those that they are views of."""

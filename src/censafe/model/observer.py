@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Protocol
 
-__all__ = ["Observer", "SilentObserver", "unheard", "work_added", "work_done"]
-
 
 class Observer(Protocol):
     """Receives stages and remarks; remarks never hold a confidential value."""

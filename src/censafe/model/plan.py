@@ -12,18 +12,6 @@ from typing import Any, Literal, TypeAlias
 
 from censafe.model.parsing import parse_number
 
-__all__ = [
-    "Definition",
-    "Neighbours",
-    "NoiseLaw",
-    "NoiseSource",
-    "PartPlan",
-    "ProtectedUnit",
-    "QueryPlan",
-    "ReleasePlan",
-]
-
-
 NoiseSource: TypeAlias = Literal["system", "seeded", "unaccounted"]
 """Where the noise of a result comes from: a release, a test key, or a release key outside a plan and ledger."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["PROOF_ATTRIBUTE", "proven"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 PROOF_ATTRIBUTE = "__proof__"

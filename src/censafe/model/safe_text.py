@@ -13,16 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "WORKBOOK_OPTIONS",
-    "csv_cell",
-    "csv_table",
-    "csv_text",
-    "file_name",
-    "stays_inside",
-    "text_of_cell",
-]
-
 
 _OTHER: Final = re.compile(r"[^A-Za-z0-9_ -]")
 _MOST: Final = 80

@@ -10,8 +10,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Attribute", "CellQuery", "Factor", "Recode", "Schema", "make_query"]
-
 _TOTAL = "total"
 _DETAILED = "detailed"
 

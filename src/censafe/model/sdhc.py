@@ -11,27 +11,6 @@ from numpy.typing import NDArray
 
 from censafe.model.arrays import Floats
 
-__all__ = [
-    "Conventions",
-    "CountEstimates",
-    "EstimateFinding",
-    "EstimateSettings",
-    "Estimated",
-    "EstimatedFile",
-    "Interval",
-    "Key",
-    "Marginals",
-    "Method",
-    "Model",
-    "NoisyCells",
-    "Quoting",
-    "RatioEstimates",
-    "Tenure",
-    "concatenated",
-    "key_text",
-]
-
-
 Interval = Literal["equal-tailed", "shortest"]
 Model = Literal["continuous", "discrete"]
 Marginals = Literal["sum-of-rounded", "exact", "largest-remainder"]

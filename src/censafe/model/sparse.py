@@ -8,8 +8,6 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ExactHistograms", "SparseLevel"]
-
 
 @dataclass(frozen=True, eq=False)
 class SparseLevel:

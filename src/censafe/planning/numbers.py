@@ -6,16 +6,6 @@ from fractions import Fraction
 
 from censafe.model.bounds import upper
 
-__all__ = [
-    "about_text",
-    "bytes_text",
-    "decimal_text",
-    "duration_text",
-    "fixed_text",
-    "loss_text",
-    "short_text",
-]
-
 
 def decimal_text(value: Fraction) -> str:
     """A fraction as a plain decimal when it has one, otherwise as numerator/denominator.

@@ -14,9 +14,6 @@ from censafe.model.safe_text import csv_cell
 from censafe.population.files.relation import engine_errors
 from censafe.population.households.consistency import Check
 
-__all__ = ["EXAMPLES", "examples_error", "write_examples", "write_records"]
-
-
 _MOST = 1000  # keys a rule
 _HEADER = ("FILE", "COLUMN", "RULE", "MAFID")
 

@@ -8,8 +8,6 @@ from typing import Literal
 
 from censafe.errors import DataError
 
-__all__ = ["Finding", "Severity", "layout_finding", "merge_findings", "raise_if_fatal"]
-
 Severity = Literal["stop", "warn"]
 
 

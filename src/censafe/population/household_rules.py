@@ -16,24 +16,6 @@ import numpy as np
 
 from censafe.population.files.layout import TableName
 
-__all__ = [
-    "CHILD",
-    "CHILD_IN_LAW",
-    "DHC_EMPTY_UNITS",
-    "DHC_RULES",
-    "GRANDCHILD",
-    "OWN_CHILD_UNDER_18",
-    "PARENT",
-    "PARTNER_OPPOSITE",
-    "PARTNER_SAME",
-    "RULES",
-    "SEVERAL_HOUSEHOLDERS",
-    "SPOUSE_OPPOSITE",
-    "SPOUSE_SAME",
-    "Column",
-    "Rule",
-]
-
 # Bits of what the persons of a household are to its householder.
 SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
 CHILD, CHILD_IN_LAW, GRANDCHILD, PARENT = 512, 1024, 2048, 4096  # of the DHC; a parent also of the spouse

@@ -18,9 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from censafe.model.proven import PROOF_ATTRIBUTE, proven
-
-__all__ = ["Proof", "proofs_of", "proven", "source_digest", "walk_proofs"]
+from censafe.model.proven import PROOF_ATTRIBUTE
 
 _DIGEST_LENGTH = 16
 # Fields that do not change what the function computes, or that only some Python versions have.

@@ -21,8 +21,6 @@ from censafe.products.registry import Planner
 if TYPE_CHECKING:
     from censafe.planning.prices.meaning import Meaning
 
-__all__ = ["Wishes", "budget_for_margin", "check_margins", "extras_of", "planned"]
-
 
 _DIGITS: Final = 6
 _LEVELS: Final = (Fraction(9, 10), Fraction(19, 20))

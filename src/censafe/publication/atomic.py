@@ -24,28 +24,6 @@ from censafe.model.closing import PARTIAL, TOO_LARGE, partial_file, partial_fold
 from censafe.model.parsing import read_stored
 from censafe.model.safe_text import stays_inside
 
-__all__ = [
-    "IDENTITY",
-    "JOURNAL",
-    "STAGING",
-    "WORK",
-    "atomic_bytes",
-    "atomic_folder",
-    "atomic_text",
-    "atomic_write",
-    "complete_move",
-    "is_moving",
-    "move_into_place",
-    "named_file",
-    "remove_partials",
-    "sha256_file",
-    "sha256_path",
-    "storage_errors",
-    "sync",
-    "sync_tree",
-]
-
-
 _REASONS = {
     errno.ENOSPC: "the disk is full; free space or choose another output folder",
     errno.EDQUOT: "the disk quota is used up; free space or choose another output folder",

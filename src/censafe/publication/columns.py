@@ -21,17 +21,6 @@ from censafe.model.safe_text import csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.stamps import STAMP, Stamp
 
-__all__ = [
-    "TidyColumn",
-    "TidyName",
-    "coded_words",
-    "tidy_columns",
-    "tidy_metadata",
-    "tidy_schema",
-    "write_codebook_rows",
-    "write_tidy_pieces",
-]
-
 TidyName = Literal["tables", "groups", "topdown", "intervals", "table_estimates"]
 _CODE = pa.dictionary(pa.int32(), pa.string())
 _WARNING = "the files of this run were made with a test key"

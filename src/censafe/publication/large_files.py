@@ -20,7 +20,6 @@ try:
 except ImportError:  # where there is no such call there is no flag for it either
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["PIECE", "DirectFile", "HashedStream", "hashed_bytes"]
 
 PIECE: Final = 1 << 22
 """Bytes that are collected before they are written; a multiple of every block size."""

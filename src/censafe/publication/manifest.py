@@ -28,22 +28,6 @@ from censafe.publication.atomic import IDENTITY, WORK, atomic_text, is_moving, s
 from censafe.publication.measurements.sealed import DAMAGE
 from censafe.publication.stamps import STAMP_NOTES, Stamp, stamp_of
 
-__all__ = [
-    "FROM_FILES",
-    "ConfigRecord",
-    "LedgerRecord",
-    "Manifest",
-    "PartRecord",
-    "hash_outputs",
-    "parse_plan",
-    "read_manifest",
-    "require_nothing_else",
-    "software_versions",
-    "stopped_words",
-    "verify_outputs",
-    "write_manifest",
-]
-
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _FORMAT = "censafe manifest 1"

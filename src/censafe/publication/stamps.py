@@ -9,18 +9,6 @@ from censafe.errors import ReleaseError
 from censafe.model.measurements import is_run_result
 from censafe.model.plan import NoiseSource
 
-__all__ = [
-    "DEMONSTRATION",
-    "LAW_STAMP",
-    "STAMP",
-    "STAMP_NOTES",
-    "STAMP_REASONS",
-    "Stamp",
-    "Stamped",
-    "require_publishable",
-    "stamp_of",
-]
-
 Stamp = Literal["NOT PRIVATE", "DEMONSTRATION ON PUBLISHED DATA"]
 STAMP: Stamp = "NOT PRIVATE"
 DEMONSTRATION: Stamp = "DEMONSTRATION ON PUBLISHED DATA"

@@ -22,8 +22,6 @@ from censafe.privacy.noise.variance import (
     working_precision,
 )
 
-__all__ = ["SumAccuracy", "accuracy_of_sum", "exact_margin_of_sum", "require_confidence"]
-
 _GUARD = 1e-12  # coverage demanded above the level, so that rounding never makes a margin too small
 _SMOOTH = 4  # from this sigma2 on, a sum of discrete Gaussians is one to 1e-15
 

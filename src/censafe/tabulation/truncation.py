@@ -13,8 +13,6 @@ from ibis.expr import types as ir
 from censafe.model.proven import proven
 from censafe.tabulation.tables.definitions import CanonicalColumn
 
-__all__ = ["canonical_text", "over_threshold", "ranked", "truncate"]
-
 
 def canonical_text(table: ir.Table, canonical: Sequence[CanonicalColumn]) -> ir.StringValue:
     """Text of a record: its columns in the order of the file, zero-padded, joined by ``|``.

@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from censafe.evaluation.semantics import (
+from censafe.evaluation.semantics import power_curve
+from censafe.privacy.loss.attack import (
     MovedQuery,
     discrete_gaussian_power,
     gaussian_power,
     moved_queries,
-    power_curve,
     zcdp_power,
 )
 

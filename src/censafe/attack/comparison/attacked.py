@@ -33,8 +33,6 @@ from censafe.attack.tables import Workload
 from censafe.model.observer import Observer
 from censafe.model.safe_text import file_name
 
-__all__ = ["EXACT_REDISTRICTING", "NO_DEFENSE", "AttackedDefense", "DefenseStudy"]
-
 NO_DEFENSE: Final = "exact tables"
 EXACT_REDISTRICTING: Final = Defense(
     "exact redistricting data",

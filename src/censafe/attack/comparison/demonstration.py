@@ -11,8 +11,6 @@ from censafe.attack.study import AttackChoices
 from censafe.model.observer import Observer
 from censafe.population.synthetic.dhc.writing import synthesize_dhc
 
-__all__ = ["demonstrate_defenses"]
-
 _SHARE: Final = (
     300  # of the persons of the demonstration, so that an attack on all defenses takes ten seconds
 )

@@ -33,8 +33,6 @@ from censafe.model.observer import Observer, work_done
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.publication.atomic import sha256_file
 
-__all__ = ["compare_defenses_on"]
-
 GUESSER: Final = "proportional guesser, target left out"
 RISK: Final = "nonmodal unique"
 

@@ -23,8 +23,6 @@ from censafe.evaluation.outputs import write_frame
 from censafe.geography.parquet_tables import read_rows, read_whole
 from censafe.publication.atomic import atomic_write, storage_errors
 
-__all__ = ["read_reconstruction", "read_tables", "write_published", "write_reconstruction"]
-
 _TABLES: Final = "tables.parquet"
 _COLUMNS: Final = ("level", "geocode", "table", "line", "value")
 _INTERVALS: Final = "intervals.parquet"

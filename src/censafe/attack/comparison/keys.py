@@ -14,8 +14,6 @@ from censafe.attack.defenses.recoding import MergedAreas, MergedCategories
 from censafe.attack.people import People
 from censafe.attack.tables import Workload
 
-__all__ = ["FULL_KEYS", "VOTING_AGE_KEYS", "AttackKeys", "by_voting_age", "redistricting_lines"]
-
 _SAME: Callable[[People], People] = lambda people: people  # noqa: E731
 
 

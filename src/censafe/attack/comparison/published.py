@@ -16,18 +16,6 @@ from censafe.attack.defenses.named import Defense, TableAreas
 from censafe.attack.people import People
 from censafe.attack.tables import Workload, tabulate_lines
 
-__all__ = [
-    "LEVELS",
-    "LevelTables",
-    "LineErrors",
-    "PublishedData",
-    "changed_data",
-    "data_of_people",
-    "exact_tables",
-    "perturbed_data",
-    "table_errors",
-]
-
 LEVELS: Final[Mapping[str, int]] = {"block": 15, "tract": 11, "county": 5}
 """Levels of which tables are published, with the digits of their codes."""
 _Ints = NDArray[np.int64]

@@ -29,8 +29,6 @@ from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.publication.atomic import storage_errors
 
-__all__ = ["published_data", "require_dhc_records", "run_topdown"]
-
 _GQ_LEVELS: Final = 8
 _BLOCK_DIGITS: Final = 16
 

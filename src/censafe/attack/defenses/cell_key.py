@@ -12,8 +12,6 @@ from scipy.sparse import csr_array
 from censafe.attack.defenses.intervals import TableIntervals
 from censafe.errors import ConfigError
 
-__all__ = ["CellKeyLaw", "perturb_by_cell_key", "record_keys", "sums_of_keys"]
-
 _Ints = NDArray[np.int64]
 _Floats = NDArray[np.float64]
 _KEYS: Final = 1 << 32

@@ -20,8 +20,6 @@ from censafe.attack.defenses.named import TableAreas
 from censafe.attack.tables import TypeSpace, Workload
 from censafe.errors import ConfigError
 
-__all__ = ["CellMove", "suppress_under_threshold", "withheld_lines"]
-
 _Ints = NDArray[np.int64]
 _Flags = NDArray[np.bool_]
 NO_TYPE: Final = -1

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from censafe.attack.people import People
 from censafe.errors import DataError
 
-__all__ = ["ADULT", "AREA_DIGITS", "Households", "SwappedPeople", "area_of_blocks", "rank_in_run"]
-
 ADULT: Final = 18
 AREA_DIGITS: Final = {"state": 2, "county": 5, "tract": 11, "block group": 12}
 """Digits of a block's code that name the area around it."""

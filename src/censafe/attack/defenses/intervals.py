@@ -8,8 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NO_VALUE", "OPEN_END", "TableIntervals"]
-
 OPEN_END: Final = 1 << 40
 """Upper end of a count that is not published."""
 NO_VALUE: Final = -1

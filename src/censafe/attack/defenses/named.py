@@ -20,8 +20,6 @@ from censafe.errors import ConfigError, UsageError
 from censafe.model.entries import nearest
 from censafe.model.parsing import parse_number, parse_whole
 
-__all__ = ["ChangedPeople", "Defense", "DefenseOptions", "Publish", "TableAreas"]
-
 _Ints = NDArray[np.int64]
 
 

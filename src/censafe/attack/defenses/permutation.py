@@ -15,8 +15,6 @@ from censafe.attack.people import People
 from censafe.errors import ConfigError
 from censafe.model.proven import proven
 
-__all__ = ["MATCH_LEVELS", "PermutationSwap", "deranged", "require_level", "swap_by_permutation"]
-
 _Ints = NDArray[np.int64]
 _FINEST: Final = 2**63
 MATCH_LEVELS: Final = tuple(AREA_DIGITS)

@@ -11,8 +11,6 @@ from censafe.errors import ConfigError
 from censafe.model.bounds import upper
 from censafe.model.proven import proven
 
-__all__ = ["LARGEST_DENOMINATOR", "PermutationLoss", "largest_log_ratio", "loss_bound", "permutation_loss"]
-
 LARGEST_DENOMINATOR: Final = 2**62
 _EXACT_UP_TO: Final = 30
 """Derangement numbers up to here are computed as integers; above, the quotient of two neighbors differs from the larger index by less than 1e-31."""

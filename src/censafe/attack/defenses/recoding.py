@@ -14,16 +14,6 @@ from censafe.attack.defenses.households import area_of_blocks
 from censafe.attack.people import AGE_BINS, OLDEST, RACE_BITS, RACES, People
 from censafe.errors import ConfigError
 
-__all__ = [
-    "RACE_GROUPS",
-    "MergedAreas",
-    "MergedCategories",
-    "age_bands",
-    "grouped_races",
-    "merge_small_areas",
-    "top_code",
-]
-
 _Ints = NDArray[np.int64]
 _AGES: Final[_Ints] = np.arange(OLDEST + 1)
 _MULTIPLE: Final = 6

@@ -40,8 +40,6 @@ from censafe.errors import UsageError
 from censafe.model.entries import nearest
 from censafe.model.parsing import parse_whole
 
-__all__ = ["DEFENSE_WORDS", "TOPDOWN_CONFIGS", "parse_defense"]
-
 _Ints = NDArray[np.int64]
 _Maker = Callable[[DefenseOptions], Defense]
 _LEVELS: Final = ("block", "tract", "county")

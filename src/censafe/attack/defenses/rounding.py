@@ -13,16 +13,6 @@ from censafe.attack.defenses.intervals import OPEN_END, TableIntervals
 from censafe.attack.defenses.named import TableAreas
 from censafe.errors import ConfigError
 
-__all__ = [
-    "RANGE_EDGES",
-    "count_ranges",
-    "require_base",
-    "round_counts",
-    "round_randomly",
-    "withhold_small_areas",
-    "withhold_small_tables",
-]
-
 _Ints = NDArray[np.int64]
 RANGE_EDGES: Final = (0, 1, 5, 10, 20, 50, 100, 250, 500, 1000)
 """Lower ends of the ranges 0, 1 to 4, 5 to 9, ..., 1,000 and over."""

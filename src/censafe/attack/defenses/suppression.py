@@ -15,19 +15,6 @@ from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.named import TableAreas
 from censafe.attack.people import RACE_BITS, People
 
-__all__ = [
-    "GROUPS_1980",
-    "SMALL_GROUP",
-    "SuppressionShare",
-    "race_tables",
-    "share_frame",
-    "shares_suppressed",
-    "suppress_1980",
-    "suppress_cells",
-    "suppress_small_areas",
-    "suppress_tables_of_small_groups",
-]
-
 _Ints = NDArray[np.int64]
 _LARGEST_ZEROED: Final = 2
 SMALL_GROUP: Final = 15

@@ -13,8 +13,6 @@ from censafe.attack.defenses.households import Households, SwappedPeople, area_o
 from censafe.attack.people import People
 from censafe.errors import ConfigError
 
-__all__ = ["TargetedSetting", "household_risk", "swap_targeted"]
-
 _Ints = NDArray[np.int64]
 _Floats = NDArray[np.float64]
 _ONE: Final = 1e-9

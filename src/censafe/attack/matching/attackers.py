@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from censafe.attack.people import AGE_BINS, OLDEST, People
 from censafe.errors import DataError
 
-__all__ = ["Attacker", "exact_attacker", "given_attacker", "identified", "noisy_attacker"]
-
 _COUNTY: Final = 5
 _MOVED: Final = 0.7
 _MISREAD: Final = 0.2

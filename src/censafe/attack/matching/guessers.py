@@ -11,8 +11,6 @@ from scipy.sparse import csr_array
 
 from censafe.attack.people import AGE_BINS, OLDEST, People
 
-__all__ = ["Guesses", "guesses", "modal_values", "unique_flags"]
-
 _VALUES = 126
 _GROUP = 12  # digits of a block group
 _Floats = NDArray[np.float64]

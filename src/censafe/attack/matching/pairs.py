@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from censafe.attack.people import AGE_BINS, OLDEST, People
 
-__all__ = ["Matched", "agreement", "drawn_matches", "expected_matches"]
-
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 _VALUES = 126  # sets of races times origins

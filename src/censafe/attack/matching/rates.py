@@ -15,8 +15,6 @@ from censafe.attack.matching.guessers import Guesses, guesses, modal_values, uni
 from censafe.attack.matching.pairs import Matched, agreement, drawn_matches, expected_matches
 from censafe.attack.people import SIZE_CLASSES, People, block_size_class
 
-__all__ = ["EVERY_SIZE", "AttackTarget", "agreement_rows", "reidentification_rows", "unique_rows"]
-
 EVERY_SIZE: Final = "all"
 _Flags = NDArray[np.bool_]
 _Rows = dict[str, list[Any]]

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from censafe.attack.pages.frontier import DISTRICT_KEYS, districts_exhibit, efficient, frontier_exhibit
 from censafe.attack.pages.reconstruction import SIZES, attack_bars, attack_lines
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable, quiet
-
-__all__ = ["comparison_page"]
+from censafe.evaluation.pages.page import Page, quiet
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 _TEXTS: Final = (

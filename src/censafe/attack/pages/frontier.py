@@ -9,9 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from censafe.evaluation.outputs import number_text
-from censafe.evaluation.pages.page import Exhibit, PageTable, quiet
-
-__all__ = ["DISTRICT_KEYS", "districts_exhibit", "efficient", "frontier_exhibit"]
+from censafe.evaluation.pages.page import quiet
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Row = Mapping[str, Any]
 _COLORS: Final = (

@@ -8,9 +8,8 @@ from typing import Any
 
 from censafe.attack.pages.reconstruction import attack_lines
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable
-
-__all__ = ["ranking_page"]
+from censafe.evaluation.pages.page import Page
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 

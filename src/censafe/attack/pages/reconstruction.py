@@ -10,9 +10,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import COLOURS, Exhibit, Page, PageTable, quiet
-
-__all__ = ["NATION_BLOCKS", "SIZES", "attack_bars", "attack_lines", "rates_by", "reconstruction_page"]
+from censafe.evaluation.pages.page import COLOURS, Page, quiet
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 NATION_BLOCKS = 6_207_027
 """Populated blocks of the 2010 Census."""

@@ -22,8 +22,6 @@ from censafe.attack.people import RACE_BITS
 from censafe.attack.tables import Workload
 from censafe.errors import UsageError
 
-__all__ = ["GeneratorChoices", "RankedTypes", "rank_types"]
-
 _BETA: Final = (0.9, 0.999)
 _RATE: Final = 0.1
 _TINY: Final = 1e-8

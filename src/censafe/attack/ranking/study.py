@@ -22,8 +22,6 @@ from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
 from censafe.model.observer import Observer, work_done
 
-__all__ = ["ATTACK_SOURCE", "RankChoices", "rank_records_of"]
-
 ATTACK_SOURCE: Final = "tables"
 _DIGITS: Final = {"block": 15, "tract": 11, "county": 5, "state": 2}
 _FEWEST: Final = 10

@@ -15,8 +15,6 @@ from censafe.attack.reconstruction.problem import BlockProblem, IncidenceOrder
 from censafe.attack.reconstruction.programs import INFEASIBLE, PartSolver
 from censafe.attack.tables import Workload
 
-__all__ = ["ConflictFinder"]
-
 _MANY: Final = "three or more tables"
 _Ints = NDArray[np.int64]
 

@@ -14,8 +14,6 @@ from scipy.sparse.csgraph import connected_components
 
 from censafe.model.compiled import compiled
 
-__all__ = ["NO_LIMIT", "BlockProblem", "IncidenceOrder", "Part"]
-
 NO_LIMIT: Final = 1 << 40
 """Upper bound of a line that is not published, or has none."""
 _Ints = NDArray[np.int64]

@@ -13,8 +13,6 @@ from scipy.sparse import block_array, csr_array, diags_array
 from censafe.attack.reconstruction.problem import NO_LIMIT, BlockProblem, IncidenceOrder, Part
 from censafe.model.programs import Outcome, Program, solve_program
 
-__all__ = ["EXACT", "INFEASIBLE", "NEAREST", "UNKNOWN", "PartSolver", "nearest_records", "nearest_solution"]
-
 EXACT: Final = "exact"
 INFEASIBLE: Final = "infeasible"
 NEAREST: Final = "nearest"

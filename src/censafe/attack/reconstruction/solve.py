@@ -16,8 +16,6 @@ from censafe.attack.reconstruction.programs import EXACT, INFEASIBLE, PartSolver
 from censafe.attack.tables import Workload
 from censafe.model.processes import process_pool
 
-__all__ = ["BlockTables", "Reconstruction", "SolveChoices", "SolvedBlock", "reconstruct", "solve_block"]
-
 _CHUNK: Final = 200
 _Ints = NDArray[np.int64]
 

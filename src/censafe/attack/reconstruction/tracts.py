@@ -24,8 +24,6 @@ from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, So
 from censafe.attack.tract_lines import TractLines
 from censafe.model.processes import process_pool
 
-__all__ = ["PARTLY", "SolvedTracts", "TractTables", "reconstruct_tracts"]
-
 PARTLY: Final = "partly"
 _TOGETHER: Final = 60_000  # open types of a tract that are solved as one
 _PASSES: Final = 4

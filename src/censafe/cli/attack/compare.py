@@ -11,8 +11,6 @@ from censafe.cli.attack.reconstruct import attack_options, keywords_of
 from censafe.cli.options import out_argument
 from censafe.cli.summary import json_option, show_evaluation
 
-__all__ = ["command"]
-
 
 @click.command(name="compare")
 @click.argument("data", type=click.Path(exists=True, path_type=Path), metavar="DATA")

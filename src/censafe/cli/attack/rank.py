@@ -11,8 +11,6 @@ from censafe.cli.options import MOST_RUNS, SEED, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
-__all__ = ["command"]
-
 _COUNT = click.IntRange(1, MOST_RUNS)
 
 

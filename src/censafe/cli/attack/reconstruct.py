@@ -12,8 +12,6 @@ from censafe.cli.options import SEED, WORKERS, FiniteRange, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
-__all__ = ["attack_options", "command", "keywords_of"]
-
 _PATH = click.Path(exists=True, path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _OPTIONS = (

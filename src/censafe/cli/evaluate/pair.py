@@ -20,8 +20,6 @@ from censafe.cli.options import (
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
-__all__ = ["command", "epl", "reliability"]
-
 _PATH = click.Path(exists=True, path_type=Path)
 
 

@@ -8,8 +8,6 @@ import click
 
 from censafe.cli.summary import json_option, show_evaluation, show_summary
 
-__all__ = ["command"]
-
 
 @click.command(name="report")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="EVALUATION")

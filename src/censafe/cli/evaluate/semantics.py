@@ -16,8 +16,6 @@ from censafe.cli.options import (
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
-__all__ = ["command"]
-
 
 @click.command(name="semantics")
 @product_argument

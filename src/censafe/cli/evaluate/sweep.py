@@ -23,8 +23,6 @@ from censafe.cli.options import (
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
-__all__ = ["command"]
-
 
 class _Exacts(click.ParamType[tuple[Fraction, ...]]):
     """Exact numbers above zero, separated by commas."""

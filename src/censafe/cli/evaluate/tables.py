@@ -23,8 +23,6 @@ from censafe.cli.options import (
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
-__all__ = ["phsafe", "safetab_h", "safetab_p"]
-
 _SHARED = (
     json_option,
     engine_options,

@@ -22,8 +22,6 @@ from censafe.cli.options import (
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
-__all__ = ["command"]
-
 
 @click.command(name="topdown")
 @config_argument

@@ -11,8 +11,6 @@ from censafe.cli.options import RUNS, SEED, WORKERS, FiniteRange, out_argument
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
-__all__ = ["command"]
-
 
 @click.command(name="uncertainty")
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="RUN")

@@ -11,8 +11,6 @@ from censafe.cli.options import MOST_RUNS, SEED, WORKERS, parse_results, publish
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
-__all__ = ["command"]
-
 
 @click.command(name="replicate")
 @click.argument("run", type=click.Path(path_type=Path))

@@ -13,8 +13,6 @@ from censafe.cli.options import area_property_option, estimates_options, points_
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
-__all__ = ["command"]
-
 
 @click.command(name="tables")
 @click.argument("run", type=click.Path(path_type=Path), required=False)

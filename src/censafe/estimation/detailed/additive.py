@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from censafe.model.groups.estimates import GroupEstimates
 
-__all__ = ["GOLDEN", "add_to_totals", "gather", "mixed", "row_seeds", "spread"]
-
-
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 

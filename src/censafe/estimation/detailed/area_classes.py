@@ -15,8 +15,6 @@ from censafe.errors import DataError, StorageError
 from censafe.estimation.detailed.additive import GOLDEN, mixed
 from censafe.geography.areas import Areas
 
-__all__ = ["AreaClasses", "area_classes", "read_block_list"]
-
 _DIGITS = 15
 _COLUMN = "block"
 

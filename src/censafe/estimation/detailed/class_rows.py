@@ -14,9 +14,6 @@ from censafe.estimation.detailed.totals import LEAST_VARIANCE
 from censafe.model.groups.estimates import GroupEstimates, GroupNoise, NoiseTerm
 from censafe.privacy.noise.variance import variance_of_cells
 
-__all__ = ["ClassRows", "Units", "class_rows", "combined_rows", "donated"]
-
-
 _TIES = ("USA", "STATE", "COUNTY", "PLACE", "TRACT", "AIANNH")
 
 

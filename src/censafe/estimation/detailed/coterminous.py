@@ -14,8 +14,6 @@ from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.estimation.detailed.class_rows import ClassRows, Units, class_rows, combined_rows, donated
 from censafe.model.groups.estimates import CoterminousChange, CoterminousReport, GroupEstimates, GroupNoise
 
-__all__ = ["coterminous"]
-
 
 def coterminous(
     estimates: Sequence[GroupEstimates],

@@ -19,8 +19,6 @@ from censafe.model.groups.levels import GroupMeasurements
 from censafe.model.plan import NoiseLaw
 from censafe.privacy.noise.variance import exact_variance, variance_of_cells
 
-__all__ = ["LEAST_VARIANCE", "NEAR_DEVIATIONS", "flag_contradictions", "nonnegative", "totals"]
-
 
 def flag_contradictions(
     estimates: GroupEstimates,

@@ -26,8 +26,6 @@ from censafe.estimation.sdhc.sums import SumDistribution, adding_up, sum_distrib
 from censafe.model.arrays import Floats
 from censafe.model.sdhc import CountEstimates, EstimateSettings, Key, NoisyCells, key_text
 
-__all__ = ["GroupedCells", "estimate_counts", "grouped", "margin_factor"]
-
 
 @dataclass(frozen=True, eq=False)
 class GroupedCells:

@@ -15,8 +15,6 @@ from censafe.estimation.sdhc.ratios.intervals import RatioEstimate, RatioModel
 from censafe.model.arrays import Floats
 from censafe.model.sdhc import EstimateSettings, Key
 
-__all__ = ["Drawn", "drawn_counts", "drawn_ratios", "drawn_tenure", "generator"]
-
 _Noisy = tuple[float, float]
 
 _CHAINS = 500

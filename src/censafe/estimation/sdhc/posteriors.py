@@ -13,19 +13,6 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri, ndtri_exp
 
 from censafe.model.arrays import Floats
 
-__all__ = [
-    "CountPosterior",
-    "count_posterior",
-    "geometric_scale",
-    "log_interval",
-    "shortest_interval",
-    "summed",
-    "truncated_mean",
-    "truncated_quantile",
-    "truncated_variance",
-]
-
-
 _FAR = 3.0  # standard deviations below zero from which continued fractions take over
 _TERMS = 200
 _STEPS = 30

@@ -18,8 +18,6 @@ from censafe.model.sdhc import (
     Tenure,
 )
 
-__all__ = ["IGNORED_KEYS", "CountRules", "RatioRules", "parse_estimate_settings"]
-
 
 @dataclass(frozen=True)
 class CountRules:

@@ -14,8 +14,6 @@ from censafe.estimation.sdhc.posteriors import truncated_mean, truncated_varianc
 from censafe.estimation.sdhc.settings import CountRules
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["SumDistribution", "adding_up", "largest_remainder", "sum_distribution"]
-
 
 def largest_remainder(means: Floats, totals: Integers) -> Integers:
     """Round down, then add 1 where the remainder is largest until the total is met.

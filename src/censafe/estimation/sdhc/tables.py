@@ -23,9 +23,6 @@ from censafe.model.sdhc import (
     key_text,
 )
 
-__all__ = ["count_findings", "estimate_tables", "ratio_findings"]
-
-
 _FAR = 6.0  # standard deviations between noisy count and estimate, the reference's limit
 _RARE = 1e-9
 _SLACK = 1e-9  # quadrature may leave a ratio this far beyond its bound

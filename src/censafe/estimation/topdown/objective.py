@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["DenseObjective", "GroupAnswers", "Objective", "OperatorObjective"]
-
 
 class Objective(Protocol):
     """Half the squared residuals of measured answers, each over its variance, as a function of counts by child and cell.

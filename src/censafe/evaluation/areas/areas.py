@@ -16,23 +16,6 @@ from censafe.errors import DataError, UsageError
 from censafe.geography.identifiers import block_words
 from censafe.geography.spines.tree import Spine
 
-__all__ = [
-    "AIANNH_SIZES",
-    "BLOCK_SIZES",
-    "COUNTY_SIZES",
-    "PLACE_SIZES",
-    "ComparedAreas",
-    "Strata",
-    "areas_of_codes",
-    "everything",
-    "in_threads",
-    "level_areas",
-    "population_bins",
-    "size_classes",
-    "size_edges",
-]
-
-
 _THREADS: Final = 2  # compiled loops and array operations hold no interpreter lock
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -21,14 +21,6 @@ from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, block_wor
 from censafe.geography.prim_areas import district_codes
 from censafe.geography.spines.tree import Spine
 
-__all__ = [
-    "GRFC_BLOCK",
-    "area_kinds",
-    "known_areas",
-    "read_area_lists",
-    "read_named_lists",
-]
-
 _BLOCKS: Final = (*BLOCK_COLUMNS, "block")
 GRFC_BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
 _GRFC_GROUP: Final = "TABBLKGRPCE"

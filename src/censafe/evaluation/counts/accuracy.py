@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.evaluation.areas.areas import Strata, everything
 from censafe.evaluation.counts.cells import MatchedCells
-from censafe.evaluation.counts.error_metrics import METRICS, ErrorSample, error_metrics
+from censafe.evaluation.counts.error_metrics import ErrorSample, error_metrics
 from censafe.evaluation.counts.frames import LossMode, Subject, Value, long_frame
 from censafe.evaluation.loss.residuals import ZeroCells, counted
-
-__all__ = ["METRICS", "POOLED", "accuracy", "run_variability"]
-
 
 POOLED: Final = "pooled"
 _EVERY: Final = -1

@@ -19,20 +19,6 @@ from censafe.evaluation.counts.pairing import Pair
 from censafe.model.schema import CellQuery
 from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = [
-    "bias_by_diversity",
-    "bias_by_homogeneity",
-    "bias_rows",
-    "class_bias",
-    "diversity_index",
-    "diversity_quintiles",
-    "homogeneity_index",
-    "race_groups",
-    "residuals_by_homogeneity",
-    "total_residuals",
-]
-
-
 _RACES: Final = ("cenrace", "race")
 _ALONE: Final = 6
 

@@ -18,8 +18,6 @@ from censafe.model import ProtectedUnit
 from censafe.model.entries import is_texts, nearest, refuse_unknown_keys
 from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = ["AttributeSets", "CellSets", "read_cell_sets", "read_levels", "shipped_cell_sets"]
-
 _ALL: Final = "all"
 _NOT: Final = "not "
 _OR: Final = "|"

@@ -15,17 +15,6 @@ from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays, sparse_type, tuple_type
 from censafe.model.schema import CellQuery
 
-__all__ = [
-    "MatchedCells",
-    "MatchedEntries",
-    "cells_of_counts",
-    "match",
-    "match_entries",
-    "match_labels",
-    "match_runs",
-    "true_answers",
-]
-
 
 class MatchedEntries(NamedTuple):
     """Room for the entries of all areas."""

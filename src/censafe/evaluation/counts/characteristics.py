@@ -16,13 +16,6 @@ from censafe.evaluation.counts.pairing import Pair
 from censafe.model import ProtectedUnit
 from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = [
-    "Characteristic",
-    "characteristic_runs",
-    "measured_and_unmeasured",
-    "why_unmeasured",
-]
-
 
 @dataclass(frozen=True)
 class Characteristic:

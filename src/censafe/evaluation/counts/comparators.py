@@ -28,14 +28,6 @@ from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import noise_law
 
-__all__ = [
-    "block_by_block",
-    "fit_blocks",
-    "matching_rates",
-    "sample_runs",
-]
-
-
 _MOST: Final = 999_999_999  # persons that numpy's law of a sample takes
 
 

@@ -8,9 +8,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["METRICS", "ErrorSample", "Tally", "error_metrics", "sorted_quantile", "tally_of"]
-
-
 _WIDEST: Final = 1 << 22
 
 

@@ -8,8 +8,6 @@ from typing import Any, Final, Literal
 
 import pyarrow as pa
 
-__all__ = ["LONG", "LossMode", "Subject", "Value", "frame_of", "long_frame", "stacked"]
-
 LossMode = Literal["corrected", "as_published"]
 
 LONG: Final = pa.schema(

@@ -37,17 +37,6 @@ from censafe.model import ExactHistograms, Schema, SparseLevel
 from censafe.model.schema import CellQuery
 from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = [
-    "Pair",
-    "PublishedRun",
-    "pair_beside",
-    "pair_files",
-    "pair_histograms",
-    "pair_with_files",
-    "summed_out",
-]
-
-
 _LARGEST: Final = 2**31 - 1
 _OCCUPANCY: Final = 2
 

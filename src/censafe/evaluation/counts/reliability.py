@@ -14,8 +14,6 @@ from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.pairing import Pair
 from censafe.model.schema import CellQuery
 
-__all__ = ["Reliability", "Tolerance", "reliability"]
-
 
 @dataclass(frozen=True)
 class Tolerance:

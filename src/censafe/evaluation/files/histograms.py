@@ -25,18 +25,6 @@ from censafe.geography.parquet_tables import read_whole
 from censafe.model import Schema
 from censafe.model.folders import matching_files
 
-__all__ = [
-    "BlockCells",
-    "facilities_of",
-    "is_unit_table",
-    "read_block_cells",
-    "read_geocodes",
-    "read_unit_table",
-    "table_columns",
-    "whole_geocodes",
-]
-
-
 _COLUMNS: Final = ("geocode", "cell", "count")
 _CENSUS_BLOCK: Final = 16
 

@@ -16,17 +16,6 @@ from censafe.geography.identifiers import require_known_blocks
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.publication.microdata.reading import coded, file_header, microdata_files, number_batches
 
-__all__ = [
-    "RecordRows",
-    "added_rows",
-    "is_district_microdata",
-    "is_microdata",
-    "lacks_units",
-    "read_district_microdata",
-    "read_microdata",
-    "rows_of_parts",
-]
-
 
 class RecordRows(NamedTuple):
     """Geocode, cell and number of records of every row."""

@@ -24,15 +24,6 @@ from censafe.population.blocks import HistogramLayout
 from censafe.population.blocks.imputation import RULE, imputed_cells
 from censafe.population.blocks.legacy import find_legacy, read_legacy
 
-__all__ = [
-    "holds_units",
-    "is_legacy_folder",
-    "is_table_file",
-    "made_up",
-    "read_legacy_cells",
-    "read_table_cells",
-]
-
 _TIDY: Final = ("geocode", "table", "item", "count")
 _WIDE: Final = ("geocode", "P1_001")
 _ALLOWED: Final = f"{', '.join(_TIDY)} or geocode, {item_names()[0]} to {item_names()[-1]}"

@@ -17,9 +17,6 @@ from censafe.evaluation.loss.epl import epl_curve, epl_summary
 from censafe.evaluation.loss.residuals import Residuals, residuals_of
 from censafe.model import NoiseLaw
 
-__all__ = ["calibrate", "epl_noise_frames", "linear_noise_examples", "noise_law_masses"]
-
-
 _STATISTICS: Final = (
     ("kernel", "max"),
     ("kernel", "median"),

@@ -27,8 +27,6 @@ from censafe.evaluation.loss.estimators import (
 )
 from censafe.evaluation.loss.residuals import Residuals
 
-__all__ = ["CAUTION", "epl_curve", "epl_summary"]
-
 CAUTION: Final = (
     "Empirical privacy loss is not a bound on privacy loss: it takes areas to be exchangeable, and facts published exactly can "
     "make it larger than epsilon. Its maximum is biased upwards; the median of whole residuals is nearly unbiased, that of the "

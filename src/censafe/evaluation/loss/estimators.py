@@ -14,17 +14,6 @@ from numpy.typing import NDArray
 
 from censafe.evaluation.counts.error_metrics import Tally
 
-__all__ = [
-    "Grid",
-    "LossEstimate",
-    "cumulative",
-    "discrete",
-    "grid_of",
-    "histogram",
-    "kernel",
-    "neighbours_of_zero",
-]
-
 _Floats = NDArray[np.float64]
 _BLOCK: Final = 1 << 22
 _MOST_POINTS: Final = 20_000

@@ -16,8 +16,6 @@ from censafe.evaluation.counts.error_metrics import Tally, tally_of
 from censafe.evaluation.counts.frames import frame_of
 from censafe.geography.area_names import AREA_COLUMNS, AreaNames
 
-__all__ = ["Residuals", "ZeroCells", "counted", "pooled_residuals", "residual_frame", "residuals_of"]
-
 ZeroCells = Literal["all", "either", "confidential", "published"]
 """Which answers count: ``all`` of the domain; ``either`` side not zero (Petti & Flaxman); the ``confidential`` or the
 ``published`` side not zero."""

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.outputs import number_text, read_frame
-from censafe.evaluation.pages.page import Exhibit, PageTable
 from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_ASKED
-
-__all__ = ["consistency_exhibits", "inconsistency_exhibit"]
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 _TRUTH = "truth"

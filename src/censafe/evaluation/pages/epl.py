@@ -7,9 +7,7 @@ from typing import Any, Final
 
 from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text
-from censafe.evaluation.pages.page import Exhibit, PageTable
-
-__all__ = ["examples_exhibit", "loss_exhibit", "noise_exhibit"]
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 _LAWS: Final = {"laplace": "geometric", "gaussian": "Gaussian"}

@@ -13,8 +13,6 @@ from matplotlib.ticker import NullLocator
 
 from censafe.evaluation.pages.page import COLOURS, plain_log
 
-__all__ = ["draw_bias", "draw_curves", "draw_error_by_budget", "draw_trade"]
-
 _Rows = Sequence[Mapping[str, Any]]
 
 

@@ -19,7 +19,7 @@ from censafe.evaluation.pages.groups_bias import (
     zero_words,
     zeros_exhibit,
 )
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable
+from censafe.evaluation.pages.page import Page
 from censafe.evaluation.tables.document import (
     bias_doubt,
     coverage_words,
@@ -33,9 +33,8 @@ from censafe.evaluation.tables.document import (
 )
 from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
 from censafe.evaluation.tables.groups.figure import draw_margins, frequent_rows
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 from censafe.publication.pages.markup import count_of
-
-__all__ = ["safetab_page"]
 
 _Errors = Sequence[ErrorRow]
 _PRODUCTS: Final = {"safetab-p": "SafeTab-P", "safetab-h": "SafeTab-H"}

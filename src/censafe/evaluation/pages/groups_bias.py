@@ -12,13 +12,12 @@ from matplotlib.ticker import FuncFormatter
 
 from censafe.evaluation.confidential import label_rows
 from censafe.evaluation.outputs import number_text
-from censafe.evaluation.pages.page import Exhibit, PageTable, quiet
+from censafe.evaluation.pages.page import quiet
 from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
 from censafe.evaluation.tables.groups.cells import SIZES
 from censafe.evaluation.tables.groups.figure import shares_figure
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
-
-__all__ = ["UNITS", "bias_exhibit", "level_words", "shares_exhibit", "zero_words", "zeros_exhibit"]
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Errors = Sequence[ErrorRow]
 UNITS: Final = {"safetab-p": "persons", "safetab-h": "households"}

@@ -12,11 +12,10 @@ from censafe.evaluation.confidential import Standing
 from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_levels
+from censafe.evaluation.pages.page import Page, draw_levels
 from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
-
-__all__ = ["noise_page"]
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 _NAN: Final = float("nan")

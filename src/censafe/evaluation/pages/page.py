@@ -13,22 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from censafe.evaluation.confidential import COMPARED, Standing
-from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
-
-__all__ = [
-    "COLOURS",
-    "MARKERS",
-    "PANEL_ROOM",
-    "Exhibit",
-    "Page",
-    "PageTable",
-    "draw_growth",
-    "draw_levels",
-    "page_html",
-    "plain_log",
-    "quiet",
-]
-
+from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, sheet_html
 
 _FOOTERS: Final = {
     Standing.COMPARED: COMPARED,

@@ -10,10 +10,10 @@ from censafe.evaluation.counts.reliability import Tolerance
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.consistency import inconsistency_exhibit
 from censafe.evaluation.pages.epl import examples_exhibit, loss_exhibit, noise_exhibit
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_levels
-from censafe.evaluation.pages.vintages import MAIN, vintage_exhibits
-
-__all__ = ["pair_page"]
+from censafe.evaluation.pages.page import Page, draw_levels
+from censafe.evaluation.pages.vintages import vintage_exhibits
+from censafe.evaluation.pairs.vintages import MAIN
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 _Values = Mapping[tuple[str, str, str], Mapping[str, Any]]  # by characteristic, level and measure

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import label_rows, legend_below
 from censafe.evaluation.outputs import number_text, read_evaluation, read_report_rows
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable
+from censafe.evaluation.pages.page import Page
 from censafe.evaluation.tables.document import (
     bias_doubt,
     coverage_words,
@@ -28,9 +28,8 @@ from censafe.evaluation.tables.document import (
 from censafe.evaluation.tables.phsafe.accuracy import AccuracyRow, margin_panel, percent_cut, truncation_panel
 from censafe.model.bounds import lower
 from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 from censafe.publication.pages.markup import count_of
-
-__all__ = ["phsafe_page"]
 
 _Rows = Sequence[AccuracyRow]
 _PLACES: Final = {"USA": "nation", "STATE": "states"}

@@ -18,8 +18,6 @@ from censafe.evaluation.pages.sweep import sweep_page
 from censafe.evaluation.pages.topdown import topdown_page
 from censafe.evaluation.pages.uncertainty import uncertainty_page
 
-__all__ = ["PAGES", "write_report"]
-
 PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
     "topdown": topdown_page,
     "sweep": sweep_page,

@@ -11,12 +11,11 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Standing
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable, quiet
+from censafe.evaluation.pages.page import Page, quiet
 from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS
 from censafe.publication.certificate.tables import SYMBOLS
-
-__all__ = ["semantics_page"]
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 _CURVES: Final = (

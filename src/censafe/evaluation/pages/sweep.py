@@ -11,10 +11,9 @@ import numpy as np
 from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable
+from censafe.evaluation.pages.page import Page
 from censafe.model.bounds import upper
-
-__all__ = ["sweep_page"]
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 _EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"

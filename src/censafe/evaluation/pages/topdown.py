@@ -9,13 +9,12 @@ from typing import Any
 
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.consistency import consistency_exhibits
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable, draw_growth, draw_levels
+from censafe.evaluation.pages.page import Page, draw_growth, draw_levels
 from censafe.evaluation.summary.filling import SUITE
 from censafe.evaluation.topdown.accuracy import METHODS, SHORT
 from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
-
-__all__ = ["Estimate", "mean_errors", "metric_values", "topdown_page"]
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _NAN = float("nan")
 _FEWEST = 10  # areas of a level whose growth is shown

@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Standing
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable, plain_log
+from censafe.evaluation.pages.page import Page, plain_log
 from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
-
-__all__ = ["uncertainty_page"]
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 

@@ -13,15 +13,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from censafe.evaluation.outputs import number_text, read_frame
-from censafe.evaluation.pages.page import PANEL_ROOM, Exhibit, PageTable, plain_log, quiet
+from censafe.evaluation.pages.page import PANEL_ROOM, plain_log, quiet
 from censafe.evaluation.pairs.vintages import MAIN
-
-__all__ = [
-    "MAIN",
-    "draw_bars",
-    "vintage_exhibits",
-]
-
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 Triple = tuple[float, float, float]
 _COLOURS: Final = ("#0b5c7a", "#d1762a", "#6b4c9a", "#4d7c2f", "#b0413e", "#9aa5b1")

@@ -18,8 +18,6 @@ from censafe.model import ProtectedUnit
 from censafe.model.entries import is_texts, refuse_unknown_keys
 from censafe.model.parsing import read_toml
 
-__all__ = ["DefinedAreas", "Definitions", "read_definitions"]
-
 _KEYS: Final = ("characteristics", "queries", "areas", "attributes", "aliases")
 _CHARACTERISTIC: Final = ("name", "label", "sets", "universe", "record")
 _AREAS: Final = ("kind", "codes")

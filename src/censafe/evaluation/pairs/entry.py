@@ -23,8 +23,6 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.files import named_areas
 
-__all__ = ["PairRequest", "compare_files"]
-
 _OF_TABLES = (
     "truth",
     "published",

@@ -49,8 +49,6 @@ from censafe.evaluation.workbook import write_workbook
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 
-__all__ = ["SUITES", "PairChoices", "evaluate_pair", "evaluate_tables", "measure_vintages", "scopes_of"]
-
 SUITES: Final = ("accuracy", "epl", "bias", "reliability", "impossible", "variability", "summary")
 _PARQUET: Final = ("metrics_long", "side_by_side_long")
 _SHEETLESS: Final = (*SHEETLESS, "side_by_side_long", "residuals")

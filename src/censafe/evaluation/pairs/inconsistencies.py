@@ -15,8 +15,6 @@ from censafe.evaluation.summary.conditions import CONDITIONS, Side
 from censafe.evaluation.summary.counts import Counted, SummarySources
 from censafe.evaluation.summary.tables import SummaryRequest
 
-__all__ = ["COUNTED", "INCONSISTENCIES", "NOT_ASKED", "UNMEASURED", "Inconsistency", "inconsistencies"]
-
 COUNTED: Final = "counted"
 UNMEASURED: Final = "not in this product"
 NOT_ASKED: Final = "not asked of the lowest level"

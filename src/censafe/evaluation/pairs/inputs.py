@@ -41,8 +41,6 @@ from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.intake.intake import BlockIntake
 
-__all__ = ["AreaLists", "OpenedPair", "UnitFiles", "open_pair", "read_published", "with_lists"]
-
 _CENSUS_DIGITS: Final = 16
 _TABLES: Final = (".parquet", ".csv", "")
 

@@ -14,8 +14,6 @@ from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.summary.counts import Counted, SummarySources
 from censafe.evaluation.summary.tables import SummaryRequest
 
-__all__ = ["CONTRADICTIONS", "Contradiction", "count_contradictions"]
-
 _TRUTH: Final = "truth"
 Relation = Literal["equal", "at most", "both or none"]
 _Numbers = NDArray[Any]

@@ -23,21 +23,6 @@ from censafe.evaluation.pairs.scope import Scope
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.topdown.population import characteristics
 
-__all__ = [
-    "Frames",
-    "accuracy_frames",
-    "bias_frames",
-    "epl_frame",
-    "epl_frames",
-    "inconsistency_frames",
-    "left_out_frames",
-    "left_out_of_tables",
-    "reliability_frames",
-    "residual_frames",
-    "sources_of",
-    "variability_frames",
-]
-
 Frames = dict[str, pa.Table]
 _GROUPS: Final = 50
 _FEWEST: Final = 25  # areas of a class whose empirical privacy loss is stated

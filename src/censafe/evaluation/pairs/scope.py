@@ -31,8 +31,6 @@ from censafe.evaluation.topdown.population import characteristics
 from censafe.model import CellQuery
 from censafe.products.topdown.labels import answer_words
 
-__all__ = ["PairQuestions", "PairSubject", "Scope", "scope_of"]
-
 
 @dataclass(frozen=True)
 class PairQuestions:

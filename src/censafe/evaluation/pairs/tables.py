@@ -29,9 +29,6 @@ from censafe.model.safe_text import file_name
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.atomic import atomic_write
 
-__all__ = ["MOST_AREAS", "NONE", "MatchedTables", "match_tables", "side_frames", "write_residuals"]
-
-
 MOST_AREAS: Final = 10_000
 NONE: Final = "none"
 _DIGITS: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12, "Block": 16}

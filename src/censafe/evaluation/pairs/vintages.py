@@ -13,8 +13,6 @@ from censafe.errors import UsageError
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.pairs.inputs import OpenedPair
 
-__all__ = ["MAIN", "by_vintage", "check_vintages", "stacked_vintages", "with_vintages"]
-
 MAIN: Final = "published"
 """What the vintage is called that has no name of its own."""
 _ONCE: Final = ("left_out", "characteristics_unmeasured", "epl_examples")

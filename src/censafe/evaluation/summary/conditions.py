@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from censafe.evaluation.summary.tables import SummaryRequest
 
-__all__ = ["CONDITIONS", "QUARTERS", "YEARS", "Condition", "Side", "median_age"]
-
 _Numbers = NDArray[Any]
 Masks = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 YEARS: Final = (*(f"age {year}" for year in range(115)), "age 115+")

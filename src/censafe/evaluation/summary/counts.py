@@ -20,8 +20,6 @@ from censafe.evaluation.summary.tables import SummaryAreas, SummaryRequest
 from censafe.model import ProtectedUnit
 from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = ["Counted", "Missing", "SummarySources", "kinds_of_units"]
-
 _AT_ONCE: Final = 62  # sets of cells in one pass, one bit each of 64
 _STATE: Final = "State"
 _NOWHERE: Final = re.compile("9{4,}")  # how block files write that a block lies in no area

@@ -28,8 +28,6 @@ from censafe.evaluation.summary.tables import (
 )
 from censafe.model.entries import nearest
 
-__all__ = ["SUITE", "FilledLine", "FilledTable", "fill_book", "summary_frame", "summary_long"]
-
 SUITE: Final = "summary"
 NO_AREAS: Final = "no such areas in these files"
 NO_CLASS: Final = "no areas of this class"

@@ -14,8 +14,6 @@ from censafe.evaluation.summary.conditions import CONDITIONS, YEARS, Condition, 
 from censafe.evaluation.summary.counts import Counted
 from censafe.evaluation.summary.tables import ErrorRate, Line, SummaryRequest
 
-__all__ = ["COUNT_METRICS", "Given", "measure_summary", "required", "size_request", "welcome"]
-
 _Numbers = NDArray[Any]
 Found = dict[str, MetricInterval]
 _NAN: Final = float("nan")

@@ -25,8 +25,6 @@ from censafe.evaluation.summary.tables import (
 from censafe.model.entries import nearest, refuse_unknown_keys
 from censafe.model.parsing import read_toml
 
-__all__ = ["read_book", "shipped_book"]
-
 _SHEET: Final = re.compile(r"[^\[\]:*?/\\]{1,31}")  # what a workbook allows
 _MEASURES: Final = ("counts", "rate", "shares", "ages and sexes", "largest", "condition")
 _TOP: Final = ("areas", "states", "rates", "columns", "rows", "groups", "classes", "tables")

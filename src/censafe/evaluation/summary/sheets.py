@@ -19,9 +19,6 @@ from censafe.evaluation.summary.reading import shipped_book
 from censafe.evaluation.summary.tables import SummaryBook, SummaryColumn
 from censafe.evaluation.topdown.population import EvaluatedPopulation
 
-__all__ = ["SHEETLESS", "add_summary_sheets", "budget_sheet", "summarise", "topdown_sources"]
-
-
 CONTENTS: Final = "Contents"
 _WORDS: Final = (
     "Words of tables are the Bureau's: the 2010 Census publicly available tabulations stand for the true counts compared here, the "

@@ -6,17 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-__all__ = [
-    "ErrorRate",
-    "Line",
-    "SizeClass",
-    "SummaryAreas",
-    "SummaryBook",
-    "SummaryColumn",
-    "SummaryRequest",
-    "SummaryTable",
-]
-
 Record = Literal["person", "household"]
 Measure = Literal["counts", "rate", "shares", "ages and sexes", "largest", "condition"]
 

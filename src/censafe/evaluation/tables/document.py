@@ -14,22 +14,6 @@ from censafe.model.bounds import upper
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.publication.certificate.tables import SYMBOLS
 
-__all__ = [
-    "TableConfig",
-    "bias_doubt",
-    "chance_within",
-    "coverage_words",
-    "few_draws",
-    "percent_text",
-    "pooled_share",
-    "share_doubt",
-    "short_name",
-    "signed_text",
-    "table_document",
-    "table_facts",
-    "table_settings",
-]
-
 _SMOOTH = 4  # from this sigma2 on, a sum of discrete Gaussians is one to 1e-15
 
 

@@ -27,17 +27,6 @@ from censafe.publication.sums import require_confidence
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "DrawFindings",
-    "Drawing",
-    "TableProduct",
-    "TableRequest",
-    "Trials",
-    "TrueTables",
-    "evaluate_product",
-    "write_truth",
-]
-
 
 @dataclass(frozen=True)
 class TableRequest:

@@ -13,8 +13,6 @@ from censafe.evaluation.tables.phsafe.trials import PhsafeTrials
 from censafe.evaluation.tables.phsafe.truth import PhsafeTruth
 from censafe.products.detailed.keys import Product
 
-__all__ = ["TABLE_PRODUCTS"]
-
 
 def _groups(product: Product) -> TableProduct:
     return TableProduct(product, product, partial(GroupTrials.of, product), partial(GroupTruth.of, product))

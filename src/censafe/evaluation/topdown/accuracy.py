@@ -21,15 +21,6 @@ from censafe.evaluation.topdown.population import EvaluatedPopulation, compared_
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.intake.equations import is_held
 
-__all__ = [
-    "METHODS",
-    "SHORT",
-    "Compared",
-    "accuracy_frame",
-    "compare_methods",
-    "growth_frames",
-]
-
 METHODS: Final[Mapping[str, str]] = {
     "topdown": "TopDown",
     "noisy": "noisy counts of the level",

@@ -16,8 +16,6 @@ from censafe.evaluation.counts.cells import MatchedCells, true_answers
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.topdown.accuracy import Compared
 
-__all__ = ["bias_by_class", "bias_frame", "classes_of_areas"]
-
 _METHOD: Final = "topdown"
 _MOST: Final = 100  # answers of a characteristic
 _DEVIATIONS: Final = 1.6448536269514722  # of a 90 % interval

@@ -51,8 +51,6 @@ from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.labels import answer_words
 from censafe.products.topdown.plan import plan_release
 
-__all__ = ["answer_labels", "described", "evaluate_topdown"]
-
 _MOST_BESIDE: Final = 20_000_000  # counts of one characteristic and level
 
 

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["StudyFinding", "Sweep", "findings", "published_values"]
-
 _Rows = Sequence[Mapping[str, Any]]
 _POPULATION: Final = "another population: its areas have other sizes and other groups"
 _FAR: Final = 0.6

@@ -24,8 +24,6 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.plan import exact_levels, noise_law
 
-__all__ = ["BestQuery", "answers_of", "best_query", "leaf_loss", "level_loss", "noisy_blocks", "noisy_level"]
-
 _CHUNK_ANSWERS = 1 << 22
 _MOST_DRAWS = 1 << 22  # of a histogram of a million cells; its exact law of the noise is known without a draw
 

@@ -36,21 +36,6 @@ from censafe.products.topdown.plan import exact_levels, plan_release
 from censafe.products.topdown.rehearsal import at_loss
 from censafe.publication.atomic import atomic_text
 
-__all__ = [
-    "CONFIGURATION",
-    "DELTA",
-    "Budget",
-    "attack_frame",
-    "budget_of",
-    "evaluate_noise",
-    "expected_errors",
-    "keep_configuration",
-    "noise_loss_frame",
-    "noise_of_level",
-    "public_report",
-]
-
-
 DELTA: Final = Fraction(1, 10**10)
 _SHARE: Final = 0.95
 _TRIALS: Final = 10

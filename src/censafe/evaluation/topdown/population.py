@@ -27,15 +27,6 @@ from censafe.products.topdown.intake.production_spine import load_for_data
 from censafe.products.topdown.plan import plan_release
 from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
 
-__all__ = [
-    "ComparedCharacteristic",
-    "EvaluatedPopulation",
-    "PublishedSource",
-    "characteristics",
-    "compared_characteristics",
-    "open_evaluated",
-]
-
 
 @dataclass(frozen=True)
 class PublishedSource:

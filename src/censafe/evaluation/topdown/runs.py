@@ -20,8 +20,6 @@ from censafe.products.topdown.rehearsal import at_loss, rehearse, rehearse_resul
 from censafe.publication.microdata.histograms import read_histograms, write_histograms
 from censafe.publication.stamps import STAMP
 
-__all__ = ["RunRequest", "RunSeries", "RunSource", "SourceOf", "read_runs", "run_all", "text_of_loss"]
-
 _SEEDS = 1_000_000
 _PAYS = 20.0  # seconds
 

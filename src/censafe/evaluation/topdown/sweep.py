@@ -24,8 +24,6 @@ from censafe.evaluation.topdown.population import EvaluatedPopulation, character
 from censafe.model import Definition
 from censafe.privacy.loss.conversions import tight_epsilon
 
-__all__ = ["RATES", "Setting", "SweepFrames", "loss_of_epsilon", "measure_setting", "table_one"]
-
 RATES: Final = (5, 10, 15, 20, 30, 40, 50, 60, 75, 85, 90, 95)
 _MODES: Final[tuple[tuple[LossMode, ZeroCells], ...]] = (("as_published", "either"), ("corrected", "all"))
 _METRICS: Final = (

@@ -39,8 +39,6 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.plan import exact_levels
 
-__all__ = ["evaluate_published_sweep", "evaluate_sweep"]
-
 _DETAILED: Final = (0.5, 1.0, 2.0)
 _MANY: Final = 100
 _SHEETS: Final = ("full_table", "table_one", "findings")

@@ -37,8 +37,6 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.labels import answer_words
 from censafe.products.topdown.plan import plan_release
 
-__all__ = ["cell_intervals", "error_classes", "evaluate_uncertainty", "uncertainty_frames"]
-
 
 def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.Table:
     """Errors of further runs by size of the count that they gave, all runs and areas of a level together.

@@ -8,8 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["STRONG_MCD_STATES", "BlockTraits", "optimised_groups"]
-
 STRONG_MCD_STATES: Final = (9, 23, 25, 26, 27, 33, 34, 36, 42, 44, 50, 55)
 
 

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from censafe.geography.spines.paths import LevelShares, ranked_paths
 
-__all__ = ["BypassRule", "Bypassed", "bypass"]
-
 Starts = NDArray[np.int64]
 
 

@@ -11,20 +11,6 @@ from numpy.typing import NDArray
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.arrays import Integers
 
-__all__ = [
-    "COUNTY_UNIT",
-    "PRIM_PARTS",
-    "REDISTRICTING_PARTS",
-    "STATE_UNIT",
-    "TRACT_UNIT",
-    "CodePart",
-    "PartedPath",
-    "parents_of",
-    "parted_spine",
-    "split_spine",
-]
-
-
 # the path of a block is the flag of the areas before its 16 digits; what is left of it at a level
 STATE_UNIT, COUNTY_UNIT, TRACT_UNIT = 10**14, 10**11, 10**5
 _COUNTIES = 1000

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from censafe.geography.spines.tree import Spine
 from censafe.model.arrays import Integers
 
-__all__ = ["entity_distances"]
-
 
 def entity_distances(spine: Spine, entity: NDArray[np.integer]) -> tuple[Integers, Integers]:
     """Distance of every area from the spine.

@@ -17,28 +17,6 @@ from censafe.geography.spines.block_groups import STRONG_MCD_STATES
 from censafe.geography.spines.tree import PL94_US, LevelRule
 from censafe.model.arrays import Flags, Integers
 
-__all__ = [
-    "GUESSED",
-    "MAJOR_KINDS",
-    "NO_DISTRICTS",
-    "PRIM_LEVELS",
-    "PrimBlocks",
-    "PrimCuts",
-    "StatusCodes",
-    "facility_patterns",
-    "fanout_limits",
-    "first_members",
-    "guessed_prim_keys",
-    "joined_keys",
-    "nested_order",
-    "prim_blocks",
-    "prim_cuts",
-    "prim_keys",
-    "published_rules",
-    "runs",
-]
-
-
 _NUMBERS = 1 << 62
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from censafe.geography.spines.tree import Spine, SpineLevel
 
-__all__ = ["Subtree", "levels_above", "subtree", "subtrees"]
-
 
 @dataclass(frozen=True)
 class Subtree:

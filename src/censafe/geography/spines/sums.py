@@ -12,8 +12,6 @@ from censafe.geography.spines.tree import Spine
 from censafe.model.compiled import compiled
 from censafe.model.sparse import ExactHistograms, SparseLevel
 
-__all__ = ["reordered", "sum_histograms", "sum_vectors"]
-
 _Histograms = TypeVar("_Histograms", ExactHistograms, SparseLevel)
 _LARGEST = 2**31 - 1
 

@@ -17,17 +17,6 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.geocodes import DIGITS, GeocodeForm
 
-__all__ = [
-    "E2E_1940",
-    "PL94_PR",
-    "PL94_US",
-    "LevelRule",
-    "Spine",
-    "SpineLevel",
-    "build_spine",
-    "without_root",
-]
-
 
 @dataclass(frozen=True)
 class LevelRule:

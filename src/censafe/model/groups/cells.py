@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-__all__ = ["GroupLayout", "GroupTable", "ProductTables", "Shell", "ShellCell"]
-
 
 @dataclass(frozen=True)
 class ShellCell:

@@ -13,15 +13,6 @@ from censafe.model.groups.levels import GroupLevel
 from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseLaw, NoiseSource
 
-__all__ = [
-    "CoterminousChange",
-    "CoterminousReport",
-    "FlaggedGroups",
-    "GroupEstimates",
-    "GroupNoise",
-    "NoiseTerm",
-]
-
 
 @dataclass(frozen=True)
 class NoiseTerm:

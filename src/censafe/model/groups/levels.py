@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseLaw, NoiseSource
 
-__all__ = ["GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"]
-
 
 @dataclass(frozen=True, eq=False)
 class GroupLevel:

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from censafe.model.arrays import Flags
 
-__all__ = ["AnswerSums", "Summing", "SummingInRounds"]
-
 _LONGEST = 1 << 12  # answers of a piece, so that a few pieces always fit the cache
 
 

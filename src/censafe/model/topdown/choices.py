@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["MOST_PERSONS", "Choices"]
-
 MOST_PERSONS: Final = 99_999
 """The cap of the redistricting data on the persons of one unit."""
 

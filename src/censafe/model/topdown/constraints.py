@@ -6,17 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-__all__ = [
-    "AnswersInStack",
-    "CellGroups",
-    "FacilityCounts",
-    "InformedSums",
-    "LinearConstraint",
-    "OwnAnswers",
-    "PublishedAnswers",
-    "RightSide",
-]
-
 
 @dataclass(frozen=True)
 class CellGroups:

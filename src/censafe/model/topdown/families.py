@@ -8,8 +8,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Families", "Gathering", "Wanted"]
-
 
 @dataclass(frozen=True, eq=False)
 class Families:

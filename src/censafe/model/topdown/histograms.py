@@ -21,20 +21,6 @@ from censafe.model.topdown.constraints import (
 )
 from censafe.model.topdown.outputs import OutputLayout
 
-__all__ = [
-    "EmptyCells",
-    "Facilities",
-    "GeoLevel",
-    "HistogramSchema",
-    "MeasuredHistogram",
-    "Pass",
-    "PassList",
-    "Passes",
-    "Stack",
-    "constraints_on",
-    "own_constraints",
-]
-
 
 @dataclass(frozen=True)
 class EmptyCells:

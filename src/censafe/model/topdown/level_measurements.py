@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseLaw, NoiseSource, PartPlan, QueryPlan
 
-__all__ = ["Answers", "LevelBudgets", "LevelMeasurements"]
-
 Answers = NDArray[np.int16] | NDArray[np.int32] | NDArray[np.int64]
 
 

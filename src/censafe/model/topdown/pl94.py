@@ -7,8 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GQ_ITEMS", "RACE_ITEMS", "TABLE_ITEMS", "item_names", "race_matrix"]
-
 TABLE_ITEMS: Mapping[str, int] = {"P1": 71, "P2": 73, "P3": 71, "P4": 73, "P5": 10, "H1": 3}
 _BY_RACES = (6, 15, 20, 15, 6, 1)  # how many of the 63 race codes name one, two, ... races
 

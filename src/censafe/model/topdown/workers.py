@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from censafe.model.topdown.families import Gathering
 
-__all__ = ["DrawingEffort", "EngineWorkers", "OpenedAnswers", "PartedAnswers", "threads_of"]
-
 
 class EngineWorkers(Protocol):
     """Workers of an engine; what they do may be done elsewhere, in any order and more than once."""

@@ -14,9 +14,6 @@ from typing import Final
 
 from censafe.planning.explorer.sheets import ExplorerSheet
 
-__all__ = ["ADDRESS", "content_policy", "explorer_page", "page_script", "page_server", "page_style"]
-
-
 ADDRESS: Final = "127.0.0.1"
 
 

@@ -8,26 +8,6 @@ from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final, Literal
 
-__all__ = [
-    "Choice",
-    "Derived",
-    "ExplorerSheet",
-    "Extra",
-    "Facet",
-    "MovedAnswers",
-    "PaperLine",
-    "PaperTable",
-    "Question",
-    "Row",
-    "Share",
-    "Shares",
-    "SheetBound",
-    "SheetRelation",
-    "SheetSetting",
-    "quadratic",
-    "with_variants",
-]
-
 _CHECKED: Final = (4, 7, 23)
 
 

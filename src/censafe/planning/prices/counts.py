@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from censafe.model import CellQuery
 from censafe.planning.prices.rows import PlanReport, PlanRow
 
-__all__ = ["TableCounts", "counts_of_queries", "with_counts"]
-
 
 @dataclass(frozen=True)
 class TableCounts:

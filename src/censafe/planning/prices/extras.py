@@ -24,24 +24,6 @@ from censafe.privacy.loss.conversions import Epsilons, epsilons
 if TYPE_CHECKING:
     from censafe.planning.prices.meaning import Meaning
 
-__all__ = [
-    "Conversion",
-    "Effort",
-    "Expected",
-    "Extras",
-    "Outcome",
-    "Rate",
-    "Run",
-    "conversions_of",
-    "effort_of",
-    "effort_record",
-    "effort_sentences",
-    "expected_of",
-    "extras_record",
-    "extras_sentences",
-    "rate_of",
-]
-
 
 _SECONDS_A_DRAW: Final = 4.2e-9  # on one core (benchmarks/noise.py)
 _CORES: Final = 2

@@ -15,18 +15,6 @@ from censafe.privacy.loss.conversions import ODDS_DELTAS, Epsilons, epsilons, od
 from censafe.privacy.loss.loss_law import EpsilonBracket, composed_epsilon, gathered, loss_of, spare_variance
 from censafe.privacy.loss.odds import odds_epsilon
 
-__all__ = [
-    "ALARMS",
-    "AttackRow",
-    "DeltaRow",
-    "Meaning",
-    "OddsRow",
-    "RecordQuestion",
-    "meaning_of",
-    "meaning_record",
-    "meaning_sentences",
-]
-
 ALARMS: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 """Chances of a false alarm at which the power of the best attack is stated."""
 

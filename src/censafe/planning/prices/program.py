@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
 
-__all__ = ["Goal", "Solution", "Term", "exact_goal_variance", "least_budgets", "round_budget"]
-
 _DIGITS: Final = 6
 _TINY: Final = 1e-9
 _Matrix = NDArray[np.float64]

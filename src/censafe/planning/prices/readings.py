@@ -11,8 +11,6 @@ from censafe.model.bounds import upper
 from censafe.planning.numbers import loss_text
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 
-__all__ = ["LossReading", "QueryShare", "reading_sentences"]
-
 
 @dataclass(frozen=True)
 class QueryShare:

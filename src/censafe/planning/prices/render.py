@@ -19,17 +19,6 @@ from censafe.planning.numbers import decimal_text, loss_text, short_text
 from censafe.planning.prices.readings import LossReading, QueryShare, reading_sentences
 from censafe.planning.prices.rows import PlanReport, PlanRow
 
-__all__ = [
-    "paper_csv",
-    "plan_sentences",
-    "plan_table",
-    "relations",
-    "row_record",
-    "to_csv",
-    "to_json",
-    "to_record",
-]
-
 
 def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
     """One row under the names that CSV and JSON share; exact numbers are text, the others floats.

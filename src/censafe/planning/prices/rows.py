@@ -16,8 +16,6 @@ from censafe.privacy.loss.conversions import Epsilons, epsilons
 from censafe.privacy.loss.margins import exact_coverage, exact_margin, paper_margin
 from censafe.privacy.noise.variance import exact_variance, reference_variance
 
-__all__ = ["PlanReport", "PlanRow", "QueryFacts", "plan_report", "plan_rows"]
-
 _SMOOTH = 4
 _LEAST_PARAMETER, _LARGEST_PARAMETER = Fraction(1, 10**18), Fraction(10**30)
 

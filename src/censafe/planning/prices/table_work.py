@@ -10,8 +10,6 @@ from typing import Any
 from censafe.errors import UsageError
 from censafe.planning.numbers import bytes_text, duration_text
 
-__all__ = ["AskedTables", "LinearWork", "refuse_tables"]
-
 
 @dataclass(frozen=True)
 class AskedTables:

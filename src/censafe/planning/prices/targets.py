@@ -24,21 +24,6 @@ from censafe.planning.prices.program import (
 )
 from censafe.privacy.loss.margins import exact_coverage, exact_margin, z_of
 
-__all__ = [
-    "LEAST_MARGIN",
-    "MOST_MARGIN",
-    "Achieved",
-    "Asked",
-    "Request",
-    "Target",
-    "achieve",
-    "factor_of",
-    "largest_variance",
-    "parse_target",
-    "target_record",
-    "target_sentences",
-]
-
 LEAST_MARGIN: Final = Fraction(1, 10**6)
 MOST_MARGIN: Final = Fraction(10**9)
 """Margins outside are refused: their noise is all zeros, or wider than any count."""

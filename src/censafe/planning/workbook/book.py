@@ -24,9 +24,6 @@ from censafe.planning.workbook.sheet import (
     positive_rule,
 )
 
-__all__ = ["write_budget_sheet", "write_plan_workbook", "write_share_sheet"]
-
-
 _CODES: Final = 10  # row of the number of race codes
 _TOP: Final = 11  # row of the titles
 _TITLES: Final = [

@@ -13,18 +13,6 @@ from xlsxwriter.utility import xl_rowcol_to_cell
 from censafe.model import Definition
 from censafe.planning.prices.rows import PlanReport
 
-__all__ = [
-    "SheetLaw",
-    "Styles",
-    "WorkbookCell",
-    "WorkbookSheet",
-    "between_zero_and_one",
-    "chance",
-    "on_or_off",
-    "positive_rule",
-    "write_epsilon",
-]
-
 
 @dataclass(frozen=True)
 class WorkbookCell:

@@ -23,18 +23,6 @@ from censafe.population.files.fixed_width import fixed_layout
 from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 
-__all__ = [
-    "AREA_COLUMNS",
-    "BLOCK_NUMBER",
-    "BlockList",
-    "area_numbers",
-    "areas_from_grfc",
-    "block_numbers",
-    "in_order",
-    "read_grfc_blocks",
-]
-
-
 AREA_COLUMNS: Final[Mapping[str, tuple[int, int]]] = {
     "aiannhce": (4, NO_AIANNH),
     "placefp": (5, NO_PLACE),

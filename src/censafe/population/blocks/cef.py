@@ -41,9 +41,6 @@ from censafe.population.files.fixed_width import FixedFile, field_words, fixed_l
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 from censafe.population.household_rules import DHC_RULES
 
-__all__ = ["TOTALS", "find_cef", "read_cef", "total_findings"]
-
-
 _SHAPE: Final = (8, 2, 2, 63)
 _CELLS: Final = 2016
 _KINDS: Final = 8

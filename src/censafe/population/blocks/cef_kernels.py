@@ -11,11 +11,6 @@ from censafe.model.compiled import compiled
 from censafe.population.files.fixed_width import fixed_layout, number_at, outside
 from censafe.population.files.lines import next_line
 
-__all__ = [
-    "KIND_OF_GQ", "MOST_MAFID", "PERSON_RULES", "UNIT_RULES", "BlockTable", "UnitColumns", "block_of", "block_table", "fill_units", "find_block", "mark",
-    "parse_persons", "parse_units", "slot_of",
-]  # fmt: skip
-
 MOST_MAFID = 10**9
 _UNIT, _PERSON = fixed_layout("cef_unit").fields, fixed_layout("cef_per").fields
 _RTYPE_AT, _MAFID_AT, _QUARTERS_AT, _VACS_AT, _POP_AT, _BLOCK_AT, _STATE_AT = (

@@ -26,8 +26,6 @@ from censafe.population.blocks.columns import (
 from censafe.population.blocks.layout import MOST_COUNT, HistogramLayout
 from censafe.population.findings import Finding
 
-__all__ = ["CellCounts", "counts_of_files"]
-
 _TASK_ROWS = 4_000_000
 _BATCH_ROWS = 1_000_000
 _ENTRIES = ("code", "cell", "count", "rows")

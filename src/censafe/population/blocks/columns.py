@@ -21,9 +21,6 @@ from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding
 
-__all__ = ["batches", "geocodes", "parquet_columns", "read_ahead", "unreadable", "whole_column"]
-
-
 _BATCH_ROWS = 1_000_000
 _CSV_BYTES = 1 << 24
 _DIGITS_15 = 15

@@ -33,8 +33,6 @@ from censafe.population.blocks.layout import (
 )
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 
-__all__ = ["ColumnFiles", "read_columns"]
-
 _FIX: Final = "write the file again"
 _Ints = NDArray[np.int64]
 

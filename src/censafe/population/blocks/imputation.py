@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS
 
-__all__ = ["CHUNK", "RULE", "block_cells", "impute_quarters", "imputed_cells"]
-
 CHUNK = 20_000
 """Blocks that are held at once."""
 

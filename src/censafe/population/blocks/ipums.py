@@ -25,22 +25,6 @@ from censafe.population.files.fixed_width import FixedFile, field_words, fixed_l
 from censafe.population.files.lines import next_line
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
 
-__all__ = [
-    "DISTRICT_CELLS",
-    "KIND_OF_GQTYPE",
-    "MOST_SERIAL",
-    "RULES",
-    "UNITS",
-    "Districts",
-    "add_lines",
-    "empty_districts",
-    "fill_slots",
-    "find_ipums",
-    "new_place",
-    "read_ipums",
-]
-
-
 DISTRICT_CELLS = 192
 UNITS = 9  # eight kinds, then vacant housing units
 MOST_SERIAL = 10**8

@@ -19,22 +19,6 @@ from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
 from censafe.population.findings import Finding, Severity
 
-__all__ = [
-    "MOST_COUNT",
-    "BlockData",
-    "HistogramLayout",
-    "OtherHistogram",
-    "e2e_layout",
-    "facility_findings",
-    "finding",
-    "histograms_of",
-    "no_persons",
-    "occupancy_of",
-    "pl94_layout",
-    "zero_findings",
-]
-
-
 MOST_COUNT = 2**31 - 1
 _GQ_LEVELS = 8
 _MOST_PERSONS = 99_999

@@ -31,8 +31,6 @@ from censafe.population.blocks.layout import (
 )
 from censafe.population.findings import Finding, raise_if_fatal
 
-__all__ = ["find_legacy", "read_legacy"]
-
 _Ints = NDArray[np.int64]
 
 

@@ -19,8 +19,6 @@ from censafe.population.blocks.layout import BlockData, HistogramLayout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
 from censafe.population.files.relation import require_folder
 
-__all__ = ["BlockFiles", "Reader", "attribute_source", "block_files", "read_block_files", "read_blocks"]
-
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef"]
 
 _HOLDS: Final[Mapping[Reader, str]] = {

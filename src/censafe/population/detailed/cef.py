@@ -38,7 +38,6 @@ from censafe.population.households.cef import CefInput, open_cef, read_ini
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["CefRecords", "open_cef_input"]
 
 _OUTSIDE = {"TABBLKCOU": "999", "TABTRACTCE": "999999", "TABBLK": "9999"}  # of a unit whose block GRF-C lacks
 _CODES = ", ".join(f"p.{name}" for name in (*(f"QRACE{k}" for k in range(1, RACES + 1)), "QSPAN"))

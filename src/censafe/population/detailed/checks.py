@@ -19,18 +19,6 @@ from censafe.population.detailed.load import LoadedRecords
 from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.findings import Finding, Severity
 
-__all__ = [
-    "ALWAYS_STOP",
-    "Checks",
-    "UnknownBlocks",
-    "area_findings",
-    "fault_columns",
-    "mismatch_findings",
-    "no_group_finding",
-    "record_findings",
-    "without_checks",
-]
-
 Checks = Literal["full", "strict", "off"]
 UnknownBlocks = Literal["fail", "drop"]
 ALWAYS_STOP = frozenset(

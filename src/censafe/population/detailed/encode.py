@@ -25,8 +25,6 @@ from censafe.population.detailed.layout import RACES, Field
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AGE_CUTS", "Combinations", "Encoded", "Encoder"]
-
 
 _FIRST_ROOM = 1 << 14
 

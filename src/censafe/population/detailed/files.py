@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = [
-    "BATCH_ROWS",
-    "FILE_NAMES",
-    "Batches",
-    "InputFiles",
-    "check_headers",
-    "find_input",
-    "find_totals",
-    "parquet_batches",
-    "query_batches",
-    "table_batches",
-    "text_batches",
-]
-
 
 FILE_NAMES: Mapping[str, str] = {
     "persons": "person-records",

@@ -10,19 +10,6 @@ from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
 
-__all__ = [
-    "AFTER_NULL",
-    "BLOCK_ABSENT",
-    "FIRST_UNKNOWN",
-    "OUTSIDE",
-    "TOO_MANY",
-    "decode_texts",
-    "find_blocks",
-    "intern",
-    "pack_codes",
-    "rehash",
-]
-
 AFTER_NULL = 17  # a code after the first Null
 FIRST_UNKNOWN = 18  # and the next 8: the codes list lacks the code
 TOO_MANY = 27  # more race codes than max_race_codes

@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 from censafe.geography.regions import REGION_TYPES
 
-__all__ = ["NULL", "RACES", "Field", "RecordName", "header", "record_layout"]
-
 RecordName = Literal["persons", "households", "totals"]
 NULL = "Null"
 RACES = 8

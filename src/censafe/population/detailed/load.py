@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from censafe.population.detailed.encode import Encoded, Encoder
     from censafe.population.detailed.files import Batches
 
-__all__ = ["LoadedRecords", "load_records"]
 
 _FLUSH_ROWS = 1 << 20
 _PLAIN: dict[str, Any] = {"use_dictionary": False, "compression": "none", "write_statistics": False}

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from censafe.population.detailed.files import Batches
 
-__all__ = ["LIST_NAME", "PopGroupTotals", "load_totals", "without_listed"]
-
 
 LIST_NAME: Final = "areas-without-units.csv"
 _COLUMN: Final = "GEOID"

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
     from censafe.model.engine import Engine
 
-__all__ = ["RecordScope", "SafetabInput", "SafetabSource", "open_safetab"]
-
 
 @dataclass(frozen=True, eq=False)
 class SafetabInput:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from censafe.population.detailed.encode import Encoder
     from censafe.population.detailed.files import Batches
 
-__all__ = ["load_on_workers"]
 
 _KEYS = ("HIGH", "LOW")
 _REPORT = "REPORT"

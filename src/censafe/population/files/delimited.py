@@ -26,7 +26,6 @@ from censafe.population.findings import Finding, Severity, layout_finding
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["DELIMITER_NAMES", "csv_relation", "header_problem", "reject_findings", "take_rejects"]
 
 _DELIMITERS = (",", "|", ";", "\t")
 DELIMITER_NAMES = {",": "comma", "|": "pipe", ";": "semicolon", "\t": "tab"}

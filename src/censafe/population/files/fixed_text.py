@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-__all__ = ["TextName", "copy_fields", "find_lines", "stage_lines"]
 
 TextName = Literal["phsafe_per", "phsafe_unit", "safetab_per", "safetab_unit"]
 _LINES_SHOWN = 10

@@ -17,19 +17,6 @@ from censafe.model.compiled import compiled
 from censafe.population.files.lines import line_chunks
 from censafe.population.findings import Finding
 
-__all__ = [
-    "FixedField",
-    "FixedFile",
-    "LayoutName",
-    "Place",
-    "RecordLayout",
-    "field_words",
-    "fixed_layout",
-    "layouts_document",
-    "number_at",
-    "outside",
-]
-
 LayoutName = Literal["cef_unit", "cef_per", "ipums_household", "ipums_person"]
 _LINE_FEED: Final = 10
 _Bytes = NDArray[np.uint8]

@@ -8,8 +8,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-__all__ = ["MAFID_HIGH", "MAFID_LOW", "TABLES", "Column", "TableName", "TableSchema", "layout", "layout_text"]
-
 TableName = Literal["persons", "units", "geo"]
 TABLES: tuple[TableName, ...] = ("persons", "units", "geo")
 MAFID_LOW = 100_000_001

@@ -16,13 +16,6 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.model.compiled import compiled
 
-__all__ = [
-    "CHUNK_BYTES",
-    "line_chunks",
-    "next_line",
-]
-
-
 _Bytes = NDArray[np.uint8]
 _kernel = compiled()
 

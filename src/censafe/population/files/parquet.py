@@ -9,8 +9,6 @@ from censafe.population.files.layout import MAFID_HIGH, MAFID_LOW, TableSchema, 
 from censafe.population.files.relation import Relation, TableFiles, engine_errors, name_in
 from censafe.population.findings import Finding, Severity, layout_finding
 
-__all__ = ["parquet_relation", "readable_texts"]
-
 _OVERLAP = 3
 
 

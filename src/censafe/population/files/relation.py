@@ -22,19 +22,6 @@ if TYPE_CHECKING:
 
     from censafe.model.engine import Engine
 
-__all__ = [
-    "Relation",
-    "TableFiles",
-    "at_the_end",
-    "engine_errors",
-    "find_table",
-    "name_in",
-    "quote_list",
-    "quote_paths",
-    "quote_text",
-    "require_folder",
-]
-
 
 _KINDS: Final[tuple[Literal["csv", "parquet"], ...]] = ("csv", "parquet")
 

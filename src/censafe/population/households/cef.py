@@ -27,7 +27,6 @@ from censafe.population.findings import Finding
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["CefInput", "open_cef", "read_ini"]
 
 _FAMILY = "RELSHIP IN ('20', '21', '23') OR RELSHIP BETWEEN '25' AND '33'"
 

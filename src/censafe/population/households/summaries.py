@@ -22,7 +22,6 @@ from censafe.population.household_rules import (
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["packed_summary", "with_persons"]
 
 _KINDS: Final = ("NOT_HOUSEHOLD", "NOT_GQ", "HOUSEHOLDERS", "PARTNERS", "FAMILY")
 _DIGIT: Final = 12  # bits

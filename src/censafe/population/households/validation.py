@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from censafe.population.households.load import Population
 
-__all__ = ["VALIDATION_STEPS", "ValidationReport", "validate"]
 
 VALIDATION_STEPS: Final = 3
 """Fields and filters; rules between files; numbers of persons."""

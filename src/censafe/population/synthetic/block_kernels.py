@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from censafe.model.compiled import compiled
 from censafe.population.synthetic.structures import Words, pick, uniform, waiting
 
-__all__ = ["BlockChances", "DrawnBlocks", "TractColumns", "draw_blocks"]
-
 _kernel = compiled()
 
 _Floats = NDArray[np.float64]

@@ -20,15 +20,6 @@ from censafe.population.synthetic.plan import PopulationPlan, make_plan
 from censafe.population.synthetic.shipped import chances, marginals, race_codes, synthetic_states
 from censafe.population.synthetic.writing import Coded, Column, PartWriter, folder_when_complete, part_path
 
-__all__ = [
-    "HistogramLayoutName",
-    "HistogramReport",
-    "area_columns",
-    "place_in_group",
-    "synthesize_histograms",
-]
-
-
 _SUBDIVISION_TRACTS = 6
 _OUTSIDE = (
     7  # in a block group whose number it is the turn of, every block of that remainder lies outside the place

@@ -18,9 +18,6 @@ from censafe.population.synthetic.shipped import chances
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits, Tracts, Words, pick, uniform
 from censafe.population.synthetic.writing import Coded, Column, geo_columns
 
-__all__ = ["MOST_CODES", "SAFETAB_TABLES", "draw_codes", "race_code_choices", "safetab_columns"]
-
-
 MOST_CODES = 8
 _GROUPS = ("white", "black", "aian", "asian", "nhpi", "other", "hispanic")
 _OTHER, _HISPANIC = 5, 6

@@ -12,8 +12,6 @@ from censafe.population.synthetic.plan import PopulationPlan
 from censafe.population.synthetic.shipped import marginals, synthetic_states
 from censafe.population.synthetic.writing import Coded
 
-__all__ = ["district_columns"]
-
 _Ints = NDArray[np.int64]
 _BEYOND = 11  # one block of so many in the first block group of a tract lies in the next school district
 _DIGITS = 5

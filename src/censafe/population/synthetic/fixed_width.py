@@ -21,8 +21,6 @@ from censafe.population.synthetic.shipped import race_codes, synthetic_states
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
 from censafe.population.synthetic.writing import Coded, Column, csv_lines, folder_when_complete, geo_columns
 
-__all__ = ["FixedLayout", "blank_lines", "put_numbers", "synthesize_fixed", "write_control_totals"]
-
 FixedLayout = Literal["ipums-1940", "cef"]
 
 FIXED_CHUNK_PERSONS = 250_000

@@ -26,8 +26,6 @@ from censafe.population.synthetic.structures import (
     waiting,
 )
 
-__all__ = ["describe_household", "draw_facilities", "draw_residents", "draw_tracts"]
-
 _kernel = compiled()
 
 _MOST_FACILITIES = 256

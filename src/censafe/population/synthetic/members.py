@@ -5,8 +5,6 @@ from __future__ import annotations
 from censafe.model.compiled import compiled
 from censafe.population.synthetic.structures import Chances, DrawnPersons, Words, pick, sex, uniform, waiting
 
-__all__ = ["Home", "draw_household", "draw_race"]
-
 _kernel = compiled()
 
 _OLDEST_CHILD = 89  # by the Bureau's edit rules

@@ -18,15 +18,6 @@ from censafe.population.synthetic.shipped import (
 )
 from censafe.population.synthetic.structures import Tracts
 
-__all__ = [
-    "FIRST_MAFID",
-    "MOST_PERSONS",
-    "Places",
-    "PopulationPlan",
-    "make_plan",
-    "share_out",
-]
-
 FIRST_MAFID = 100_000_001
 _PLACES = 1  # stream of the places of a county; its other numbers have one without such a mark
 LAST_MAFID = 899_999_999

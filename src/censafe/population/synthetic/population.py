@@ -29,8 +29,6 @@ from censafe.population.synthetic.writing import (
     unit_columns,
 )
 
-__all__ = ["Layout", "SynthReport", "draw_people", "synthesize"]
-
 Layout = Literal["phsafe", "safetab", "all"]
 
 PART_PERSONS = 4_000_000

@@ -17,18 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from censafe.population.synthetic.structures import Chances
 
-__all__ = [
-    "County",
-    "SyntheticState",
-    "chances",
-    "counties",
-    "marginals",
-    "race_codes",
-    "rows_of_data",
-    "synthetic_states",
-]
-
-
 _GROUPS = ("white", "black", "aian", "asian", "nhpi", "other", "multiple", "hispanic")
 _LEAST = (3, 2, 3, 2, 1, 2, 2, 2, 1, 2, 2, 2)
 

@@ -11,22 +11,6 @@ from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
 
-__all__ = [
-    "Chances",
-    "DrawnPersons",
-    "DrawnUnits",
-    "NamedValues",
-    "Tracts",
-    "Words",
-    "packed",
-    "pick",
-    "records",
-    "sex",
-    "uniform",
-    "waiting",
-]
-
-
 Words = NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -21,21 +21,6 @@ from censafe.population.synthetic.plan import PopulationPlan
 from censafe.population.synthetic.shipped import synthetic_states
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
 
-__all__ = [
-    "TABLES",
-    "Coded",
-    "Column",
-    "FileFormat",
-    "PartWriter",
-    "csv_lines",
-    "folder_when_complete",
-    "geo_columns",
-    "part_path",
-    "person_columns",
-    "unit_columns",
-]
-
-
 _NEWLINE, _ZERO = 10, 48
 
 

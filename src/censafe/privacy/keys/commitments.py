@@ -17,19 +17,6 @@ from pathlib import Path
 
 from censafe.errors import LedgerError
 
-__all__ = [
-    "commit_to_file",
-    "commit_to_key",
-    "commit_to_name",
-    "drop_provisional_key",
-    "fsync_folder",
-    "key_path_of",
-    "load_key",
-    "new_key",
-    "require_no_key",
-    "settle_key",
-]
-
 _FILE = b"censafe/file/1\n"
 _NAME = b"censafe/account/1\n"
 _KEY = b"censafe/ledger key/1\n"

@@ -10,9 +10,6 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
-__all__ = ["REKEY_BYTES", "SECRET_BYTES", "Secret", "SystemWords", "sealed"]
-
-
 SECRET_BYTES = 32
 _T = TypeVar("_T")
 

@@ -14,22 +14,11 @@ from typing import Literal, cast
 from censafe.errors import ReleaseError
 from censafe.model import PartPlan, QueryPlan, ReleasePlan
 from censafe.model.plan import NoiseSource
+from censafe.model.proven import proven
 from censafe.privacy.keys.entropy import SECRET_BYTES, Secret, sealed
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.ledger.records import Reservation
 from censafe.privacy.measure.claims import Claim, Usage
-from censafe.privacy.proofs import proven
-
-__all__ = [
-    "Planned",
-    "ReleasePartKey",
-    "TestPartKey",
-    "derive_part_key",
-    "part_source_of",
-    "plan_part_key",
-    "require_planned",
-    "source_of",
-]
 
 _PART_LABEL = b"censafe/noise/1"
 

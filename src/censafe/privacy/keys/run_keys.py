@@ -18,8 +18,6 @@ from censafe.model.closing import Closing
 from censafe.privacy.keys.entropy import SECRET_BYTES, Secret, sealed
 from censafe.privacy.measure.claims import Usage
 
-__all__ = ["ReleaseKey", "TestKey", "keyed_commitment"]
-
 _COMMITMENT_LABEL = b"censafe/commitment/1"
 _TEST_LABEL = b"censafe/test-key/1"
 _FILE_HEADER = b"censafe run key 1\n"

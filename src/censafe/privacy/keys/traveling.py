@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, NoReturn
 
+from censafe.model.proven import proven
 from censafe.privacy.keys.entropy import SECRET_BYTES, Secret
 from censafe.privacy.keys.part_keys import Planned, ReleasePartKey, TestPartKey, source_of
-from censafe.privacy.proofs import proven
-
-__all__ = ["TravelingKey"]
 
 
 class TravelingKey:

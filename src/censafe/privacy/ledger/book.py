@@ -18,6 +18,7 @@ from typing import Any
 from censafe.errors import LedgerError
 from censafe.model import PartPlan, ReleasePlan
 from censafe.model.closing import Closing
+from censafe.model.proven import proven
 from censafe.privacy.keys.commitments import (
     commit_to_file,
     commit_to_key,
@@ -36,7 +37,6 @@ from censafe.privacy.ledger.entries import (
     fraction_text,
     fractions_text,
     parse,
-    read_entries,
 )
 from censafe.privacy.ledger.file import LedgerFile
 from censafe.privacy.ledger.opening import LIVE, OpeningRequest, admitted, require_within
@@ -52,23 +52,11 @@ from censafe.privacy.ledger.records import (
     query_fields,
     reservation_of,
 )
-from censafe.privacy.ledger.report import LedgerReport, audited_state, verify
+from censafe.privacy.ledger.report import audited_state
 from censafe.privacy.ledger.state import Charge, ChargeState, LedgerState, PartOutcome, RunState
 from censafe.privacy.loss.accountant import compose, part_cost
 from censafe.privacy.loss.promises import Promise, part_loss
-from censafe.privacy.proofs import proven
 from censafe.version import __version__
-
-__all__ = [
-    "Ledger",
-    "LedgerReport",
-    "Reservation",
-    "RunNotes",
-    "RunRecord",
-    "Settlement",
-    "read_entries",
-    "verify",
-]
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _NO_NOTES = RunNotes()

@@ -14,19 +14,6 @@ from typing import Any
 from censafe.errors import LedgerError
 from censafe.model.parsing import parse_stored
 
-__all__ = [
-    "FORMAT",
-    "NO_HEAD",
-    "Contents",
-    "Entry",
-    "InvalidEntryError",
-    "encode",
-    "fraction_text",
-    "fractions_text",
-    "parse",
-    "read_entries",
-]
-
 NO_HEAD = "0" * 64
 FORMAT = 2
 """Of the lines. The first format knew an input by one commitment to all of its files, which says nothing of single files."""

@@ -9,10 +9,8 @@ import stat
 from pathlib import Path
 
 from censafe.errors import LedgerError
+from censafe.model.proven import proven
 from censafe.privacy.keys.commitments import fsync_folder
-from censafe.privacy.proofs import proven
-
-__all__ = ["LedgerFile"]
 
 
 class LedgerFile:

@@ -17,15 +17,6 @@ from censafe.privacy.loss.accountant import compose
 from censafe.privacy.loss.budget import exact
 from censafe.privacy.loss.promises import Loss, Promise, common_promises, loss_under, part_loss
 
-__all__ = [
-    "LIVE",
-    "OpeningRequest",
-    "admitted",
-    "choose_cap",
-    "named_cap",
-    "require_within",
-]
-
 
 def named_cap(state: LedgerState, accounts: frozenset[str], loss: Loss, amount: Fraction) -> Cap:
     """A cap that the operator names for a run.

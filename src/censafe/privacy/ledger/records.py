@@ -13,21 +13,6 @@ from censafe.privacy.ledger.state import Cap, Charge, RunState
 from censafe.privacy.loss.accountant import compose, part_cost
 from censafe.privacy.loss.promises import Loss, Promise, promise_of
 
-__all__ = [
-    "Reservation",
-    "RunNotes",
-    "RunRecord",
-    "Settlement",
-    "cap_fields",
-    "cost_by_part",
-    "factor_fields",
-    "partition_fields",
-    "promise_fields",
-    "query_fields",
-    "reservation_of",
-    "second_release_text",
-]
-
 
 @dataclass(frozen=True)
 class RunNotes:

@@ -16,16 +16,6 @@ from censafe.privacy.ledger.state import Cap, Charge, ChargeState, LedgerState, 
 from censafe.privacy.loss.accountant import compose, derive_totals
 from censafe.privacy.loss.promises import PROMISES, Promise
 
-__all__ = [
-    "DatasetTotal",
-    "LedgerReport",
-    "LedgerRow",
-    "audited_state",
-    "new_ledger",
-    "runs_charged_with",
-    "verify",
-]
-
 
 @dataclass(frozen=True)
 class LedgerRow:

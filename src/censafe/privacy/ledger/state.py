@@ -16,11 +16,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.model.proven import proven
 from censafe.privacy.ledger.entries import Entry, InvalidEntryError, broken
 from censafe.privacy.loss.promises import PROMISES, Loss, Promise, loss_under
-from censafe.privacy.proofs import proven
-
-__all__ = ["Cap", "Charge", "ChargeState", "LedgerState", "Links", "PartOutcome", "RunState", "replay"]
 
 
 class Links:

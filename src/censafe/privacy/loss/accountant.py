@@ -13,11 +13,9 @@ from fractions import Fraction
 from typing import Any
 
 from censafe.model import PartPlan
+from censafe.model.proven import proven
 from censafe.privacy.loss.budget import exact
 from censafe.privacy.loss.promises import PROMISES, Loss, Promise, loss_under
-from censafe.privacy.proofs import proven
-
-__all__ = ["compose", "derive_totals", "part_cost"]
 
 
 @proven("composition.proof.md", digest="945cd35c4b43295c")

@@ -14,18 +14,6 @@ from numpy.typing import NDArray
 
 from censafe.model import Definition
 
-__all__ = [
-    "Attack",
-    "MovedQuery",
-    "best_attack",
-    "discrete_gaussian_power",
-    "gaussian_power",
-    "largest_power",
-    "moved_queries",
-    "zcdp_power",
-]
-
-
 _ORDERS = 1 + np.logspace(-4, 3, 4000)  # a grid of orders is a valid bound: more orders only lower it
 
 

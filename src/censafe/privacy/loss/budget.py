@@ -11,16 +11,6 @@ from typing import Any
 from censafe.errors import ConfigError, StorageError
 from censafe.model.parsing import parse_json, parse_number, parse_toml, read_text, require_magnitude
 
-__all__ = [
-    "NotFinite",
-    "exact",
-    "load_json_exact",
-    "load_toml_exact",
-    "parse_fraction",
-    "parse_json_exact",
-    "parse_toml_exact",
-]
-
 
 class NotFinite(Enum):
     """A number token that is not a number: the caller decides whether it may stand there."""

@@ -13,21 +13,9 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.model import Definition
+from censafe.model.proven import proven
 from censafe.privacy.loss.budget import exact
 from censafe.privacy.noise.variance import PI, SLACK, decimal_of, float_above, working_precision
-from censafe.privacy.proofs import proven
-
-__all__ = [
-    "ODDS_DELTAS",
-    "Epsilons",
-    "delta_of_gaussian",
-    "epsilons",
-    "gaussian_epsilon",
-    "odds_bound",
-    "prefactor_epsilon",
-    "slide_epsilon",
-    "tight_epsilon",
-]
 
 # Relative error of the float evaluation of either term of the Gaussian's delta.
 _FLOAT_ERROR = 2e-14

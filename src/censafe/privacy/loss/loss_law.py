@@ -16,19 +16,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model.proven import proven
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.conversions import gaussian_epsilon
-from censafe.privacy.proofs import proven
-
-__all__ = [
-    "EpsilonBracket",
-    "LossTotal",
-    "composed_epsilon",
-    "gathered",
-    "loss_of",
-    "lower_total",
-    "spare_variance",
-]
 
 _Vector = NDArray[np.float64]
 _REACH: Final = 14.0  # standard deviations of every law and of their sum; the mass beyond is below 1e-40

@@ -14,20 +14,9 @@ from fractions import Fraction
 from functools import lru_cache
 
 from censafe.model import NoiseLaw
+from censafe.model.proven import proven
 from censafe.privacy.loss.budget import exact
 from censafe.privacy.noise.variance import SLACK, decimal_of, gaussian_sums, working_precision
-from censafe.privacy.proofs import proven
-
-__all__ = [
-    "MarginRule",
-    "exact_coverage",
-    "exact_margin",
-    "one_sided_threshold",
-    "paper_margin",
-    "pure_margin",
-    "rho_for_margin",
-    "z_of",
-]
 
 # Above this sigma2 the sum over the tail would be long, and the midpoint rule is exact to 1e-17.
 _LARGEST_SUMMED = Fraction(10**8)

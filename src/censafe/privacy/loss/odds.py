@@ -13,12 +13,10 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.model import Definition
+from censafe.model.proven import proven
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.conversions import odds_bound
 from censafe.privacy.loss.loss_law import EpsilonBracket, gathered, loss_of, lower_total
-from censafe.privacy.proofs import proven
-
-__all__ = ["odds_epsilon"]
 
 _POINTS: Final = 1 << 17
 _HALVINGS: Final = 80

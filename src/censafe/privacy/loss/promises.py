@@ -9,20 +9,8 @@ from fractions import Fraction
 
 from censafe.model import Definition, Neighbours, ProtectedUnit, ReleasePlan
 from censafe.model.bounds import upper
+from censafe.model.proven import proven
 from censafe.privacy.loss.budget import exact
-from censafe.privacy.proofs import proven
-
-__all__ = [
-    "PROMISES",
-    "Loss",
-    "Promise",
-    "common_promises",
-    "group_loss",
-    "implied_rho",
-    "loss_under",
-    "part_loss",
-    "promise_of",
-]
 
 
 @proven("composition.proof.md", digest="ff41fbf7634fd73a")

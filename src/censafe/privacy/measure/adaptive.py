@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupMeasurements, GroupSource, NoiseLaw, QueryPlan, TableVariant
+from censafe.model.proven import proven
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.loss.budget import exact
 from censafe.privacy.loss.margins import one_sided_threshold
@@ -28,17 +29,6 @@ from censafe.privacy.measure.rows import (
     tables_text,
     walk,
 )
-from censafe.privacy.proofs import proven
-
-__all__ = [
-    "DETAILED_ONLY",
-    "STAGE1",
-    "STAGE2",
-    "AdaptiveTables",
-    "count_adaptive",
-    "measure_adaptive",
-    "suppression_threshold",
-]
 
 DETAILED_ONLY, STAGE1, STAGE2 = 0, 1, 2
 QUERIES = ("detailed_only", "stage1", "stage2")

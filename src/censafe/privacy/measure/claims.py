@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ReleaseError
-from censafe.privacy.proofs import proven
-
-__all__ = ["Claim", "Usage", "fingerprint"]
+from censafe.model.proven import proven
 
 _MOST_BLOCKS = 1 << 40
 _BY_GEOUNIT = b"by geounit"

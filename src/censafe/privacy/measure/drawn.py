@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.model import CellQuery, ExactHistograms, PartPlan
 from censafe.model.plan import NoiseSource
+from censafe.model.proven import proven
 from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.level_measurements import LevelBudgets
@@ -20,9 +21,6 @@ from censafe.model.topdown.workers import DrawingEffort
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.keys.traveling import TravelingKey
 from censafe.privacy.measure.lazy import LazyAnswers
-from censafe.privacy.proofs import proven
-
-__all__ = ["DrawnAnswers", "ExactPart"]
 
 _Ints = NDArray[np.int64]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupMeasurements, GroupSource, QueryPlan, TableVariant
+from censafe.model.proven import proven
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.rows import (
     AddressedNoise,
@@ -23,9 +24,6 @@ from censafe.privacy.measure.rows import (
     tables_text,
     walk,
 )
-from censafe.privacy.proofs import proven
-
-__all__ = ["CELLS", "STRIDE", "ListedGroups", "count_listed_groups", "measure_groups"]
 
 CELLS = 0
 STRIDE = 5

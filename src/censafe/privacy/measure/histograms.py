@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from censafe.errors import ReleaseError
 from censafe.model import CellQuery, ExactHistograms, NoiseLaw, PartPlan, QueryPlan
 from censafe.model.observer import unheard
+from censafe.model.proven import proven
 from censafe.model.topdown.level_measurements import Answers, LevelBudgets, LevelMeasurements
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.claims import Claim, fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance
-from censafe.privacy.proofs import proven
-
-__all__ = ["claim_level", "level_variances", "measure_histograms"]
 
 _CHUNK_ANSWERS = 1 << 22
 _NARROW = 1 << 31

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from censafe.model import CellQuery, ExactHistograms, PartPlan
 from censafe.model.named_arrays import SparseArrays, read_only
 from censafe.model.plan import NoiseSource
+from censafe.model.proven import proven
 from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.level_measurements import LevelBudgets
@@ -20,12 +21,10 @@ from censafe.privacy.noise.sampler import settle_residuals
 from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.wide import draw_wide
 from censafe.privacy.noise.words import AddressedWords, Lane, check_address, head
-from censafe.privacy.proofs import proven
 
 if TYPE_CHECKING:
     from censafe.privacy.noise.lazy_kernels import ExactAnswers
 
-__all__ = ["LazyAnswers"]
 
 _CHUNK_BLOCKS = 1 << 16
 _FITS = 2.0**62  # a sum of magnitudes below it fits 64 bits, also where rounding is added

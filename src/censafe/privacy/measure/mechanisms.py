@@ -7,12 +7,10 @@ import math
 import numpy as np
 
 from censafe.model import ExactCounts, Measurements, QueryPlan
+from censafe.model.proven import proven
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of, require_planned
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
-from censafe.privacy.proofs import proven
-
-__all__ = ["measure"]
 
 
 @proven("mechanisms.proof.md", digest="2bd6469c08af899e")

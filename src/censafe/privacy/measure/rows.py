@@ -11,25 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import GroupBlock, GroupLevel, GroupSource, NoiseLaw, TableVariant
+from censafe.model.proven import proven
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import draw, draw_cells
-from censafe.privacy.proofs import proven
-
-__all__ = [
-    "AddressedNoise",
-    "CellNoise",
-    "Chosen",
-    "GroupRows",
-    "NoNoise",
-    "basis_cells",
-    "checked_block",
-    "checked_sum",
-    "noisy_cells",
-    "sorted_rows",
-    "tables_text",
-    "walk",
-]  # fmt: skip
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from censafe.model import NoiseLaw
-from censafe.privacy.proofs import proven
-
-__all__ = ["Enclosure", "Magnitudes", "enclose", "exp_neg"]
+from censafe.model.proven import proven
 
 _GUARD_BITS = 64
 

@@ -10,17 +10,7 @@ from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays, read_only_type, sparse_type, tuple_type
-from censafe.privacy.proofs import proven
-
-__all__ = [
-    "AliasEntries",
-    "ExactAnswers",
-    "WantedWords",
-    "add_counts",
-    "decode_words",
-    "fill_wanted",
-    "list_blocks",
-]
+from censafe.model.proven import proven
 
 _Ints = NDArray[np.int64]
 _Narrow = NDArray[np.int32]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
+from censafe.model.proven import proven
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.claims import Claim
 from censafe.privacy.noise import twins
@@ -19,9 +20,6 @@ from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.weights import residual_magnitude
 from censafe.privacy.noise.wide import draw_wide
 from censafe.privacy.noise.words import CHUNK_BLOCKS, AddressedWords, Lane, check_address, head
-from censafe.privacy.proofs import proven
-
-__all__ = ["NoiseTable", "add_noise", "draw", "draw_cells", "settle_residuals"]
 
 _CHECKED_ADDITION = 1 << 16
 _FEW_DRAWS = 1 << 16

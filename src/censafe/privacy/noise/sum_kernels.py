@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import read_only_type, tuple_type
+from censafe.model.proven import proven
 from censafe.privacy.noise.kernels import map_words
 from censafe.privacy.noise.lazy_kernels import EXACT_TYPE
-from censafe.privacy.proofs import proven
-
-__all__ = ["LawTables", "SummedWords", "add_draws", "add_summed_counts", "fill_summed", "place_sums"]
 
 
 class SummedWords(NamedTuple):

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
+from censafe.model.proven import proven
 from censafe.privacy.noise.enclosures import Magnitudes
 from censafe.privacy.noise.weights import WORD_BITS, IntegerWeights, integer_weights
-from censafe.privacy.proofs import proven
-
-__all__ = ["AliasTable", "NoiseTable", "build_alias", "grid_bits"]
 
 
 @dataclass(frozen=True, eq=False)

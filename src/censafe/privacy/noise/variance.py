@@ -16,19 +16,6 @@ from censafe.model import NoiseLaw
 if TYPE_CHECKING:
     from censafe.model.groups.estimates import GroupNoise
 
-__all__ = [
-    "DIGITS",
-    "PI",
-    "SLACK",
-    "decimal_of",
-    "exact_variance",
-    "float_above",
-    "gaussian_sums",
-    "reference_variance",
-    "variance_of_cells",
-    "working_precision",
-]
-
 
 DIGITS = 60
 PI = Decimal("3.141592653589793238462643383279502884197169399375105820974944592307816406286208998628")

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
+from censafe.model.proven import proven
 from censafe.privacy.noise.enclosures import Magnitudes, enclose
-from censafe.privacy.proofs import proven
-
-__all__ = ["BLOCK_BITS", "WORD_BITS", "IntegerWeights", "integer_weights", "residual_magnitude"]
-
 
 WORD_BITS = 63
 _FIRST_EXTRA_BITS = 64

@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import NoiseLaw
+from censafe.model.proven import proven
 from censafe.privacy.noise.enclosures import exp_neg
 from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.weights import BLOCK_BITS, residual_magnitude
 from censafe.privacy.noise.words import AddressedWords, Lane, head
-from censafe.privacy.proofs import proven
-
-__all__ = ["accepts", "draw_wide", "exponent"]
 
 _ATTEMPTS = 16
 _EXTENSIONS = 16

@@ -13,10 +13,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
+from censafe.model.proven import proven
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, part_source_of
-from censafe.privacy.proofs import proven
-
-__all__ = ["CHUNK_BLOCKS", "AddressedWords", "Lane", "check_address", "head"]
 
 CHUNK_BLOCKS = 16_384  # 32,768 words: counters, words and draws stay in the second-level cache
 _BLOCK_BYTES = 16

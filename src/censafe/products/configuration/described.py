@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from censafe.products.configuration.document import ConfigField, ConfigFields
 
-__all__ = ["DescribedKey", "described_keys"]
-
 _SETTABLE: Final = frozenset({"word", "flag", "whole", "number", "numbers", "list", "text"})
 _PARTS: Final = {"safetab-p": "safetab", "safetab-h": "safetab"}
 

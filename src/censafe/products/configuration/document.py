@@ -17,8 +17,6 @@ from typing import Any, Literal
 from censafe.model.entries import nearest
 from censafe.products.configuration.source import Problems, check_choice, load_raw, number_of, shown
 
-__all__ = ["ConfigField", "ConfigFields", "Document", "open_document"]
-
 
 @dataclass(frozen=True)
 class ConfigField:

@@ -17,31 +17,6 @@ from censafe.model.entries import nearest
 from censafe.planning.numbers import decimal_text
 from censafe.privacy.loss.budget import NotFinite, load_json_exact, load_toml_exact, parse_fraction
 
-__all__ = [
-    "INFINITE",
-    "PRODUCTS",
-    "PUERTO_RICO",
-    "STATES",
-    "Budget",
-    "Infinite",
-    "Problems",
-    "ShippedConfig",
-    "check_budget",
-    "check_choice",
-    "check_state_codes",
-    "find_shipped",
-    "get_shipped",
-    "listed",
-    "load_raw",
-    "locate",
-    "number_of",
-    "shipped_configs",
-    "shown",
-    "titled",
-    "unknown_name",
-]
-
-
 # Name on the command line -> folder of the product.
 PRODUCTS = {
     "phsafe": "phsafe",

@@ -36,22 +36,6 @@ from censafe.products.detailed.keys import (
     threshold_noun,
 )
 
-__all__ = [
-    "INFINITE",
-    "Coterminous",
-    "MissingBlocks",
-    "Negatives",
-    "Reader",
-    "SafetabConfig",
-    "SafetabHConfig",
-    "SafetabPConfig",
-    "SafetabScope",
-    "T1Rule",
-    "load_h_config",
-    "load_p_config",
-    "load_scope",
-]
-
 Reader = Literal["csv", "cef"]
 Negatives = Literal["keep", "zero"]
 T1Rule = Literal["stage2", "pooled"]

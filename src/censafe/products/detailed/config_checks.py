@@ -28,19 +28,6 @@ from censafe.products.detailed.codes.parameters import (
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 from censafe.products.detailed.keys import CLASSES, Product, budget_noun, target_noun, threshold_noun
 
-__all__ = [
-    "check_chance",
-    "check_group_states",
-    "check_groups",
-    "check_level_budgets",
-    "check_missing",
-    "check_negatives",
-    "check_stage_1_fraction",
-    "check_targets",
-    "check_thresholds",
-    "check_universe",
-]
-
 _US_WORDS: Final = "01 to 56 without 03, 07, 14, 43, 52; Puerto Rico is run with run_pr"
 _USED_THRESHOLDS: Final = 3
 

@@ -20,7 +20,6 @@ from censafe.tabulation.groups.counting import Batch, ExactGroups, GroupedRecord
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["GroupCounter", "public_level", "sorted_records"]
 
 _BATCH_ROWS = 1 << 20
 

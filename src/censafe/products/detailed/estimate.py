@@ -28,8 +28,6 @@ from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
 from censafe.publication.measurements.groups import read_group_measurements
 from censafe.publication.sums import require_confidence
 
-__all__ = ["AFTERWARDS", "estimate_with"]
-
 AFTERWARDS: Final = {
     "safetab-p": ("t1", "negatives", "coterminous", "mark_x"),
     "safetab-h": ("negatives", "coterminous", "mark_x"),

@@ -34,8 +34,6 @@ from censafe.products.detailed.plan import MOST_RACE_CODES, stabilities_by_codes
 from censafe.products.detailed.planner import CONFIDENCE
 from censafe.products.detailed.product_tables import measured_table
 
-__all__ = ["sheet"]
-
 _CHOICES: Final = (
     Choice("privacy_definition", "definition of privacy", tuple(one.value for one in Definition)),
     Choice("stability", "groups of a record", STABILITY_RULES),

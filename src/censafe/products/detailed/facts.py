@@ -14,9 +14,6 @@ from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
 from censafe.products.detailed.plan import area_totals, published_from, stabilities_by_codes
 from censafe.products.detailed.product_tables import tables_of
 
-__all__ = ["REGIONS", "plan_notes", "published_at_most", "query_facts"]
-
-
 REGIONS: Final = {
     "USA": 1,
     "STATE": 51,

@@ -17,8 +17,6 @@ from censafe.products.detailed.config import SafetabScope
 from censafe.products.run.options import ReadOptions
 from censafe.tabulation.engine import connect
 
-__all__ = ["DetailedIntake"]
-
 
 class DetailedIntake(Closing):
     """CONFIDENTIAL. One opened data folder; a context manager that closes the engine.

@@ -18,18 +18,6 @@ from censafe.products.detailed.codes.parameters import SHIPPED_UNIVERSE
 from censafe.products.detailed.codes.stability import STABILITY_RULES
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 
-__all__ = [
-    "CLASSES",
-    "PRODUCTS",
-    "Product",
-    "budget_noun",
-    "bureau_name",
-    "detailed_fields",
-    "read_detailed_document",
-    "target_noun",
-    "threshold_noun",
-]
-
 Product = Literal["safetab-p", "safetab-h"]
 PRODUCTS: Final[tuple[Product, ...]] = get_args(Product)
 CLASSES: Final[Mapping[Product, tuple[str, ...]]] = {"safetab-p": ("p",), "safetab-h": ("t3", "t4")}

@@ -8,8 +8,6 @@ from censafe.products.configuration.source import ShippedConfig
 from censafe.products.detailed.keys import Product
 from censafe.products.detailed.product_tables import tables_of
 
-__all__ = ["outline"]
-
 
 def outline(shipped: ShippedConfig) -> tuple[str, ...]:
     """Every table with its universe, and the measured cells of a population group by its stat level.

@@ -15,19 +15,6 @@ from censafe.products.detailed.codes.universe import PopulationGroupLevel, Unive
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
 from censafe.products.detailed.keys import threshold_noun
 
-__all__ = [
-    "MOST_RACE_CODES",
-    "P_DISJOINT",
-    "P_QUERIES",
-    "area_totals",
-    "measured_levels",
-    "part_name",
-    "plan_release",
-    "published_from",
-    "stabilities",
-    "stabilities_by_codes",
-]
-
 MOST_RACE_CODES: Final = 8
 """Race codes that a record can have."""
 

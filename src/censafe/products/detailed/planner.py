@@ -29,25 +29,6 @@ from censafe.products.detailed.keys import budget_noun
 from censafe.products.detailed.plan import plan_release, stabilities
 from censafe.products.planned import budget_for_margin, check_margins
 
-__all__ = [
-    "CONFIDENCE",
-    "HOUSEHOLDS",
-    "PERSONS",
-    "PlannedConfig",
-    "SafetabPlanner",
-    "Table9Row",
-    "asked",
-    "budgets_for_margins",
-    "budgets_of",
-    "effort",
-    "overrides",
-    "paper",
-    "questions",
-    "record_questions",
-    "report",
-    "table9_rows",
-]
-
 
 def budgets_for_margins(
     config: SafetabConfig, universe: Universe, margins: Mapping[str, Fraction], confidence: Fraction

@@ -24,8 +24,6 @@ from censafe.products.detailed.plan import published_from
 from censafe.products.detailed.product_tables import tables_of
 from censafe.publication.groups.check import check_group_measurements
 
-__all__ = ["Processed", "configured_classes", "process"]
-
 _STAGE2 = "stage2"
 
 

@@ -7,8 +7,6 @@ from censafe.products.detailed.households.variants import published_tables
 from censafe.products.detailed.keys import CLASSES, Product
 from censafe.products.detailed.persons.tables import person_tables
 
-__all__ = ["measured_table", "tables_of"]
-
 
 def tables_of(product: Product) -> ProductTables:
     """Files and cells of a product's tables.

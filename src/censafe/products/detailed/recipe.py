@@ -36,8 +36,6 @@ from censafe.publication.measurements.groups import read_group_measurements, wri
 from censafe.publication.sums import require_confidence
 from censafe.publication.tables.bureau import STAMP_FILE
 
-__all__ = ["Key", "PartTask", "SafetabRecipe"]
-
 LoadConfig = Callable[[str, Mapping[str, str]], SafetabConfig]
 Key = ReleasePartKey | TestPartKey
 GROUP_FILES: MeasurementFiles[GroupMeasurements] = MeasurementFiles(

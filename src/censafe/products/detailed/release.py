@@ -37,8 +37,6 @@ from censafe.publication.manifest import Manifest, hash_outputs, require_nothing
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
 
-__all__ = ["FLAGGED", "SAME_AREAS", "Published", "files_of", "publish"]
-
 FLAGGED: Final = "tables_marked"
 SAME_AREAS: Final = "coterminous"
 _TITLES: Final = {

@@ -11,8 +11,6 @@ from censafe.model import TableVariant
 from censafe.model.groups.cells import GroupLayout, GroupTable, Shell
 from censafe.model.parsing import parse_toml
 
-__all__ = ["FILE", "check_table", "parse_tables", "table_text"]
-
 FILE = "tables.toml"
 _T = TypeVar("_T")
 

@@ -26,18 +26,6 @@ from censafe.products.phsafe.config_checks import (
 )
 from censafe.products.phsafe.sensitivity import SENSITIVITIES, Sensitivity
 
-__all__ = [
-    "FIELDS",
-    "INFINITE",
-    "PhsafeConfig",
-    "Reader",
-    "TruthConfig",
-    "load_phsafe_config",
-    "load_truth_config",
-    "read_phsafe_document",
-]
-
-
 FIELDS: Final = ConfigFields(
     (
         ConfigField("states", "list", bureau="state_filter"),

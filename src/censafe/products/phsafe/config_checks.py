@@ -23,18 +23,6 @@ from censafe.products.configuration.source import (
 )
 from censafe.products.phsafe.definitions import phsafe_definitions
 
-__all__ = [
-    "LARGEST_TAU",
-    "check_budgets",
-    "check_levels_of_numbers",
-    "check_states",
-    "check_tau",
-    "level_labels",
-    "levels_of",
-    "measured_tables",
-    "truncated_tables",
-]
-
 LARGEST_TAU: Final = 99_999
 """More persons than any household has; the ranks of records must fit the integers of the engine."""
 

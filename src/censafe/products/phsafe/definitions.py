@@ -14,8 +14,6 @@ from censafe.model import Axis, KeyDomain, Measurements, PublishedQuery
 from censafe.tabulation.tables.definitions import DefinitionSet, TableDefinition
 from censafe.tabulation.tables.loading import load_definitions
 
-__all__ = ["definitions_text", "derive", "phsafe_definitions", "published_queries", "sum_cells"]
-
 
 @lru_cache(maxsize=1)
 def phsafe_definitions() -> DefinitionSet:

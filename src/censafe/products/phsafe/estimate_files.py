@@ -27,8 +27,6 @@ from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.noisy import NoisyFolder, find_folders, is_puerto_rico, read_noisy_table
 
-__all__ = ["EstimateResult", "estimate_noisy_files", "load_settings"]
-
 
 @dataclass(frozen=True)
 class EstimateResult:

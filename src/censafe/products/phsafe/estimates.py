@@ -30,18 +30,6 @@ from censafe.publication.tables.sdhc import (
 )
 from censafe.publication.tables.tidy import CodebookInput, TableLabel
 
-__all__ = [
-    "STATEMENT",
-    "EstimatePart",
-    "EstimateRules",
-    "EstimateSources",
-    "Estimating",
-    "estimate_rules",
-    "summary_of",
-    "table_noisy_cells",
-    "write_estimates",
-]
-
 
 @dataclass(frozen=True)
 class EstimateRules:

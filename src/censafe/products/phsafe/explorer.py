@@ -37,8 +37,6 @@ from censafe.products.phsafe.sensitivity import (
     sensitivity_bound,
 )
 
-__all__ = ["sheet"]
-
 _CHOICES: Final = (
     Choice("privacy_definition", "definition of privacy", tuple(one.value for one in Definition)),
     Choice("sensitivity", "sensitivity of the noise", SENSITIVITIES),

@@ -18,8 +18,6 @@ from censafe.products.run.options import ReadOptions
 from censafe.tabulation.engine import connect
 from censafe.tabulation.tables.counting import COUNTING_STEPS, CountAccumulator
 
-__all__ = ["HouseholdIntake"]
-
 
 class HouseholdIntake(Closing):
     """CONFIDENTIAL. One opened data folder; a context manager that closes the engine.

@@ -6,8 +6,6 @@ from censafe.products.configuration.source import ShippedConfig
 from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions
 
-__all__ = ["outline"]
-
 
 def outline(shipped: ShippedConfig) -> tuple[str, ...]:
     """Every table with its levels and cells.

@@ -12,8 +12,6 @@ from censafe.products.phsafe.config import PhsafeConfig
 from censafe.products.phsafe.config_checks import levels_of, measured_tables, truncated_tables
 from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, noise_law, relation_text
 
-__all__ = ["definitions_digest", "measured_table_levels", "plan_release"]
-
 
 def plan_release(config: PhsafeConfig) -> ReleasePlan:
     """Lay out one part for every measured table and one query for every level with a budget.

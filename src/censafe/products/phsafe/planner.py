@@ -28,24 +28,6 @@ from censafe.products.phsafe.plan import plan_release
 from censafe.products.phsafe.sensitivity import Sensitivity, neighbours_of, relation_text, sensitivity_bound
 from censafe.products.planned import budget_for_margin, check_margins
 
-__all__ = [
-    "CONFIDENCE",
-    "Table10Row",
-    "asked",
-    "budgets_for_margins",
-    "budgets_of",
-    "effort",
-    "largest_change",
-    "load",
-    "overrides",
-    "paper",
-    "query_facts",
-    "questions",
-    "record_questions",
-    "report",
-    "table10_rows",
-]
-
 
 def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
     """Size and truncation of every published table and level, measured or derived, in the order of the paper's table.

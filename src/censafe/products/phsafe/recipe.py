@@ -28,8 +28,6 @@ from censafe.publication.measurements.vectors import read_measurements
 from censafe.publication.sums import require_confidence
 from censafe.tabulation.tables.counting import CountAccumulator
 
-__all__ = ["RunResult", "estimate", "run", "validate"]
-
 
 def validate(
     config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions

@@ -31,8 +31,6 @@ from censafe.publication.tables.bureau import TableLayout, write_tables
 from censafe.publication.tables.check import DerivedTable, check_tables, expected_levels
 from censafe.publication.tables.tidy import CodebookInput, TableLabel, TidyContext, write_codebook, write_tidy
 
-__all__ = ["ESTIMATES", "PostProcessing", "phsafe_codebook", "publish", "republish"]
-
 ESTIMATES = "estimates"
 """Folder of the estimates in a run folder."""
 _TITLE = "Supplemental Demographic and Housing Characteristics (S-DHC), noisy counts by PHSafe"

@@ -12,19 +12,7 @@ from typing import Final, Literal, get_args
 
 from censafe.errors import ConfigError
 from censafe.model import Definition, Neighbours, NoiseLaw
-from censafe.privacy.proofs import proven
-
-__all__ = [
-    "SENSITIVITIES",
-    "Bound",
-    "Sensitivity",
-    "loss_factor",
-    "neighbours_of",
-    "noise_law",
-    "query_loss",
-    "relation_text",
-    "sensitivity_bound",
-]
+from censafe.model.proven import proven
 
 Sensitivity = Literal["bureau", "household-local", "household-local-bounded"]
 SENSITIVITIES: Final[tuple[Sensitivity, ...]] = get_args(Sensitivity)

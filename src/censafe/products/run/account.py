@@ -14,18 +14,17 @@ from typing import Protocol
 
 from censafe.errors import CheckError, LedgerError, StorageError, UsageError
 from censafe.model import PartPlan, ReleasePlan
+from censafe.model.proven import proven
 from censafe.privacy.keys.commitments import key_path_of, require_no_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey, keyed_commitment
-from censafe.privacy.ledger.book import Ledger, Reservation, RunNotes
+from censafe.privacy.ledger.book import Ledger
+from censafe.privacy.ledger.records import Reservation, RunNotes
 from censafe.privacy.ledger.report import runs_charged_with
 from censafe.privacy.loss.promises import Promise, promise_of
-from censafe.privacy.proofs import proven
 from censafe.products.run.folder import FolderState, RunFolder
 from censafe.products.run.options import CitedRun, RunOptions
 from censafe.publication.atomic import remove_partials, sha256_path
 from censafe.publication.manifest import LedgerRecord
-
-__all__ = ["LEDGER_NAME", "Account", "Spending", "Statement", "ledger_place", "one_file", "open_account"]
 
 LEDGER_NAME = "censafe-ledger.jsonl"
 LEDGER_VARIABLE = "CENSAFE_LEDGER"

@@ -23,8 +23,6 @@ from censafe.model.parsing import read_stored
 from censafe.publication.atomic import IDENTITY, JOURNAL, STAGING, WORK, atomic_text, complete_move
 from censafe.publication.manifest import Manifest, read_manifest
 
-__all__ = ["FILES", "FolderState", "RunFolder", "finished_run"]
-
 FILES: Final = (
     "certificate.html",
     "certificate.json",

@@ -14,8 +14,6 @@ from typing import Final, Self
 from censafe.errors import DataError, StorageError
 from censafe.model.observer import Observer, work_done
 
-__all__ = ["Inputs", "hash_files"]
-
 _BLOCK: Final = 8 << 20
 _MEGABYTE: Final = 10**6
 

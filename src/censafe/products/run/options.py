@@ -16,19 +16,6 @@ from censafe.model.observer import Observer, SilentObserver
 from censafe.publication.atomic import atomic_text
 from censafe.publication.manifest import Manifest, verify_outputs
 
-__all__ = [
-    "NO_TABLES",
-    "Checks",
-    "CitedRun",
-    "EstimateOptions",
-    "IntervalOptions",
-    "ReadOptions",
-    "RunOptions",
-    "cores",
-    "stored_names",
-    "write_names",
-]
-
 
 def stored_names(
     given: Path | None, out: Path, manifest: Manifest, *, census: bool = True

@@ -10,8 +10,6 @@ from pathlib import Path
 from censafe.model import QueryPlan, ReleasePlan
 from censafe.privacy.loss.margins import exact_margin
 
-__all__ = ["Outlook", "accuracy_text", "next_steps"]
-
 
 @dataclass(frozen=True)
 class Outlook:

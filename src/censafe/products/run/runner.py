@@ -36,9 +36,6 @@ from censafe.publication.manifest import (
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 from censafe.publication.sums import require_confidence
 
-__all__ = ["Job", "MeasuredRun", "RunResult", "Source", "run_job"]
-
-
 _KINDS: Mapping[Stamp, str] = {
     STAMP: "NOT PRIVATE (test key): rehearsal",
     DEMONSTRATION: f"{DEMONSTRATION}, which protects no one",

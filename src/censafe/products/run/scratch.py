@@ -16,8 +16,6 @@ from typing import Final
 
 from censafe.errors import StorageError, UsageError
 
-__all__ = ["private_scratch", "scratch_place"]
-
 _PREFIX: Final = ".censafe-scratch-"
 _NAME: Final = re.compile(re.escape(_PREFIX) + "[0-9a-f]{16}")
 _TRIES: Final = 100

@@ -36,9 +36,6 @@ from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.relations.blocks import RelatedBlocks, require_housing_units
 from censafe.products.topdown.relations.following import following
 
-__all__ = ["Descents"]
-
-
 Variances: TypeAlias = tuple[Sequence[Sequence[float]] | Floats, NDArray[np.integer]]
 """Variance of an answer by kind of geounits and query, and the kind of every geounit."""
 

@@ -13,8 +13,6 @@ from censafe.planning.prices.table_work import AskedTables
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import workloads
 
-__all__ = ["DHC_TALLIES", "TALLIES", "effort"]
-
 TALLIES: Final = {
     "US": 1,
     "State": 51,

@@ -36,13 +36,6 @@ from censafe.publication.manifest import FROM_FILES, ConfigRecord, Manifest, ver
 from censafe.publication.stamps import stamp_of
 from censafe.publication.sums import require_confidence
 
-__all__ = [
-    "AFTERWARDS",
-    "estimate_all",
-    "re_estimate",
-    "stored_configuration",
-]
-
 AFTERWARDS: Final = (
     "passes",
     "information",

@@ -27,8 +27,6 @@ from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.planner import CONFIDENCE
 from censafe.products.topdown.readings import person_question, record_changes
 
-__all__ = ["sheet"]
-
 _BOUNDED: Final = "replace"
 _BY_ROWS: Final = "one row of each histogram is replaced, the Bureau's statement; the table of the noise taken together has the change of one person"
 _TWO_CELLS: Final = (

@@ -30,8 +30,6 @@ from censafe.publication.microdata.writer import WrittenRows, row_count, write_m
 from censafe.publication.stamps import STAMP_NOTES, Stamp
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
 
-__all__ = ["Staged", "WrittenFiles", "area_names", "named_areas", "write_files"]
-
 _Write = Callable[[], Mapping[Path, str]]
 
 

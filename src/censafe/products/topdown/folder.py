@@ -55,24 +55,6 @@ from censafe.publication.measurements.reader import read_constraints, read_noisy
 from censafe.publication.measurements.writer import write_noisy_measurements
 from censafe.publication.stamps import STAMP, Stamp
 
-__all__ = [
-    "CONFIGURATION",
-    "GEOGRAPHY",
-    "RUN_FACTS",
-    "STATE",
-    "TOTALS",
-    "StoredParts",
-    "constraints_of",
-    "group_totals",
-    "layout_of",
-    "place_of",
-    "read_facts",
-    "recodes_of",
-    "stored_files",
-    "write_facts",
-]
-
-
 STATE: Final = "State"
 """The level whose geounits have folders of their own."""
 

@@ -44,8 +44,6 @@ from censafe.publication.measurements.reader import read_noisy_measurements
 from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks
 
-__all__ = ["TopdownJob"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Measuring:

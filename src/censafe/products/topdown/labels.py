@@ -23,18 +23,6 @@ from censafe.publication.microdata.histograms import histogram_rows
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 from censafe.publication.tables.csv_rows import write_csv
 
-__all__ = [
-    "COPIES",
-    "answer_words",
-    "cell_labels",
-    "copy_histograms",
-    "copy_table",
-    "item_words",
-    "race_words",
-    "write_cell_codebook",
-]
-
-
 _RACES: Final = {
     "white": "White",
     "black": "Black",

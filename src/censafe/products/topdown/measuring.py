@@ -33,8 +33,6 @@ from censafe.publication.measurements.final_levels import (
 from censafe.publication.measurements.reader import read_noisy_measurements
 from censafe.publication.stamps import Stamp
 
-__all__ = ["finish_level", "full_shape", "level_reader", "measure_stored"]
-
 
 def measure_stored(
     load: LevelWorkload,

@@ -22,8 +22,6 @@ from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.person_loss import known_depth
 from censafe.products.topdown.plan import record_words
 
-__all__ = ["Paths", "move_words", "moved_records", "paths_of", "possible_paths"]
-
 
 @dataclass(frozen=True)
 class Paths:

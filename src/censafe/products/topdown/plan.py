@@ -28,20 +28,6 @@ from censafe.products.topdown.configuration.layout import histogram_layout
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.person_loss import person_loss
 
-__all__ = [
-    "LevelWorkload",
-    "check_spine",
-    "counted_units",
-    "exact_levels",
-    "histogram_part",
-    "level_costs",
-    "noise_law",
-    "plan_release",
-    "record_words",
-    "unit_words",
-    "workloads",
-]
-
 
 @proven("sensitivity.proof.md", digest="6178e4a289a5c303")
 def noise_law(definition: Definition, cost: Fraction) -> NoiseLaw:

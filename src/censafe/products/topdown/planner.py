@@ -33,7 +33,7 @@ from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.conversions import epsilons
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
-from censafe.products.topdown.effort import TALLIES, effort
+from censafe.products.topdown.effort import TALLIES
 from censafe.products.topdown.intake.production_spine import load_for_plan, load_of_unknown_run
 from censafe.products.topdown.intake.spines import spine_refusal
 from censafe.products.topdown.plan import (
@@ -44,18 +44,6 @@ from censafe.products.topdown.plan import (
     workloads,
 )
 from censafe.products.topdown.readings import loss_readings, record_questions
-
-__all__ = [
-    "CONFIDENCE",
-    "asked",
-    "budgets_of",
-    "effort",
-    "load",
-    "overrides",
-    "paper",
-    "questions",
-    "report",
-]
 
 
 def budgets_of(config: TopdownConfig) -> dict[str, Fraction]:

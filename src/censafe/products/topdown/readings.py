@@ -28,18 +28,6 @@ from censafe.products.topdown.person_questions import (
 )
 from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, record_words, workloads
 
-__all__ = [
-    "RecordChange",
-    "attribute_losses",
-    "levels_below",
-    "loss_readings",
-    "move_losses",
-    "person_question",
-    "record_changes",
-    "record_questions",
-]
-
-
 _OWN_SHARES: Final = "; the noise is that of geounits with the levels' own shares"
 
 

@@ -32,8 +32,6 @@ from censafe.products.topdown.table_estimates.afterwards import estimate_named_t
 from censafe.products.topdown.table_estimates.choice import table_choice
 from censafe.publication.sums import require_confidence
 
-__all__ = ["ESTIMATION_KERNELS", "estimate", "run", "validate"]
-
 ESTIMATION_KERNELS = "censafe.estimation.topdown.levels.families:estimate_families"
 """What takes the compiler longest, of histograms that no constraint holds."""
 

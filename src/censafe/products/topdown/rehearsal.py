@@ -32,17 +32,6 @@ from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.release import Estimates
 
-__all__ = [
-    "RehearsedResult",
-    "TestDoor",
-    "at_loss",
-    "further_runs",
-    "rehearse",
-    "rehearse_results",
-    "seed_of_run",
-]
-
-
 Measured = TypeVar("Measured")
 _COMMITMENT = b"rehearsal"
 

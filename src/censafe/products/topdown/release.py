@@ -38,8 +38,6 @@ from censafe.publication.intervals.files import INTERVAL_FILES
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
 from censafe.publication.stamps import Stamp, stamp_of
 
-__all__ = ["Estimates", "TopdownRelease", "gathered", "output_files", "publish", "query_facts"]
-
 _DELTA: Final = Fraction(1, 10**10)
 _POST_PROCESSING: Final = (
     "passes",

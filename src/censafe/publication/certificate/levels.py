@@ -29,14 +29,6 @@ from censafe.publication.pages.markup import (
 )
 from censafe.publication.sums import accuracy_of_sum
 
-__all__ = [
-    "LevelEstimates",
-    "LevelFacts",
-    "level_tables",
-    "levels_sections",
-]
-
-
 _Document = Mapping[str, Any]
 
 

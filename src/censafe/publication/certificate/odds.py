@@ -14,8 +14,6 @@ from censafe.publication.certificate.tables import Document
 from censafe.publication.pages.document import drawing
 from censafe.publication.pages.markup import HtmlCell, fixed, paragraphs, table
 
-__all__ = ["odds_part", "odds_rows"]
-
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 300, 62, 20, 16, 48
 _LEAST, _MOST = 430, 620
 

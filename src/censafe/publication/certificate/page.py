@@ -15,7 +15,6 @@ from censafe.publication.certificate.odds import odds_part
 from censafe.publication.certificate.statement import (
     CertificateContents,
     CertificateInput,
-    CheckGroup,
     certificate_document,
 )
 from censafe.publication.certificate.tables import SYMBOLS, Document
@@ -33,15 +32,6 @@ from censafe.publication.pages.markup import (
     table,
 )
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp
-
-__all__ = [
-    "CertificateInput",
-    "CheckGroup",
-    "certificate_document",
-    "certificate_page",
-    "write_certificate",
-]
-
 
 _USELESS = 99.0  # percent of power from which the bound says nothing
 _BANNERS: Final[Mapping[str, tuple[str, str]]] = {

@@ -25,8 +25,6 @@ from censafe.publication.manifest import LedgerRecord
 from censafe.publication.stamps import STAMP, Stamp, Stamped, require_publishable
 from censafe.publication.sums import require_confidence
 
-__all__ = ["CertificateContents", "CertificateInput", "CheckGroup", "certificate_document"]
-
 _FALSE_ALARM = Fraction(5, 100)
 
 

@@ -26,9 +26,6 @@ from censafe.publication.sums import accuracy_of_sum
 from censafe.publication.tables.bureau import key_columns, region_type_of
 from censafe.publication.tables.tidy import CodebookInput, TableLabel
 
-__all__ = ["SYMBOLS", "Document", "TableContents", "accuracy_section", "counts_published", "shares_section"]
-
-
 Document = Mapping[str, Any]
 SYMBOLS = {"rho": "\N{GREEK SMALL LETTER RHO}", "epsilon": "\N{GREEK SMALL LETTER EPSILON}"}
 

@@ -6,17 +6,6 @@ from collections.abc import Mapping
 
 from censafe.model import Definition, Neighbours, ProtectedUnit
 
-__all__ = [
-    "CALIBRATIONS",
-    "CONVERSIONS",
-    "ESTIMATED",
-    "NEIGHBOURS",
-    "NOISE",
-    "NOT_PROMISED",
-    "UNITS",
-    "group_words",
-]
-
 UNITS: Mapping[ProtectedUnit, str] = {
     ProtectedUnit.PERSON: "every single person's record",
     ProtectedUnit.HOUSEHOLD: "every single household's record, with all its members",

@@ -25,8 +25,6 @@ from censafe.publication.pages.markup import (
     section,
 )
 
-__all__ = ["GroupContents"]
-
 _HEADERS = ("Detail of a group", "Groups", "Variance, cell", "Margin", "Variance, total", "Margin")
 
 

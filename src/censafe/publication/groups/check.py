@@ -18,8 +18,6 @@ from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE
 from censafe.publication.tables.check import raise_if_wrong
 
-__all__ = ["check_group_measurements", "check_group_tables"]
-
 
 def check_group_measurements(
     measurements: GroupMeasurements,

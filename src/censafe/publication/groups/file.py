@@ -17,8 +17,6 @@ from censafe.model.groups.cells import GroupLayout, Shell
 from censafe.model.groups.estimates import GroupEstimates
 from censafe.publication.groups.rows import cells_of
 
-__all__ = ["FileRows", "GroupKeys", "read_rows"]
-
 _TYPES = tuple(found.name for found in REGION_TYPES)
 _ANY_STATE = ("USA", "AIANNH")
 _CODE = pa.dictionary(pa.int32(), pa.string())

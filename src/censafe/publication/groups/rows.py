@@ -13,8 +13,6 @@ from censafe.geography.regions import REGION_TYPES
 from censafe.model.groups.cells import GroupLayout, ShellCell
 from censafe.model.groups.levels import GroupLevel
 
-__all__ = ["CellRows", "GroupOrder", "Groups", "cells_of", "expand", "group_orders", "in_file"]
-
 _ORDER = tuple(found.name for found in REGION_TYPES)
 
 

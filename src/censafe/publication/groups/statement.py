@@ -21,18 +21,6 @@ from censafe.privacy.noise.variance import variance_of_cells
 from censafe.publication.groups.rows import cells_of
 from censafe.publication.sums import accuracy_of_sum
 
-__all__ = [
-    "WEIGHTED",
-    "AccuracyTable",
-    "CellAccuracy",
-    "accuracy_of_cells",
-    "accuracy_table",
-    "check_group_costs",
-    "group_tables",
-    "noise_kinds",
-]
-
-
 WEIGHTED = "Weighted mean, "
 
 

@@ -21,9 +21,6 @@ from censafe.publication.groups.rows import CellRows, GroupOrder, Groups, cells_
 from censafe.publication.stamps import STAMP, Stamp, require_publishable
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
 
-__all__ = ["FLAG", "write_flagged_tables", "write_group_tables", "write_header", "write_order"]
-
-
 _Groups = TypeVar("_Groups", bound=Groups)
 
 

@@ -28,17 +28,6 @@ from censafe.publication.groups.statement import accuracy_table
 from censafe.publication.stamps import Stamp, require_publishable
 from censafe.publication.sums import require_confidence
 
-__all__ = [
-    "CHANGES_FILE",
-    "CLASSES_FILE",
-    "GroupContext",
-    "read_coterminous_classes",
-    "tidy_batches",
-    "write_coterminous_report",
-    "write_group_codebook",
-    "write_group_tidy",
-]
-
 
 def write_group_codebook(
     path: Path,

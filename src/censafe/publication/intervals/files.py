@@ -24,16 +24,6 @@ from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.columns import coded_words, tidy_columns
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
-__all__ = [
-    "INTERVAL_FILES",
-    "PAGES",
-    "IntervalRows",
-    "IntervalWriter",
-    "percent",
-    "write_interval_codebook",
-]
-
-
 PARQUET_FILE: Final = "intervals.parquet"
 CSV_FILE: Final = "intervals.csv"
 PAGES: Final = "intervals"

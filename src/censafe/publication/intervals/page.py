@@ -19,8 +19,6 @@ from censafe.publication.intervals.files import IntervalRows
 from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
-__all__ = ["IntervalPage", "write_interval_page"]
-
 _SHOWN: Final = 20
 _LEVEL: Final = 0.9
 _WIDEST: Final = 46

@@ -19,8 +19,6 @@ from censafe.publication.measurements.layout import DPQUERY, LevelFiles
 from censafe.publication.measurements.level import ANOTHER_NUMBER, AnswerRules, kernel_values
 from censafe.publication.measurements.rows import Faults, Rows, opened, read_answer_rows
 
-__all__ = ["AnswerIndex", "ChosenAnswers", "index_answers", "read_chosen", "require_width"]
-
 _THREADS: Final = 2
 _Spans = Mapping[Path, Integers]
 

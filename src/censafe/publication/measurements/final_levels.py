@@ -35,8 +35,6 @@ from censafe.publication.measurements.sealed import (
 )
 from censafe.publication.stamps import Stamp, require_publishable
 
-__all__ = ["FinishedLevel", "geounits_digest", "read_finished_level", "write_finished_level"]
-
 _FORMAT = "censafe finished level 1"
 _CHUNK = 1 << 22
 _COLUMNS = ("geounit", "cell", "count")

@@ -24,16 +24,6 @@ from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.measurements.sealed import DAMAGE
 from censafe.publication.stamps import Stamp
 
-__all__ = [
-    "Blocks",
-    "ExactTotal",
-    "read_exact_totals",
-    "read_geography",
-    "write_exact_totals",
-    "write_geography",
-]
-
-
 _FORMAT: Final = "censafe geography 1"
 _AREAS: Final = ("aiannh", "place", "cousub")
 _KEY: Final = "key_"

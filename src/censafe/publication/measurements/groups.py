@@ -21,8 +21,6 @@ from censafe.publication.measurements.sealed import (
 )
 from censafe.publication.stamps import Stamp, require_publishable
 
-__all__ = ["read_group_measurements", "write_group_measurements"]
-
 
 def write_group_measurements(
     path: Path, measurements: GroupMeasurements, *, plan_digest: str, stamp: Stamp | None = None

@@ -16,23 +16,6 @@ from censafe.errors import DataError
 from censafe.publication.measurements.rows import data_files, opened
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 
-__all__ = [
-    "CONSTRAINT",
-    "CONSTRAINT_SUFFIX",
-    "DPQUERY",
-    "QUERY_SUFFIX",
-    "SUMMED",
-    "Constraint",
-    "LevelFiles",
-    "NmfLayout",
-    "Slice",
-    "level_files",
-    "nmf_schema",
-    "slices",
-    "writer_options",
-]
-
-
 DPQUERY: Final = "DPQuery"
 CONSTRAINT: Final = "Constraint"
 QUERY_SUFFIX: Final = "_dpq"

@@ -28,8 +28,6 @@ from censafe.publication.measurements.rows import (
     take_places,
 )
 
-__all__ = ["ANOTHER_NUMBER", "AnswerRules", "PublicAnswers", "kernel_values", "read_answers"]
-
 ANOTHER_NUMBER: Final = "another number of answers than the shape has"
 
 _THREADS: Final = 2

@@ -15,8 +15,6 @@ from censafe.errors import DataError
 from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFIX, LevelFiles
 from censafe.publication.measurements.rows import Faults, Rows, letters, read_answer_rows
 
-__all__ = ["ListedLevel", "PublicConstraint", "SparseFigures", "list_level", "texts"]
-
 _NARROW: Final = np.iinfo(np.int32)
 _GET_FILES: Final = "get the files again"
 COMPLETE: Final = (

@@ -31,8 +31,6 @@ from censafe.publication.measurements.sealed import (
 )
 from censafe.publication.measurements.writer import FORMAT, content_digest
 
-__all__ = ["read_constraints", "read_noisy_measurements"]
-
 _THREADS: Final = 2
 _SEALS: Final = ("censafe", "plan_digest", "part", "source", "private", "stamp")
 

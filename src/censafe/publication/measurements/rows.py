@@ -17,22 +17,6 @@ from censafe.errors import DataError
 from censafe.geography.parquet_tables import open_parquet
 from censafe.model.compiled import compiled
 
-__all__ = [
-    "FAULTY",
-    "REPEATED",
-    "TAKEN",
-    "Faults",
-    "Rows",
-    "data_files",
-    "letters",
-    "locate_rows",
-    "opened",
-    "put_rows",
-    "read_answer_rows",
-    "take_places",
-]
-
-
 TAKEN, REPEATED, FAULTY = 1, 2, 3  # what became of a row
 
 _Letters = types.Array(uint8, 2, "C", readonly=True)

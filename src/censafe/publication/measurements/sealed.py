@@ -23,23 +23,6 @@ from censafe.model.plan import NoiseSource
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import STAMP, Stamp
 
-__all__ = [
-    "DAMAGE",
-    "PartFormat",
-    "changed_after_measuring",
-    "exact_text",
-    "header_of",
-    "header_text",
-    "query_document",
-    "query_in",
-    "read_part",
-    "require_plan",
-    "seal_of",
-    "source_in",
-    "source_written",
-    "write_part",
-]
-
 DAMAGE = (
     KeyError,
     TypeError,

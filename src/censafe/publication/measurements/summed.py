@@ -19,8 +19,6 @@ from censafe.publication.measurements.chosen import AnswerIndex, require_width
 from censafe.publication.measurements.level import AnswerRules, kernel_values
 from censafe.publication.measurements.rows import Rows, read_answer_rows
 
-__all__ = ["SummedAnswers"]
-
 _THREADS: Final = 2
 _HELD: Final = 1 << 28  # sums that are held at once, 2 GiB
 

@@ -21,8 +21,6 @@ from censafe.publication.measurements.sealed import (
 )
 from censafe.publication.stamps import Stamp, require_publishable
 
-__all__ = ["read_measurements", "write_measurements"]
-
 _FIXED = ("table", "level", "value", "law", "parameter", "cost", "source")
 
 

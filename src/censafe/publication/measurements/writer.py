@@ -39,8 +39,6 @@ from censafe.publication.measurements.sealed import (
 )
 from censafe.publication.stamps import Stamp, require_publishable
 
-__all__ = ["FORMAT", "content_digest", "write_noisy_measurements"]
-
 FORMAT: Final = "censafe noisy measurements 1"
 _GROUP_ANSWERS: Final = 1 << 22
 _THREADS: Final = 2

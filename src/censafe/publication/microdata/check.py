@@ -14,8 +14,6 @@ from censafe.model.named_arrays import read_only, tuple_type
 from censafe.model.sparse import SparseLevel
 from censafe.publication.microdata.layouts import MicrodataLayout
 
-__all__ = ["MicrodataCheck"]
-
 _FIELDS: Final = 1
 _NO_DIGITS: Final = 2
 _CODE_OUTSIDE: Final = 3

@@ -18,15 +18,6 @@ from censafe.publication.atomic import atomic_write
 from censafe.publication.large_files import HashedStream
 from censafe.publication.stamps import Stamp
 
-__all__ = [
-    "arrow_texts",
-    "histogram_geounits",
-    "histogram_rows",
-    "histogram_schema",
-    "read_histograms",
-    "write_histograms",
-]
-
 _CHUNK = 1 << 20
 _ASCII = 127
 _MOST_BYTES = 2**31 - 1

@@ -18,8 +18,6 @@ from censafe.model import Attribute, Schema
 from censafe.model.topdown.constraints import CellGroups
 from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = ["UNIT", "MicrodataColumn", "MicrodataLayout", "Number", "RowsBeside", "SplitLevel"]
-
 UNIT: Final = "unit"
 """What a column is made of in a file of units: the kind of the unit."""
 

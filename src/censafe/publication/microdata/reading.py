@@ -25,20 +25,6 @@ from censafe.model.topdown.constraints import CellGroups
 from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout, SplitLevel
 from censafe.publication.stamps import STAMP_NOTES
 
-__all__ = [
-    "coded",
-    "file_header",
-    "histograms_of_rows",
-    "joined_histograms_of_rows",
-    "microdata_files",
-    "number_batches",
-    "other_layouts",
-    "row_geounits",
-    "shows_cells",
-    "shows_layout",
-]
-
-
 _PIECE_BYTES: Final = 1 << 24
 _ENDINGS: Final = (".txt", ".csv", ".zip")
 _COLUMNS: Final = 6

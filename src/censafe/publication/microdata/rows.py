@@ -12,11 +12,6 @@ from numpy.typing import NDArray
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays
 
-__all__ = [
-    "CELL", "GEOUNIT", "HELD", "NUMBER", "PLACE", "TURN", "UNIT_OF_TURN", "RowNumbers", "RowTexts", "chunks", "format_rows",
-    "room_of_rows",
-]  # fmt: skip
-
 GEOUNIT, CELL, NUMBER = 0, 1, 2
 PLACE, UNIT_OF_TURN, TURN, HELD = 0, 1, 2, 3
 _DIGIT, _TEN, _NOTHING = np.uint64(48), np.uint64(10), np.uint64(0)

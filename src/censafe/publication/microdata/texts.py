@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout
 from censafe.publication.microdata.rows import CELL, GEOUNIT, NUMBER
 
-__all__ = ["cell_text", "column_parts", "geounit_text"]
-
 _PIPE, _NEWLINE = 124, 10
 _PIECE = 1 << 14  # cells whose text is turned round at once
 _Bytes = NDArray[np.uint8]

@@ -42,8 +42,6 @@ from censafe.publication.microdata.rows import (
 )  # fmt: skip
 from censafe.publication.microdata.texts import cell_text, column_parts, geounit_text
 
-__all__ = ["WrittenRows", "join_rows", "row_count", "row_level", "write_microdata"]
-
 
 class _Places(NamedTuple):
     """How cells of the histograms become cells of a row."""

@@ -16,8 +16,6 @@ from matplotlib.figure import Figure
 from censafe.publication.pages.document import document_html, drawing
 from censafe.publication.pages.markup import details, grouped_table, listing, paragraphs, section, table
 
-__all__ = ["Exhibit", "ExhibitSheet", "PageTable", "sheet_html", "svg_text"]
-
 _SMALLEST: Final = 0.75  # of its own size; text of 8 points is then 8 pixels high
 _LARGEST: Final = 1.2
 _PIXELS: Final = 96  # an inch of CSS

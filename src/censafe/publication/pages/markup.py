@@ -9,22 +9,6 @@ from typing import Final
 
 from censafe.model.bounds import upper
 
-__all__ = [
-    "HtmlCell",
-    "breakable",
-    "count_of",
-    "details",
-    "fixed",
-    "grouped_table",
-    "integer",
-    "listing",
-    "number",
-    "paragraphs",
-    "section",
-    "table",
-]
-
-
 _BREAKS: Final = re.compile(r"(?<=[_/])(?=\w)|(?<=[a-z])(?=[A-Z])")
 
 

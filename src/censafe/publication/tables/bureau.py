@@ -19,17 +19,6 @@ from censafe.privacy.noise.variance import reference_variance
 from censafe.publication.atomic import atomic_folder
 from censafe.publication.stamps import LAW_STAMP, STAMP, STAMP_NOTES, Stamp, require_publishable
 
-__all__ = [
-    "STAMP_FILE",
-    "STAMP_TEXT",
-    "KeyColumns",
-    "TableLayout",
-    "format_variance",
-    "key_columns",
-    "region_type_of",
-    "write_tables",
-]
-
 STAMP_FILE, STAMP_TEXT = STAMP_NOTES[STAMP]
 
 

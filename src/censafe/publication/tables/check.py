@@ -15,8 +15,6 @@ from censafe.privacy.noise.variance import reference_variance
 from censafe.publication.stamps import LAW_STAMP, STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, TableLayout, region_type_of
 
-__all__ = ["DerivedTable", "ExpectedLevel", "check_tables", "expected_levels", "raise_if_wrong"]
-
 _TOLERANCE = 1e-6  # relative, of VARIANCE
 _SHOWN = 20  # problems listed in the message
 

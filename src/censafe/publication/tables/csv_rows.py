@@ -22,8 +22,6 @@ from censafe.model.named_arrays import tuple_type
 from censafe.model.safe_text import csv_table
 from censafe.publication.large_files import hashed_bytes
 
-__all__ = ["NumberedRows", "write_csv"]
-
 _ROWS: Final = 1 << 17  # that are turned into text at once
 _NUMBERS: Final = 1 << 18  # which stay in the cache
 _FORMULA: Final = np.zeros(256, np.bool_)  # bytes that the text of a formula may begin with

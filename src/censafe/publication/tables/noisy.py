@@ -14,8 +14,6 @@ from censafe.errors import DataError
 from censafe.model.sdhc import NoisyCells, concatenated
 from censafe.publication.stamps import LAW_STAMP
 
-__all__ = ["NoisyFolder", "find_folders", "is_puerto_rico", "read_noisy_table"]
-
 _GEOMETRIC = {"Discrete Gaussian": False, "Two-Sided Geometric": True}
 _FIXED = ("REGION_ID", "REGION_TYPE", "COUNT", "NOISE_DISTRIBUTION", "VARIANCE")
 _STAGING = {"us": "", "pr": "PR_"}

@@ -27,8 +27,6 @@ from censafe.publication.microdata.histograms import arrow_texts
 from censafe.publication.stamps import Stamp
 from censafe.publication.tables.csv_rows import NumberedRows, write_csv
 
-__all__ = ["TableLevel", "table_items", "write_pl94_tables"]
-
 _KINDS = 8
 _NONINSTITUTIONAL = 5  # first level of hhgq outside of institutions
 _CHUNK = 4_000

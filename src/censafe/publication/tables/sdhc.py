@@ -22,19 +22,6 @@ from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
 from censafe.publication.tables.tidy import CodebookInput
 
-__all__ = [
-    "BIAS_NOTICE",
-    "COUNT_COLUMNS",
-    "RATIO_COLUMNS",
-    "TENURE_COLUMNS",
-    "TRUNCATION_NOTICE",
-    "StatementInput",
-    "write_estimate_files",
-    "write_estimate_table",
-    "write_statement",
-]
-
-
 _KEYS = ("GEOID", "REGION_TYPE", "ITERATION_CODE", "DATA_CELL")
 COUNT_COLUMNS = (*_KEYS, "COUNT_NOISY", "VARIANCE", "MOE_NOISY", "PRED", "PRED_LO", "PRED_HI")
 """Header of PH2, PH3, PH4, PH6 and PH7."""

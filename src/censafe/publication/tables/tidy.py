@@ -24,15 +24,6 @@ from censafe.publication.stamps import Stamp, require_publishable
 from censafe.publication.sums import accuracy_of_sum, require_confidence
 from censafe.publication.tables.bureau import key_columns, region_type_of
 
-__all__ = [
-    "CodebookInput",
-    "TableLabel",
-    "TidyContext",
-    "tidy_table",
-    "write_codebook",
-    "write_tidy",
-]
-
 
 @dataclass(frozen=True)
 class TableLabel:

@@ -16,8 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["KeyRows", "Kinds", "count_pairs", "join_by_key", "kinds_of", "sum_rows"]
-
 _Result = TypeVar("_Result")
 _MOST = 1 << 27  # entries of an array: half a GiB of 32 bits
 _SPARSE, _FEW = 64, 1 << 16  # entries for a value that occurs, and entries that are few in any case

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from censafe.model.engine import Engine, EngineChoice
     from censafe.model.observer import Observer
 
-__all__ = ["connect"]
-
 
 def connect(
     work: Path,

@@ -37,7 +37,6 @@ from censafe.tabulation.engine.spark_client import (
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-__all__ = ["ClusterEngine", "open_cluster", "open_sail"]
 
 _ATTEMPTS = 3
 _ANSI = "spark.sql.ansi.enabled"

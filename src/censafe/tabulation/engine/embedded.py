@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from censafe.model.engine import Answer
 
-__all__ = ["EmbeddedEngine", "open_embedded", "quoted"]
 
 _MOST_TRANSLATED = 500
 

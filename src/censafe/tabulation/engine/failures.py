@@ -6,8 +6,6 @@ from enum import Enum
 
 from censafe.errors import CensafeError, DataError, StorageError
 
-__all__ = ["Failure", "failure_of"]
-
 # Words of Apache Spark, Sail and gRPC by which the kinds of failures are told apart; they are never shown.
 _MEMORY = (
     "resources exhausted",

@@ -13,18 +13,6 @@ from censafe.errors import DataError
 from censafe.model.fetching import engine_of, fetch
 from censafe.model.proven import proven
 
-__all__ = [
-    "count_by",
-    "drop_non_unique",
-    "joined_by_key",
-    "matches",
-    "recode",
-    "record_batches",
-    "repeated_keys",
-    "stored",
-    "where",
-]
-
 
 @contextmanager
 def stored(name: str, table: ir.Table) -> Iterator[ir.Table]:

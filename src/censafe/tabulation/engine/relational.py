@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from censafe.model.engine import Answer
 
-__all__ = ["Relational"]
-
 
 class Relational:
     """What an engine does with rows by their keys; part of an engine."""

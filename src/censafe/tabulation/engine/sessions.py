@@ -13,8 +13,6 @@ import grpc
 from censafe.tabulation.engine.sail_server import SailServer
 from censafe.tabulation.engine.spark_client import PrivateChannel, PySparkException, SparkSession
 
-__all__ = ["RETRIES", "Connecting", "silent"]
-
 RETRIES = 7  # of a call of the protocol
 _LONGEST_WAIT = 4000  # milliseconds between them
 _Result = TypeVar("_Result")

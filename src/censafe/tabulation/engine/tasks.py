@@ -18,7 +18,6 @@ from censafe.version import __version__
 if TYPE_CHECKING:
     from censafe.model.engine import Engine
 
-__all__ = ["EngineTasks"]
 
 _SCHEMA = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 _COMMON = "common.pickle"

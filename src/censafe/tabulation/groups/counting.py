@@ -21,22 +21,6 @@ from censafe.model.compiled import compiled
 from censafe.model.named_arrays import read_only, read_only_type, tuple_type
 from censafe.model.proven import proven
 
-__all__ = [
-    "Batch",
-    "CombinationGroups",
-    "ExactGroups",
-    "GroupedRecords",
-    "ListedRegions",
-    "Memberships",
-    "PartRecords",
-    "RegionBlocks",
-    "RegionCounts",
-    "count_blocks",
-    "count_groups",
-    "place_records",
-    "sort_by_block",
-]
-
 
 class ListedRegions(NamedTuple):
     """Blocks of the regions of one type."""

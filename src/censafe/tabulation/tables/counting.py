@@ -15,8 +15,6 @@ from censafe.model.observer import unheard
 from censafe.tabulation.tables.definitions import Cell, DefinitionSet, TableDefinition, Where
 from censafe.tabulation.tables.profiles import Profile, RecordTables, Scan
 
-__all__ = ["COUNTING_STEPS", "CountAccumulator", "key_domain"]
-
 COUNTING_STEPS: Final = 5
 """Units with their places; profile of units; profile of persons; persons that truncation takes away; tables."""
 

@@ -9,20 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = [
-    "EVERYONE",
-    "CanonicalColumn",
-    "Cell",
-    "DefinitionSet",
-    "Derivation",
-    "GeographyLevel",
-    "Iteration",
-    "IterationLevel",
-    "RegionGroup",
-    "TableDefinition",
-    "Where",
-]
-
 Where = Mapping[str, frozenset[int]]
 """Allowed codes by column; a record must satisfy all of them, and an empty mapping admits all records."""
 

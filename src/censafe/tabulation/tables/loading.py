@@ -24,8 +24,6 @@ from censafe.tabulation.tables.definitions import (
     Where,
 )
 
-__all__ = ["load_definitions", "parse_codes"]
-
 _ROLES = ("race", "hispanic")
 _CODES = re.compile(r"\d+(-\d+)?(,\s*\d+(-\d+)?)*")
 

@@ -28,8 +28,6 @@ from censafe.tabulation.engine import (
 from censafe.tabulation.tables.definitions import DefinitionSet, Where
 from censafe.tabulation.truncation import over_threshold, truncate
 
-__all__ = ["Coding", "Profile", "RecordTables", "Scan", "coding_for"]
-
 
 @dataclass(frozen=True)
 class Coding:

@@ -8,9 +8,9 @@ import pytest
 
 from censafe.errors import UsageError
 from censafe.evaluation.areas.areas import level_areas, population_bins, size_classes
-from censafe.evaluation.counts.accuracy import METRICS, accuracy, run_variability
+from censafe.evaluation.counts.accuracy import accuracy, run_variability
 from censafe.evaluation.counts.cells import cells_of_counts, match, match_runs, true_answers
-from censafe.evaluation.counts.error_metrics import tally_of
+from censafe.evaluation.counts.error_metrics import METRICS, tally_of
 from censafe.evaluation.loss.residuals import pooled_residuals, residual_frame
 from support.pairs import pair_of, population
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from censafe.evaluation.confidential import Standing
 from censafe.evaluation.counts.frames import Subject, Value, long_frame
 from censafe.evaluation.outputs import wide_metrics
-from censafe.evaluation.pages.page import Exhibit, Page, PageTable, page_html
-from censafe.publication.pages.exhibits import svg_text
+from censafe.evaluation.pages.page import Page, page_html
+from censafe.publication.pages.exhibits import Exhibit, PageTable, svg_text
 
 
 def drawn() -> Figure:

@@ -11,14 +11,8 @@ from censafe.errors import BudgetError, DataError
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.block_groups import BlockTraits, optimised_groups
 from censafe.geography.spines.bypass import BypassRule
-from censafe.geography.spines.choice import (
-    RunSpine,
-    SpineChoice,
-    build_run_spine,
-    inside_areas,
-    standard_levels,
-)
-from censafe.geography.spines.paths import check_path_sums
+from censafe.geography.spines.choice import SpineChoice, build_run_spine, inside_areas, standard_levels
+from censafe.geography.spines.paths import RunSpine, check_path_sums
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_PR, PL94_US, LevelRule, build_spine
 from censafe.model.sparse import SparseLevel

@@ -6,7 +6,7 @@ import pytest
 
 from censafe.errors import LedgerError, OverspendError
 from censafe.model import Definition, Neighbours, ProtectedUnit
-from censafe.privacy.ledger.book import verify
+from censafe.privacy.ledger.report import verify
 from censafe.privacy.loss.promises import Loss, Promise, common_promises, loss_under
 from support.ledgers import RUN, make_part, make_plan, open_ledger, spend, stated
 

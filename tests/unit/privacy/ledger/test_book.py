@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import LedgerError, OverspendError
-from censafe.privacy.ledger.book import RunNotes, read_entries, verify
-from censafe.privacy.ledger.entries import NO_HEAD
+from censafe.privacy.ledger.entries import NO_HEAD, read_entries
+from censafe.privacy.ledger.records import RunNotes
+from censafe.privacy.ledger.report import verify
 from censafe.privacy.loss.promises import Promise
 from support.ledgers import FILES, RUN, SHA, make_part, make_plan, open_ledger, spend, stated
 

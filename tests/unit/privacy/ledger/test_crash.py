@@ -9,7 +9,8 @@ from importlib import import_module
 import pytest
 
 from censafe.errors import LedgerError
-from censafe.privacy.ledger.book import read_entries, verify
+from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.report import verify
 from censafe.privacy.loss.accountant import derive_totals
 from censafe.privacy.loss.promises import Promise
 from support.ledgers import FILES, RUN, make_plan, open_ledger, stated

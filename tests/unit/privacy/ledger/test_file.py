@@ -14,8 +14,9 @@ import pytest
 from censafe.errors import LedgerError, OverspendError
 from censafe.privacy.keys.commitments import commit_to_file, commit_to_key, commit_to_name, key_path_of
 from censafe.privacy.ledger import file as ledger_file
-from censafe.privacy.ledger.book import Ledger, read_entries, verify
-from censafe.privacy.ledger.entries import NO_HEAD, encode
+from censafe.privacy.ledger.book import Ledger
+from censafe.privacy.ledger.entries import NO_HEAD, encode, read_entries
+from censafe.privacy.ledger.report import verify
 from support.ledgers import FILES, RUN, SHA, make_plan, open_ledger, spend, stated
 
 

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from censafe.model.compiled import compiled
 from censafe.privacy.noise import kernels, twins
-from censafe.privacy.noise.sampler import NoiseTable
+from censafe.privacy.noise.tables import NoiseTable
 from support.noise import law
 
 GOLDEN_DRAWS = {

@@ -12,7 +12,8 @@ from censafe.errors import ReleaseError
 from censafe.model import NoiseLaw
 from censafe.privacy.measure.claims import Claim
 from censafe.privacy.noise import sampler, twins
-from censafe.privacy.noise.sampler import NoiseTable, add_noise, draw, draw_cells
+from censafe.privacy.noise.sampler import add_noise, draw, draw_cells
+from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.weights import residual_magnitude
 from censafe.privacy.noise.words import AddressedWords, Lane
 from support.noise import known_part_key, law, seeded_part_key

@@ -4,7 +4,7 @@ import mpmath
 import pytest
 
 from censafe.model import NoiseLaw
-from censafe.privacy.noise.sampler import NoiseTable
+from censafe.privacy.noise.tables import NoiseTable
 from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.plan import plan_release
 from support.noise import folded_probabilities

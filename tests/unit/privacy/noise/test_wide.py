@@ -7,8 +7,8 @@ import pytest
 
 from censafe.model import NoiseLaw
 from censafe.privacy.noise import wide
-from censafe.privacy.noise.sampler import NoiseTable, draw
-from censafe.privacy.noise.tables import grid_bits
+from censafe.privacy.noise.sampler import draw
+from censafe.privacy.noise.tables import NoiseTable, grid_bits
 from censafe.privacy.noise.wide import accepts, exponent
 from censafe.privacy.noise.words import AddressedWords, Lane
 from support.noise import exact_fraction, known_part_key, law

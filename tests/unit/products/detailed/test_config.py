@@ -13,8 +13,8 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
-from censafe.products.configuration.source import get_shipped
-from censafe.products.detailed.config import INFINITE, load_h_config, load_p_config, load_scope
+from censafe.products.configuration.source import INFINITE, get_shipped
+from censafe.products.detailed.config import load_h_config, load_p_config, load_scope
 from support.config_edits import Edit, drop, put
 from support.safetab_universes import write_parameters
 from support.shared import shared_data

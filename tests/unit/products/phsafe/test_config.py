@@ -12,7 +12,8 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
-from censafe.products.phsafe.config import INFINITE, load_phsafe_config, load_truth_config
+from censafe.products.configuration.source import INFINITE
+from censafe.products.phsafe.config import load_phsafe_config, load_truth_config
 from support.config_edits import Edit, drop, put
 from support.shared import shared_data
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import LedgerError, OverspendError
-from censafe.privacy.ledger.book import verify
 from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.report import verify
 from censafe.products.run.account import Account, Spending, open_account
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import CitedRun, RunOptions

@@ -12,12 +12,12 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.batches import batch as batches
 from censafe.estimation.topdown.levels import descent as estimating
 from censafe.estimation.topdown.levels.checks import adds_up, check_level
-from censafe.estimation.topdown.levels.descent import CellRules, LevelTask, estimate_level
+from censafe.estimation.topdown.levels.descent import estimate_level
 from censafe.estimation.topdown.levels.general_parents import Family, estimate_family
 from censafe.estimation.topdown.levels.limits import CutLimits
 from censafe.estimation.topdown.levels.passes import ParentEstimate
 from censafe.estimation.topdown.levels.repair import CellChange
-from censafe.estimation.topdown.levels.task import family_rules
+from censafe.estimation.topdown.levels.task import CellRules, LevelTask, family_rules
 from censafe.estimation.topdown.rounding.steps import ALL_POSITIVE
 from support.random_levels import (
     CELLS,

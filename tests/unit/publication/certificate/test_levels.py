@@ -10,8 +10,8 @@ from censafe.errors import CheckError, ReleaseError
 from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
-from censafe.publication.certificate.page import CertificateInput, certificate_page, write_certificate
-from censafe.publication.certificate.statement import certificate_document
+from censafe.publication.certificate.page import certificate_page, write_certificate
+from censafe.publication.certificate.statement import CertificateInput, certificate_document
 from censafe.publication.manifest import LedgerRecord
 
 LEVELS = {"State": 1, "Block": 40}

@@ -11,7 +11,8 @@ import pytest
 from censafe.errors import CheckError, ReleaseError
 from censafe.estimation.detailed import AreaClasses, coterminous
 from censafe.model.plan import NoiseSource
-from censafe.publication.certificate.page import CertificateInput, write_certificate
+from censafe.publication.certificate.page import write_certificate
+from censafe.publication.certificate.statement import CertificateInput
 from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.tidy import write_coterminous_report
 from censafe.publication.manifest import (

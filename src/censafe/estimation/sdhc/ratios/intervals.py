@@ -10,8 +10,6 @@ from numpy.polynomial.chebyshev import Chebyshev
 from scipy.interpolate import PchipInterpolator
 from scipy.optimize import brentq
 
-__all__ = ["Curve", "RatioEstimate", "RatioModel", "UnansweredError", "ratio_ends"]
-
 
 class UnansweredError(ValueError):
     """Noisy counts from which no estimate of their ratio follows."""

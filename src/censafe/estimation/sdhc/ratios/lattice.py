@@ -11,9 +11,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from censafe.estimation.sdhc.ratios.intervals import RatioEstimate, RatioModel, UnansweredError
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["CountWeights", "RatioLattice", "convolved"]
-
-
 _POINTS = 64  # ratios at which the distribution function is asked for at once
 _CLOSE = 1e-10
 _BLOCK = 1 << 19  # pairs at a time

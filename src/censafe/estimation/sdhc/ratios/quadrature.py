@@ -15,18 +15,6 @@ from censafe.estimation.sdhc.ratios.intervals import Curve, RatioEstimate, Ratio
 from censafe.estimation.sdhc.ratios.unbounded import unbounded_joint, unbounded_single
 from censafe.model.arrays import Floats
 
-__all__ = [
-    "DenominatorLaw",
-    "RatioEstimate",
-    "RatioModel",
-    "denominator_law",
-    "denominator_nodes",
-    "estimate_joint",
-    "estimate_single",
-    "legendre",
-]
-
-
 _NODES = 128
 _LEAST = 1e-12
 _NATS = 45.0  # weights below the largest by more than this factor of e are left out

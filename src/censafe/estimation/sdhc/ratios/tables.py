@@ -38,14 +38,6 @@ from censafe.estimation.sdhc.settings import RatioRules
 from censafe.model.arrays import Floats
 from censafe.model.sdhc import EstimateSettings, Key, RatioEstimates, key_text
 
-__all__ = [
-    "GroupFit",
-    "estimate_ratios",
-    "estimate_tenure",
-    "matched",
-]
-
-
 _Noisy = tuple[float, float]
 
 _NODES = 96

@@ -11,8 +11,6 @@ from scipy.special import ndtr, ndtri
 
 from censafe.estimation.sdhc.ratios.intervals import RatioEstimate, RatioModel, ratio_ends
 
-__all__ = ["unbounded_joint", "unbounded_single"]
-
 _FAR = 8.0  # standard deviations from a bound beyond which there is no mass in double precision
 _NODES = 80
 _LEAST_DENOMINATOR = 1.0

@@ -13,9 +13,6 @@ from censafe.estimation.sdhc.ratios.intervals import RatioEstimate, RatioModel, 
 from censafe.estimation.sdhc.ratios.lattice import CountWeights, RatioLattice, convolved
 from censafe.model.arrays import Floats
 
-__all__ = ["NoisyCount", "lattice_joint", "lattice_single"]
-
-
 _NATS = (
     24.5  # outcomes less likely than the likeliest by a factor exp(-24.5) are left out, 7 standard deviations
 )

@@ -16,8 +16,6 @@ from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.topdown.families import Families
 
-__all__ = ["EstimatedBatch", "ParentLevel", "entry_ranges", "estimate_parents", "families_of", "family_at"]
-
 
 @dataclass(frozen=True, eq=False)
 class ParentLevel:

@@ -18,8 +18,6 @@ from censafe.estimation.topdown.levels.repair import CellChange
 from censafe.model.arrays import Integers
 from censafe.model.topdown.workers import DrawingEffort
 
-__all__ = ["decoded_batches", "decoded_rows", "encoded_batches", "encoded_failure", "encoded_rows"]
-
 _FIELDS = ("done", "iterations", "violation", "gap", "cost", "sizes", "starts", "cell", "count")
 _WORDS = "words"
 _FAILURE = {error.__name__: error for error in (CheckError, ReleaseError)}

@@ -17,8 +17,6 @@ from censafe.model import SparseLevel
 from censafe.model.arrays import Floats, Integers
 from censafe.model.topdown.workers import PartedAnswers
 
-__all__ = ["LevelPart", "common_values", "level_part", "part_of_geounits", "part_of_histograms"]
-
 
 @dataclass(frozen=True, eq=False)
 class LevelPart:

@@ -14,8 +14,6 @@ from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.model.arrays import Integers
 from censafe.model.topdown.workers import EngineWorkers, OpenedAnswers, PartedAnswers, threads_of
 
-__all__ = ["estimated_batches"]
-
 _MOST_BATCHES = 40  # of a part, some two seconds of work
 _LEAST_PARTS = 8  # of a level that has so many batches
 

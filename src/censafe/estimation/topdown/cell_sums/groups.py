@@ -25,8 +25,6 @@ from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats
 from censafe.model.topdown.answer_sums import AnswerSums
 
-__all__ = ["AnswerGroups", "GroupedSides"]
-
 
 @dataclass(frozen=True, eq=False)
 class _QueryGroups:

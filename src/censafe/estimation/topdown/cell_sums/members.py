@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from censafe.geography.spines.tree import Spine
 from censafe.model.arrays import Flags
 
-__all__ = ["area_members", "used_geounits"]
-
 
 def used_geounits(spine: Spine, kinds: Sequence[tuple[NDArray[np.int64], int]]) -> tuple[Flags, ...]:
     """Geounits whose answers are used: the widest ones, and all children of those that an area of some kind cuts.

@@ -34,8 +34,6 @@ from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.model.arrays import Flags, Floats
 from censafe.model.topdown.answer_sums import AnswerSums, Summing, SummingInRounds
 
-__all__ = ["OwnLevel", "OwnPattern", "own_pattern", "own_states"]
-
 _LEAST_PIVOT: Final = 1e-6
 _BATCH: Final = 16  # geounits whose sums are in memory at once, by worker
 

@@ -13,16 +13,6 @@ from censafe.model import CellQuery
 from censafe.model.arrays import Floats
 from censafe.model.schema import Schema
 
-__all__ = [
-    "dense_numbers",
-    "in_terms_of",
-    "independent",
-    "is_short",
-    "joint_classes",
-    "outer_axes",
-    "products",
-]
-
 SHORT: Final = 100  # answers, up to which a query is part of the state
 _INDEPENDENT: Final = 1e-9
 _APART: Final = 16  # times as many numbers as labels, up to which a table of them is quicker than sorting

@@ -12,8 +12,6 @@ from scipy.sparse import csr_array
 
 from censafe.model.arrays import Floats
 
-__all__ = ["SumEntry", "SumFamily", "SumReadings"]
-
 
 @dataclass(frozen=True, eq=False)
 class SumFamily:

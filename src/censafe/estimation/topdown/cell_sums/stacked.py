@@ -18,8 +18,6 @@ from censafe.estimation.topdown.cell_sums.structure import SumProblem
 from censafe.estimation.topdown.cell_sums.tree import LevelAnswers
 from censafe.model.arrays import Floats
 
-__all__ = ["StackedAnswers", "StackedSums"]
-
 
 class StackedSums(SumReadings):
     """The sums of both, the first ones before the second ones.

@@ -35,8 +35,6 @@ from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats
 from censafe.model.schema import Schema
 
-__all__ = ["CellSum", "SumProblem", "SumTerm"]
-
 EXACT_ATOMS: Final = 300  # up to which the state is all atoms
 
 

@@ -23,8 +23,6 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.cell_sums.readings import SumReadings
 from censafe.model.arrays import Flags, Floats
 
-__all__ = ["LevelAnswers", "SumLevel", "SumTree", "sum_tree"]
-
 _NULL: Final = 1e-9  # share of the largest variance below which one is rounding: variances of a state differ by 1e5 and more
 _LEFT: Final = 1e-11  # share of a variance that rounding leaves of it
 _NONE: Final = -1

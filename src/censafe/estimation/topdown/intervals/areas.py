@@ -24,14 +24,6 @@ from censafe.geography.spines.paths import RunSpine
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
 
-__all__ = [
-    "AreaEstimates",
-    "AreaSet",
-    "area_estimates",
-    "area_sets",
-]
-
-
 _Number = TypeVar("_Number", np.int64, np.float64)
 _SPINE: Final = "spine "
 _STATE: Final = "State"

@@ -15,9 +15,6 @@ from numpy.typing import NDArray
 
 from censafe.model.arrays import Integers
 
-__all__ = ["SIZES", "ErrorClass", "ErrorClasses", "size_class"]
-
-
 SIZES: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000)
 """Lower ends of the classes of counts that errors are pooled in."""
 

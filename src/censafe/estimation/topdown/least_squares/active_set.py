@@ -28,9 +28,6 @@ from censafe.estimation.topdown.least_squares.structures import (
 )
 from censafe.model.compiled import compiled
 
-__all__ = ["apply_changes", "factor_multipliers", "find_changes", "free_active_rows", "solve_active_set"]
-
-
 _NO_MOVE = 9  # of the state of a row
 
 

@@ -8,8 +8,6 @@ from numba import boolean, float64, int32, int64, types, uint8, void
 from censafe.estimation.topdown.least_squares.structures import EQUATIONS, SIDES
 from censafe.model.compiled import compiled
 
-__all__ = ["GAP_TOLERANCE", "VIOLATION_TOLERANCE", "certify"]
-
 GAP_TOLERANCE = 1e-4  # half chi-square units; rounding to integers moves the objective far more
 VIOLATION_TOLERANCE = 1e-6
 

@@ -15,9 +15,6 @@ from censafe.estimation.topdown.least_squares.dense import (
 from censafe.estimation.topdown.least_squares.structures import EQUATIONS, FACTORS, POINT, SIDES, STATE
 from censafe.model.compiled import compiled
 
-__all__ = ["factor_child", "push", "reduced_gradient", "refresh_inverse", "row_step", "shift_of"]
-
-
 _FREED_COST = 3  # freeing a cell costs this many times as much as fixing one
 _MOST_CHANGES = (
     0.6  # share of the cells, freed ones counted threefold, above which the inverse is computed from H

@@ -10,17 +10,6 @@ from numba import boolean, float64, int64, void
 
 from censafe.model.compiled import compiled
 
-__all__ = [
-    "BLOCK",
-    "DEPENDENT",
-    "factor",
-    "factor_scaled",
-    "invert",
-    "solve_factored",
-    "solve_vector",
-    "subtract_products",
-]
-
 BLOCK = 8  # terms of one pass over a row
 DEPENDENT = 1e-10  # a pivot below this share of its diagonal belongs to a dependent equation
 

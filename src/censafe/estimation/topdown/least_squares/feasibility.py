@@ -14,8 +14,6 @@ from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.model.arrays import Floats, Integers
 from censafe.model.programs import Outcome, Program, solve_program
 
-__all__ = ["Cuts", "has_point", "parent_cuts", "repaired_counts", "side_matrix", "type_rows", "violated_cut"]
-
 
 def side_matrix(problem: ParentProblem) -> tuple[Any, Floats, Floats]:
     """Side rows of all children and totals of groups over the cells of all children, with their sides."""

@@ -12,8 +12,6 @@ from censafe.estimation.topdown.least_squares.sides import Tightened
 from censafe.estimation.topdown.objective import DenseObjective
 from censafe.model.arrays import Floats
 
-__all__ = ["InteriorPoint", "interior_point"]
-
 Mask = NDArray[np.bool_]
 
 _MOST_STEPS = 80

@@ -19,8 +19,6 @@ from censafe.model.topdown.families import Families, Gathering, Wanted
 from censafe.model.topdown.level_measurements import Answers, LevelMeasurements
 from censafe.model.topdown.workers import DrawingEffort
 
-__all__ = ["AnswerSource", "LevelObjective", "StoredAnswers", "add_weighted", "query_weight"]
-
 _LEAST_VARIANCE = 1e-4
 _AT_ONCE = 1 << 20  # stored answers that are added up at once
 

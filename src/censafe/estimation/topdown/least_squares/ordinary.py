@@ -39,9 +39,6 @@ from censafe.estimation.topdown.least_squares.structures import (
 )
 from censafe.model.compiled import compiled
 
-__all__ = ["climb_dual", "fit_family"]
-
-
 _MOST_STEPS = 60
 _MOST_TRIALS = 12  # of the length of a step
 _MOST_CHANGES = 400  # of the state of one child

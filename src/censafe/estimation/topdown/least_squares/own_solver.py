@@ -14,8 +14,6 @@ from censafe.estimation.topdown.least_squares.certificate import GAP_TOLERANCE, 
 from censafe.estimation.topdown.least_squares.problem import L2Result, L2Status, ParentProblem
 from censafe.estimation.topdown.least_squares.solve import result_without_choice, uncertified
 
-__all__ = ["ParentSolver", "Solver", "judged_solver"]
-
 Solver = Callable[[ParentProblem], L2Result]
 """Takes the problem of a parent and returns a point with its status, gap and violation; ours is ``solve_l2``."""
 

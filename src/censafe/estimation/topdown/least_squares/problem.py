@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError
 from censafe.model.arrays import Floats
 
-__all__ = ["L2Result", "L2Status", "ParentProblem"]
-
 
 def _no_ordinals() -> NDArray[np.int32]:
     return np.zeros(0, dtype=np.int32)

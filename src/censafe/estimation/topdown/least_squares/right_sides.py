@@ -11,8 +11,6 @@ from censafe.model.compiled import compiled
 from censafe.model.topdown.families import Families, Gathering, Wanted
 from censafe.model.topdown.level_measurements import Answers
 
-__all__ = ["gather_stored", "label_matrix", "right_sides", "wanted_answers"]
-
 _Ints = NDArray[np.int64]
 _Narrow = NDArray[np.int32]
 

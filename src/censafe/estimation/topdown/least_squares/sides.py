@@ -15,8 +15,6 @@ from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = ["LIMITS", "KindLimits", "Tightened", "drop_implied", "kind_sides", "tighten", "tighten_sides"]
-
 
 class KindLimits(NamedTuple):
     """Limits on the records of geounits by kind of unit, such as group quarters types."""

@@ -22,9 +22,6 @@ from censafe.estimation.topdown.least_squares.structures import (
 )
 from censafe.model.arrays import Floats
 
-__all__ = ["result_without_choice", "solve_l2", "uncertified"]
-
-
 _EPS = 1e-8
 _MOST_STEPS = 8  # towards the optimum of a singular objective
 _RESOLUTION = 1e-15  # of the size of the objective, which is all that floating-point numbers can tell apart

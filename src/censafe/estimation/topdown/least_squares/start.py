@@ -9,9 +9,6 @@ from censafe.estimation.topdown.least_squares.dense import factor, invert, solve
 from censafe.estimation.topdown.least_squares.structures import EQUATIONS, SIDES
 from censafe.model.compiled import compiled
 
-__all__ = ["MOST_KINDS", "fit_two_cells", "share_total", "start_point", "water_level"]
-
-
 _RIDGE = 1e-4  # share of the mean diagonal that is added to a singular H
 _ILL = 1e13  # product of the largest entries of H and its inverse above which H counts as singular
 

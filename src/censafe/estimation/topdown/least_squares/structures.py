@@ -29,29 +29,6 @@ from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = [
-    "CHANGES",
-    "EQUATIONS",
-    "FACTORS",
-    "POINT",
-    "SIDES",
-    "STATE",
-    "SYSTEM",
-    "TOLERANCES",
-    "Changes",
-    "ChildFactors",
-    "MultiplierSystem",
-    "ParentEquations",
-    "PrimalDual",
-    "Sides",
-    "SignState",
-    "Tolerances",
-    "new_changes",
-    "new_factors",
-    "new_system",
-    "sides_without_groups",
-]
-
 _Mask = NDArray[np.bool_]
 
 

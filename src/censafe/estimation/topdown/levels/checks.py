@@ -15,8 +15,6 @@ from censafe.model import SparseLevel
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import SparseArrays, sparse_type
 
-__all__ = ["adds_up", "check_level", "writable"]
-
 _NAMED = 5
 _COUNT, _TOTAL, _BOUND = 1, 2, 4
 _Array = TypeVar("_Array", NDArray[np.int32], NDArray[np.int64])

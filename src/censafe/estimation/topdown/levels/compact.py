@@ -13,8 +13,6 @@ from censafe.model import CellQuery
 from censafe.model.topdown.constraints import CellGroups, FacilityCounts, LinearConstraint, OwnAnswers
 from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = ["CompactForm", "compact_form"]
-
 
 @dataclass(frozen=True, eq=False)
 class CompactForm:

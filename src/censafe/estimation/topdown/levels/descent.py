@@ -48,19 +48,6 @@ from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.workers import EngineWorkers
 
-__all__ = [
-    "CellRules",
-    "Descent",
-    "LevelReport",
-    "LevelTask",
-    "PassRule",
-    "Progress",
-    "RepairedParent",
-    "estimate_level",
-    "rules_of",
-]
-
-
 Progress = Callable[[float], None]
 """Takes the share of a level's work that is done, 0 to 1."""
 

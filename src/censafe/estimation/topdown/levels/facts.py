@@ -17,16 +17,6 @@ from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.topdown.level_measurements import LevelBudgets
 
-__all__ = [
-    "DeclaredTotals",
-    "PublicFacts",
-    "facts_above",
-    "facts_below",
-    "part_of",
-    "standard_depth",
-    "whole_geounits",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class DeclaredTotals:

@@ -33,18 +33,6 @@ from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = [
-    "DONE",
-    "LEFT",
-    "FamilyAnswers",
-    "FamilyArrays",
-    "FamilyResults",
-    "FamilyRules",
-    "RoundingRules",
-    "estimate_families",
-    "family_totals",
-]
-
 DONE, LEFT = 1, 0  # how a parent ended: estimated, or left to the general way
 
 _Codes = NDArray[np.int32]

@@ -18,8 +18,6 @@ from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.workers import EngineWorkers
 
-__all__ = ["EstimationFromRoot"]
-
 
 class EstimationFromRoot(ABC):
     """The estimation of one histogram; it knows measurements and what is published exactly, and nothing else.

@@ -24,8 +24,6 @@ from censafe.estimation.topdown.levels.passes import (
 from censafe.estimation.topdown.levels.task import CellRules, LevelReport, LevelTask
 from censafe.model.arrays import Integers
 
-__all__ = ["Family", "RootProblem", "estimate_family", "estimate_roots", "root_family", "root_problems"]
-
 
 @dataclass(frozen=True, eq=False)
 class RootProblem:

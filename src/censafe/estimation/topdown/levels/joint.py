@@ -32,8 +32,6 @@ from censafe.model.arrays import Integers
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram
 
-__all__ = ["JointChoice", "bounded_facts", "estimation_order", "impossible_blocks", "joint_remarks"]
-
 _AT_ONCE = 1_000_000  # blocks
 
 

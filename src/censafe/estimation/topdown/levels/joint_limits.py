@@ -23,18 +23,6 @@ from censafe.model.topdown.histograms import (
     own_constraints,
 )
 
-__all__ = [
-    "HOUSEHOLDS",
-    "OCCUPIED",
-    "JointPair",
-    "household_limits",
-    "joint_pair",
-    "lived_in_limits",
-    "occupied_limits",
-    "require_room",
-]
-
-
 OCCUPIED: Final = 1
 """Cell of the occupied units."""
 HOUSEHOLDS: Final = 0

@@ -16,8 +16,6 @@ from censafe.model.arrays import Integers
 from censafe.model.topdown.constraints import LinearConstraint
 from censafe.model.topdown.histograms import HistogramSchema
 
-__all__ = ["CutLimits", "GroupTotals", "LevelLimits", "contradictions", "level_limits"]
-
 
 def contradictions(
     lower: NDArray[np.int64], upper: NDArray[np.int64], totals: NDArray[np.int64] | None = None

@@ -20,9 +20,6 @@ from censafe.estimation.topdown.whole_tree.cells import no_tables
 from censafe.model.arrays import Floats, Integers
 from censafe.model.topdown.families import Families
 
-__all__ = ["BatchFound", "batch_edges", "estimate_batch"]
-
-
 _BATCH_WORK = 3.0e7  # multiplications of a batch of parents, some 50 milliseconds
 _BATCH_CELLS = 2_000_000  # cells of all children of a batch, which bounds its memory
 

@@ -10,8 +10,6 @@ from censafe.model import CellQuery
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram, Passes, constraints_on
 
-__all__ = ["measured_fits", "passes_of", "query_chains", "rounding_chains"]
-
 _Labels = NDArray[np.int32]
 
 

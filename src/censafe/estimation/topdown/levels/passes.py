@@ -23,8 +23,6 @@ from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
 from censafe.estimation.topdown.rounding.program import Rounding, round_point
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["Equations", "Fit", "OuterPass", "ParentEstimate", "coarsen", "estimate_parent"]
-
 Labels = NDArray[np.int32]
 Equations = Callable[[Integers], tuple[Floats, NDArray[np.int32], Floats]]
 """From ordinals of cells of the parent, shape (M,), to H (G, M, M), h_of (C,) and B (C, M) of a pass."""

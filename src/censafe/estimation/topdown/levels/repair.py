@@ -12,8 +12,6 @@ from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.estimation.topdown.rounding.network import min_cost_flow
 from censafe.model.arrays import Integers
 
-__all__ = ["CellChange", "Repair", "repair_parent"]
-
 _Whole = Integers | np.int64
 
 _STEEP = 1_000  # price of a person below a lower side or outside the network; a moved person costs 2

@@ -23,9 +23,6 @@ from censafe.estimation.topdown.levels.parents import BatchFound
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves, rounding_options
 from censafe.geography.spines.tree import SpineLevel
 
-__all__ = ["CellRules", "LevelReport", "LevelTask", "PassRule", "RepairedParent", "family_rules", "together"]
-
-
 _DOMINANT = 1_000  # weight of totals that are rounded first
 
 

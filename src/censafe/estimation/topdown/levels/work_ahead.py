@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, TypeVar
 
-__all__ = ["worked_ahead"]
-
 _AHEAD: Final = 3
 Item = TypeVar("Item")
 Found = TypeVar("Found")

@@ -30,8 +30,6 @@ from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Passes
 from censafe.model.topdown.workers import EngineWorkers
 
-__all__ = ["OperatorDescent", "estimate_operator_level", "operator_rules"]
-
 
 def estimate_operator_level(
     task: OperatorTask,

@@ -24,17 +24,6 @@ from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 
-__all__ = [
-    "FacilityRule",
-    "FacilitySums",
-    "HeldSums",
-    "OpenRecords",
-    "facility_sums",
-    "kinds_of_sets",
-    "named_blocks",
-    "spread",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class FacilityRule:

@@ -13,8 +13,6 @@ from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRul
 from censafe.estimation.topdown.operator.problem import Dual, Observed, PassProblem
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["OpenSums", "OperatorFamily", "observed_answers", "pass_columns", "positions", "zero_multipliers"]
-
 
 @dataclass(frozen=True, eq=False)
 class OperatorFamily:

@@ -13,8 +13,6 @@ from censafe.estimation.topdown.operator.passes import OperatorRules, is_sum
 from censafe.model import SparseLevel
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["FurtherAnswers", "FurtherLevel", "answer_weights", "level_sums", "with_query"]
-
 
 @dataclass(frozen=True, eq=False)
 class FurtherLevel:

@@ -13,8 +13,6 @@ from censafe.model.arrays import Floats
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = ["climb", "evaluate"]
-
 _MOST_STEPS = 400
 _MOST_TRIALS = 16  # of the length of a step
 _MOST_PRODUCTS = 2_000  # with the curvature, of one step

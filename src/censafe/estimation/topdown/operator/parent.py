@@ -27,8 +27,6 @@ from censafe.estimation.topdown.operator.rounding import exchange_units, round_p
 from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 
-__all__ = ["WIDE_GAP", "OperatorResult", "estimate_operator_parent", "judge"]
-
 
 @compiled(types.UniTuple(float64, 2)(SUMS, DUAL))
 def judge(sums, dual):  # type: ignore[no-untyped-def]

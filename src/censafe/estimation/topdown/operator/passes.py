@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 
-__all__ = ["OperatorPass", "OperatorRules", "is_sum"]
-
 _Label = NDArray[np.int32]
 _MARKS = 16
 """Possible combinations of a cell up to which marking those that occur takes less time than sorting the cells."""

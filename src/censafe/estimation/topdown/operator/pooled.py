@@ -30,8 +30,6 @@ from censafe.geography.spines.tree import Spine
 from censafe.model.arrays import Floats
 from censafe.model.topdown.families import Wanted
 
-__all__ = ["PooledAnswers", "pooled_objectives"]
-
 
 @dataclass(frozen=True, eq=False)
 class PooledAnswers:

@@ -27,8 +27,6 @@ from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = ["DUAL", "ENTRIES", "SUMS", "Dual", "Entries", "Observed", "PassProblem", "Sums", "pass_problem"]
-
 
 class Entries(NamedTuple):
     """Pairs of child and column that may hold records, child by child."""

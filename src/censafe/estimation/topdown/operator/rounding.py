@@ -33,8 +33,6 @@ from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = ["exchange_units", "round_pass"]
-
 
 @compiled(MARGIN_TREE(int32[:, ::1]))
 def _tree(chain):  # type: ignore[no-untyped-def]

@@ -20,8 +20,6 @@ from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.topdown.families import Wanted
 
-__all__ = ["OperatorTask", "SolvedParent", "child_span", "solve_parent"]
-
 _STATE = "State"
 
 

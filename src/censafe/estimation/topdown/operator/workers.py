@@ -23,8 +23,6 @@ from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.topdown.workers import EngineWorkers, OpenedAnswers, PartedAnswers, threads_of
 
-__all__ = ["solved_parents"]
-
 _PARTS = 32  # of a level, of like work
 _SOLUTION = ("steps", "products", "gap", "share", "violation", "cost", "entries", "uncertified")
 

@@ -18,8 +18,6 @@ from censafe.estimation.topdown.relations.kernels import RECORDS, RULES, Records
 from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
 
-__all__ = ["BalancedRecords", "balance"]
-
 
 @dataclass(frozen=True, eq=False)
 class BalancedRecords:

@@ -16,8 +16,6 @@ from censafe.estimation.topdown.relations.kernels import (
 )
 from censafe.model.compiled import compiled
 
-__all__ = ["bring_back", "change_best"]
-
 _PRICE = 4.0  # of a record that a relation misses, beside 1 for one recode that a change moves
 _LEAST = 0.25  # by which a return brings net changes nearer to 0: more than one detailed group is worth
 _PULL = 0.02  # by which a recode's group is dearer for every record that changes have put into it

@@ -19,8 +19,6 @@ from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 
-__all__ = ["Fitted", "RelatedCells", "meet_relations", "missed_by_relation"]
-
 
 @dataclass(frozen=True, eq=False)
 class RelatedCells:

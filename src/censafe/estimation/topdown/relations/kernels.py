@@ -32,24 +32,6 @@ from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = [
-    "ANY",
-    "EQUAL",
-    "FREE",
-    "MOST",
-    "OPEN",
-    "RECORDS",
-    "RULES",
-    "SEARCH",
-    "Records",
-    "Rules",
-    "begun",
-    "count_signatures",
-    "list_changes",
-    "missed",
-    "settled",
-]
-
 EQUAL, MOST, ANY, OPEN, FREE = 0, 1, 2, 3, 4
 """Codes of relations; a free sum asks for nothing, and the last sum counts records of open size."""
 

@@ -10,8 +10,6 @@ from censafe.estimation.topdown.relations.kernels import RECORDS, RULES, SEARCH,
 from censafe.estimation.topdown.relations.trades import trade_best
 from censafe.model.compiled import compiled
 
-__all__ = ["change", "trade"]
-
 
 @compiled(types.UniTuple(int64, 2)(RECORDS, RULES, int64, int64[:, ::1], SEARCH))
 def _sweep(records, rules, phase, moved, search):  # type: ignore[no-untyped-def]

@@ -16,8 +16,6 @@ from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, OPEN,
 from censafe.model.arrays import Floats, Integers
 from censafe.model.programs import Program, solve_program
 
-__all__ = ["ChosenVariants", "chosen_records"]
-
 
 @dataclass(frozen=True, eq=False)
 class ChosenVariants:

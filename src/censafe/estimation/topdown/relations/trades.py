@@ -15,8 +15,6 @@ from censafe.estimation.topdown.relations.kernels import (
 )
 from censafe.model.compiled import compiled
 
-__all__ = ["trade_best"]
-
 
 @compiled(boolean(int64, int64, boolean, RECORDS, RULES))
 def _may(i, j, exchange, records, rules):  # type: ignore[no-untyped-def]

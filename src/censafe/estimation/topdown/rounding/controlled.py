@@ -22,8 +22,6 @@ from censafe.estimation.topdown.rounding.steps import (
 )
 from censafe.model.arrays import Floats, Integers
 
-__all__ = ["DetailedCost", "Leaves", "round_parent", "rounding_cost", "rounding_options", "tree_of"]
-
 Leaves = Literal["fractional", "all_positive"]
 DetailedCost = Literal["fraction", "flat"]
 

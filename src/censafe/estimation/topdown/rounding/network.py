@@ -12,20 +12,6 @@ from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = [
-    "FRACTIONS",
-    "MARGIN_TREE",
-    "NODE_BOUNDS",
-    "Fractions",
-    "MarginTree",
-    "NodeBounds",
-    "Prices",
-    "min_cost_flow",
-    "nearest_place",
-    "rounding_network",
-]
-
-
 _STEP = 12  # the error allowed in reduced costs shrinks by this factor in every phase
 
 

@@ -15,9 +15,6 @@ from censafe.estimation.topdown.rounding.steps import SNAP
 from censafe.model.arrays import Floats, Integers
 from censafe.model.programs import Outcome, Program, solve_program
 
-__all__ = ["Rounding", "round_point"]
-
-
 _INTEGRAL = 1e-6
 _DOMINANT = 1_000.0  # weight of totals that are rounded first
 

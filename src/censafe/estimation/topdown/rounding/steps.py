@@ -23,17 +23,6 @@ from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
 from censafe.model.named_arrays import tuple_type
 
-__all__ = [
-    "ALL_POSITIVE",
-    "FLAT",
-    "PARENT_SUMS",
-    "SNAP",
-    "ParentSums",
-    "count_broken",
-    "number_nodes",
-    "round_snapped",
-]
-
 ALL_POSITIVE, FLAT = 1, 2  # bits of the options
 SNAP = 1e-6
 _STEEP = 10_000

@@ -14,8 +14,6 @@ from censafe.model.arrays import Floats
 from censafe.model.compiled import compiled
 from censafe.model.topdown.families import Families
 
-__all__ = ["Below", "CellBlocks", "no_tables"]
-
 
 @dataclass(frozen=True, eq=False)
 class CellBlocks:

@@ -17,8 +17,6 @@ from censafe.estimation.topdown.whole_tree.tree_levels import LowerLevel, TreeLe
 from censafe.estimation.topdown.whole_tree.upward import own_right_sides
 from censafe.model.arrays import Flags, Floats, Ordinals
 
-__all__ = ["LinearTree", "Weights", "passing", "pooled"]
-
 
 def pooled(
     blocks: CellBlocks, levels: Sequence[TreeLevel], lower: Sequence[LowerLevel], *, rooted: bool = True

@@ -12,18 +12,6 @@ from censafe.estimation.topdown.whole_tree.operators import inverse
 from censafe.model.arrays import Flags, Floats, Ordinals
 from censafe.model.compiled import compiled
 
-__all__ = [
-    "add_estimates",
-    "add_rows",
-    "beside",
-    "filled",
-    "joined_sums",
-    "known_values",
-    "precision_beside",
-    "projections",
-    "shifts",
-]
-
 
 @compiled()
 def add_rows(values: NDArray[np.integer], group: Ordinals, found: Ordinals) -> None:

@@ -20,8 +20,6 @@ from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 
-__all__ = ["cell_blocks", "informed", "linear_tree", "tree_levels"]
-
 
 def informed(
     histogram: MeasuredHistogram,

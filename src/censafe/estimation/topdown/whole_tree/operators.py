@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 from censafe.model.arrays import Flags, Floats
 
-__all__ = ["held_total", "inverse", "masked", "parts", "positive", "sum_by", "whole_families"]
-
-
 _CELLS = 1 << 22  # numbers of all geounits that are worked on at a time
 
 

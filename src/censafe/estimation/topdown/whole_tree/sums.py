@@ -16,9 +16,6 @@ from censafe.estimation.topdown.whole_tree.operators import parts
 from censafe.estimation.topdown.whole_tree.upward import own_right_sides
 from censafe.model.arrays import Floats, Ordinals
 
-__all__ = ["Functionals", "WholeLevel", "whole_levels"]
-
-
 _NOTHING = 1e-11  # share of the terms of a variance below which it is their rounding error
 _NUMBERS = 1 << 24  # that are worked on at a time
 

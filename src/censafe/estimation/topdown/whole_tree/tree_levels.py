@@ -13,8 +13,6 @@ from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.operators import held_total
 from censafe.model.arrays import Flags, Floats, Ordinals
 
-__all__ = ["Children", "LowerLevel", "TreeLevel"]
-
 
 @dataclass(frozen=True, eq=False)
 class TreeLevel:

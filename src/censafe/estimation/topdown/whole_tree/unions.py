@@ -13,9 +13,6 @@ from censafe.estimation.topdown.whole_tree.downward import LinearTree, passing
 from censafe.estimation.topdown.whole_tree.operators import sum_by
 from censafe.model.arrays import Floats, Ordinals
 
-__all__ = ["Members", "union_covariances", "whole_members"]
-
-
 _ROWS = 2048  # pairs of union and geounit that are worked on at a time
 
 

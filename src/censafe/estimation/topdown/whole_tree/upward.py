@@ -32,12 +32,6 @@ from censafe.estimation.topdown.whole_tree.operators import (
 from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel, TreeLevel
 from censafe.model.arrays import Flags, Floats, Ordinals
 
-__all__ = [
-    "handed_up",
-    "lower_estimates",
-    "own_right_sides",
-]
-
 
 def lower_estimates(
     blocks: CellBlocks, levels: Sequence[TreeLevel], below: Children | None = None

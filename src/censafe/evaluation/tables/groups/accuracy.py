@@ -23,8 +23,6 @@ from censafe.products.detailed.config import SafetabPConfig
 from censafe.products.detailed.plan import P_QUERIES
 from censafe.publication.sums import accuracy_of_sum
 
-__all__ = ["ErrorRow", "ShareRow", "ZeroRow", "chance_above", "error_rows", "share_rows", "zero_rows"]
-
 ALL_SIZES = "all"
 NO_TABLE = "none"
 

@@ -13,20 +13,6 @@ from numpy.typing import NDArray
 
 from censafe.model.groups.cells import GroupLayout, GroupTable, ShellCell
 
-__all__ = [
-    "SIZES",
-    "CellKey",
-    "CellKind",
-    "ErrorTally",
-    "Errors",
-    "add_errors",
-    "cell_kinds",
-    "group_size_class",
-    "key_of",
-    "split_key",
-]
-
-
 _HALF = 1 << 40
 
 

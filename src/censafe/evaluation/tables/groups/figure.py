@@ -15,8 +15,6 @@ from censafe.evaluation.confidential import label_rows, legend_below, save_figur
 from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, NO_TABLE, ErrorRow, ShareRow
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
 
-__all__ = ["draw_margins", "draw_report", "frequent_rows", "shares_figure"]
-
 # Two standard errors of the 95% quantile of the absolute value of n Gaussian draws, relative to that quantile,
 # are 2 sqrt(0.95 * 0.05) / (1.96 * 2 phi(1.96)) / sqrt(n).
 _SPREAD: Final = 1.903

@@ -30,8 +30,6 @@ from censafe.products.detailed.keys import Product
 from censafe.products.detailed.plan import plan_release
 from censafe.products.run.options import ReadOptions
 
-__all__ = ["GroupFindings", "GroupTrials"]
-
 
 @dataclass(frozen=True)
 class GroupFindings:

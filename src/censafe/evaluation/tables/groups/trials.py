@@ -40,8 +40,6 @@ from censafe.products.detailed.product_tables import tables_of
 from censafe.products.detailed.recipe import PartTask
 from censafe.publication.groups.rows import Groups
 
-__all__ = ["LevelErrors", "LevelTrials", "level_trials", "run_group_trials"]
-
 _OUTCOMES: Final = 5  # no table, then the stat levels
 _NEVER: Final = np.iinfo(np.int64).max
 

@@ -42,9 +42,6 @@ from censafe.products.run.options import ReadOptions
 from censafe.publication.groups.rows import CellRows, GroupOrder, group_orders
 from censafe.publication.groups.tables import write_header, write_order
 
-__all__ = ["LOADERS", "GroupTruth", "SortedRecords", "TrueGroups", "sorted_input"]
-
-
 LOADERS: Final = {"safetab-p": load_p_config, "safetab-h": load_h_config}
 """How the configuration of a product is read and checked."""
 _COUNT: Final[Mapping[str, CountRecords]] = {"safetab-p": count_persons, "safetab-h": count_households}

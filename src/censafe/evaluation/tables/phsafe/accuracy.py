@@ -17,18 +17,6 @@ from censafe.evaluation.tables.document import chance_within
 from censafe.model import KeyDomain, PublishedQuery
 from censafe.privacy.loss.margins import MarginRule, paper_margin
 
-__all__ = [
-    "AccuracyRow",
-    "TableErrors",
-    "accuracy_rows",
-    "align_truth",
-    "draw_accuracy",
-    "margin_panel",
-    "percent_cut",
-    "truncation_panel",
-]
-
-
 # Two standard errors of the 90% quantile of the absolute value of n Gaussian draws, relative to that quantile,
 # are 2 sqrt(0.9 * 0.1) / (1.645 * 2 phi(1.645)) / sqrt(n).
 _SPREAD = 1.768

@@ -31,8 +31,6 @@ from censafe.products.phsafe.plan import measured_table_levels, plan_release
 from censafe.products.run.options import ReadOptions
 from censafe.tabulation.tables.counting import CountAccumulator
 
-__all__ = ["PhsafeFindings", "PhsafeTrials", "draw_tables"]
-
 Key = tuple[str, str]
 
 

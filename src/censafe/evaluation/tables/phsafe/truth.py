@@ -22,13 +22,6 @@ from censafe.products.run.options import ReadOptions
 from censafe.tabulation.tables.counting import ITERATION_AXIS, REGION_AXIS, CountAccumulator
 from censafe.tabulation.tables.definitions import EVERYONE
 
-__all__ = [
-    "PhsafeTruth",
-    "TruthRow",
-    "TruthTable",
-    "truth_tables",
-]
-
 
 @dataclass(frozen=True, order=True)
 class TruthRow:

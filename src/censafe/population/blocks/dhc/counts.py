@@ -49,21 +49,6 @@ from censafe.population.blocks.dhc.tables import (
 from censafe.population.findings import Finding
 from censafe.population.household_rules import DHC_EMPTY_UNITS, DHC_RULES, SEVERAL_HOUSEHOLDERS, Column, Rule
 
-__all__ = [
-    "HOUSEHOLD_CELLS",
-    "PERSON_CELLS",
-    "DhcData",
-    "PersonPart",
-    "UnitPart",
-    "UnitTable",
-    "dhc_data",
-    "histograms_from_keys",
-    "merge_keys",
-    "recode_unit_part",
-    "redistricting_persons",
-]
-
-
 _Column = NDArray[np.int32]
 _kernel = compiled()
 

@@ -15,25 +15,6 @@ from censafe.model.compiled import compiled
 from censafe.population.blocks.cef_kernels import slot_of
 from censafe.population.blocks.dhc.tables import AGES, HouseholdRecodes, PersonRecodes
 
-__all__ = [
-    "MEMBER_COUNTS",
-    "NO_TYPE",
-    "PERSON_DOUBTS",
-    "PERSON_RULES",
-    "UNIT_RULES",
-    "Claims",
-    "PersonFields",
-    "UnitFacts",
-    "UnitFields",
-    "count_levels",
-    "count_members",
-    "enter_units",
-    "find_units",
-    "recode_persons",
-    "recode_units",
-    "sum_groups",
-]
-
 SPOUSE_OPPOSITE, PARTNER_OPPOSITE, SPOUSE_SAME, PARTNER_SAME, OWN_CHILD_UNDER_18 = 1, 2, 4, 8, 16
 CHILD, CHILD_IN_LAW, GRANDCHILD, PARENT = 512, 1024, 2048, 4096
 """Those of ``household_rules``, written again because the contents of this file name the cache of its machine code."""

@@ -18,8 +18,6 @@ from censafe.population.files.lines import next_line
 from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding
 
-__all__ = ["batches_of", "column_blocks", "column_numbers", "line_blocks", "line_numbers"]
-
 _BATCH_ROWS: Final = 500_000
 _MOST: Final = 2**31 - 1
 _NONE: Final = -1

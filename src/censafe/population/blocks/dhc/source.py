@@ -56,8 +56,6 @@ from censafe.population.files.fixed_width import FixedFile, RecordLayout, fixed_
 from censafe.population.files.relation import require_folder
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 
-__all__ = ["DhcFiles", "dhc_files", "read_dhc"]
-
 _BLANK: Final[Mapping[str, int]] = {"QGQTYP": 0, "VACS": 0}  # numbers of blanks in columns
 _CROSSWALKS: Final = "*crosswalk*.csv"
 _Ints = NDArray[np.int64]

@@ -12,22 +12,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "AGES",
-    "HOUSEHOLD_SHAPE",
-    "PERSON_SHAPE",
-    "PL94_SHAPE",
-    "UNIT_LEVELS",
-    "HouseholdRecodes",
-    "PersonRecodes",
-    "Quarters",
-    "household_recodes",
-    "household_rules",
-    "person_recodes",
-    "quarters",
-    "relgq_label",
-]
-
 PERSON_SHAPE: Final = (42, 2, 116, 2, 63)
 """relgq, sex, age, hispanic, cenrace."""
 HOUSEHOLD_SHAPE: Final = (2, 9, 2, 7, 4, 3, 522)

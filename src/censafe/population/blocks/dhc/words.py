@@ -13,8 +13,6 @@ from censafe.population.blocks.dhc.tables import AGES, household_rules, person_r
 from censafe.population.findings import Finding
 from censafe.population.household_rules import RULES, SEVERAL_HOUSEHOLDERS, Rule
 
-__all__ = ["PERSON_COLUMNS", "UNIT_COLUMNS", "contradiction_findings", "person_findings", "unit_findings"]
-
 PERSON_COLUMNS: Final[Mapping[str, str]] = {
     "mafid": "MAFID", "sex": "QSEX", "age": "QAGE", "hispanic": "CENHISP", "race": "CENRACE", "relship": "RELSHIP",
     "quarters": "QGQTYP",

@@ -12,17 +12,6 @@ from numpy.typing import NDArray
 from censafe.population.synthetic.shipped import chances, marginals, rows_of_data
 from censafe.population.synthetic.structures import Chances
 
-__all__ = [
-    "DhcBlocks",
-    "DhcChances",
-    "DhcUnits",
-    "QuarterKind",
-    "dhc_chances",
-    "people_chances",
-    "quarter_kinds",
-]
-
-
 _Floats = NDArray[np.float64]
 
 

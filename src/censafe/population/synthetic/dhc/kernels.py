@@ -30,8 +30,6 @@ from censafe.population.synthetic.structures import (
     waiting,
 )
 
-__all__ = ["TractFacilities", "Walk", "draw_dhc_tracts", "new_walk"]
-
 _kernel = compiled()
 
 _PERSON, _UNIT, _BLOCK, _FACILITY, _PLACED, _GROUP, _IN_GROUP, _FIRST_PERSON, _FIRST_UNIT = range(9)

@@ -17,8 +17,6 @@ from censafe.population.synthetic.dhc.kernels import draw_dhc_tracts, new_walk
 from censafe.population.synthetic.plan import PopulationPlan
 from censafe.population.synthetic.shipped import synthetic_states
 
-__all__ = ["DhcDraw", "draw_dhc", "drawn_block_codes", "person_numbers", "quarter_codes", "unit_numbers"]
-
 
 @dataclass(frozen=True, eq=False)
 class DhcDraw:

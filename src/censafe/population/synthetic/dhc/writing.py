@@ -30,8 +30,6 @@ from censafe.population.synthetic.population import SynthReport
 from censafe.population.synthetic.shipped import synthetic_states
 from censafe.population.synthetic.writing import Coded, Column, PartWriter, csv_lines, folder_when_complete
 
-__all__ = ["DhcFormat", "synthesize_dhc"]
-
 DhcFormat = Literal["parquet", "fixed"]
 
 CHUNK_PERSONS: Final = 500_000

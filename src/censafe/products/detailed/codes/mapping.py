@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from censafe.model.proven import proven
 from censafe.products.detailed.codes.universe import Candidates, Granularity, Kind, Universe
 
-__all__ = ["NULL_CODE", "IterationMap", "IterationRows", "iteration_map"]
-
 NULL_CODE: Final = 0
 _ABSENT: Final = -1
 _CODE_SPACE: Final = 10_000  # codes have four digits

@@ -11,18 +11,6 @@ from typing import Final
 from censafe.errors import DataError
 from censafe.population.findings import Finding, Severity
 
-__all__ = [
-    "LONG_HEADER",
-    "CodeFindings",
-    "Columns",
-    "Table",
-    "examples_text",
-    "expand_short_form",
-    "is_short_form",
-    "read_table",
-]
-
-
 Columns = Sequence[tuple[str, str, str]]
 """Name, regular expression and words for what is allowed, of every column in order."""
 

@@ -28,17 +28,6 @@ from censafe.products.detailed.codes.universe import (
     Universe,
 )
 
-__all__ = [
-    "CODES_FILE",
-    "ETHNICITY_FILE",
-    "MAP_FILE",
-    "RACE_FILE",
-    "SHIPPED_UNIVERSE",
-    "load_universe",
-    "read_universe",
-    "shipped_universe_folder",
-]
-
 CODES_FILE: Final = "race-and-ethnicity-codes.txt"
 RACE_FILE: Final = "race-characteristic-iterations.txt"
 ETHNICITY_FILE: Final = "ethnicity-characteristic-iterations.txt"

@@ -20,17 +20,6 @@ from censafe.products.detailed.codes.universe import (
     Universe,
 )
 
-__all__ = [
-    "REPLACE_FACTOR",
-    "STABILITY_RULES",
-    "StabilityRule",
-    "bureau_stability",
-    "exact_stability",
-    "group_noise_law",
-    "require_stable",
-    "stability",
-]
-
 StabilityRule = Literal["bureau", "exact"]
 STABILITY_RULES: Final[tuple[StabilityRule, ...]] = get_args(StabilityRule)
 

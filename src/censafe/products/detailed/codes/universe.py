@@ -12,21 +12,6 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "KINDS",
-    "NO_PARTNER",
-    "PR_REGION_TYPES",
-    "US_REGION_TYPES",
-    "Candidates",
-    "CharacteristicIteration",
-    "Granularity",
-    "Kind",
-    "PopulationGroupLevel",
-    "Universe",
-    "group_levels",
-]
-
-
 Granularity = Literal["detailed", "coarse"]
 
 US_REGION_TYPES: Final = ("USA", "STATE", "COUNTY", "TRACT", "PLACE", "AIANNH")

@@ -27,8 +27,6 @@ from censafe.products.detailed.households.variants import (
 )
 from censafe.products.detailed.recipe import Key, PartTask, SafetabRecipe
 
-__all__ = ["count_households", "estimate", "listed_groups", "measure_level", "run", "true_counts", "validate"]
-
 
 def count_households(data: SafetabInput, universe: Universe) -> GroupCounter:
     """CONFIDENTIAL. Sort the households of a run by block, ready to be counted at any level.

@@ -17,19 +17,6 @@ from censafe.model.entries import require_keys
 from censafe.model.groups.cells import GroupLayout, GroupTable, ProductTables, Shell, ShellCell
 from censafe.products.detailed.table_files import FILE, check_table, parse_tables, table_text
 
-__all__ = [
-    "TABLE_CLASSES",
-    "HouseholdTable",
-    "HouseholdTables",
-    "TableClass",
-    "household_tables",
-    "joint_cell",
-    "joint_cells",
-    "parse_household_tables",
-    "published_tables",
-    "stat_levels",
-]
-
 TableClass = Literal["t3", "t4"]
 TABLE_CLASSES: Final[tuple[TableClass, ...]] = ("t3", "t4")
 

@@ -15,17 +15,6 @@ from censafe.products.detailed.counting import GroupCounter, sorted_records
 from censafe.products.detailed.persons.tables import most_detailed_cells, table_variants
 from censafe.products.detailed.recipe import Key, PartTask, SafetabRecipe
 
-__all__ = [
-    "adaptive_tables",
-    "count_persons",
-    "estimate",
-    "measure_level",
-    "private_path",
-    "run",
-    "true_counts",
-    "validate",
-]
-
 
 def count_persons(data: SafetabInput, universe: Universe) -> GroupCounter:
     """CONFIDENTIAL. Sort the persons of a run by block, ready to be counted at any level.

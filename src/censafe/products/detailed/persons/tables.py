@@ -16,15 +16,6 @@ from censafe.model.entries import require_keys
 from censafe.model.groups.cells import GroupLayout, GroupTable, ProductTables, Shell, ShellCell
 from censafe.products.detailed.table_files import FILE, check_table, parse_tables, table_text
 
-__all__ = [
-    "TOTAL",
-    "PersonTables",
-    "most_detailed_cells",
-    "parse_person_tables",
-    "person_tables",
-    "table_variants",
-]
-
 TOTAL = "*|*|*"
 """Label of the total; other labels are SEX, AGESTART and AGEEND joined by bars."""
 _COLUMNS = ("SEX", "AGESTART", "AGEEND")

@@ -18,8 +18,6 @@ from censafe.publication.atomic import atomic_text
 from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
-__all__ = ["CardSetting", "write_card"]
-
 _KIND_WORDS: Final = {
     "us": "nation", "block_group": "block group", "cousub": "county subdivision", "aiannh": "American Indian, Alaska Native or Hawaiian area",
 }  # fmt: skip

@@ -29,17 +29,6 @@ from censafe.products.topdown.census_tables.linear import (
 from censafe.products.topdown.census_tables.source import ESTIMATES, Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 
-__all__ = [
-    "CARD_TABLES",
-    "KINDS",
-    "CardTable",
-    "CardValues",
-    "Use",
-    "card_values",
-    "interval_sources",
-    "use_of",
-]
-
 Use = Literal["exact", "did not change", "yes", "with care", "no"]
 """Whether a number can be used."""
 KINDS: Final = {

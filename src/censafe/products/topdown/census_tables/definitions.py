@@ -17,17 +17,6 @@ from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.level_sets import LevelSets
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
-__all__ = [
-    "LOWEST",
-    "SCHEMAS",
-    "CensusTable",
-    "ConditionReader",
-    "TableLine",
-    "census_tables",
-    "parse_table",
-    "table_named",
-]
-
 Condition = Mapping[str, frozenset[int]]
 """Levels by attribute; attributes that are not there are free."""
 

@@ -23,16 +23,6 @@ from censafe.products.topdown.census_tables.source import Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.publication.microdata.reading import microdata_files
 
-__all__ = [
-    "LEAST_REPLICATES",
-    "CellIntervals",
-    "ReplicateErrors",
-    "ReplicatedSource",
-    "open_replicates",
-    "replicates_of",
-    "valued",
-]
-
 LEAST_REPLICATES: Final = 10
 """Fewer give no intervals."""
 _DEGREES: Final = 5

@@ -23,8 +23,6 @@ from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.folder import CONFIGURATION
 from censafe.publication.manifest import read_manifest
 
-__all__ = ["EstimatedSource", "LinearIntervals", "ways_to_linear", "ways_to_replicates"]
-
 _ROUNDING: Final = 1e-6  # of linear estimates, far below a count
 _Values = NDArray[np.float64]
 

@@ -28,8 +28,6 @@ from censafe.publication.microdata.reading import (
 )
 from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES
 
-__all__ = ["MicrodataSource", "open_source"]
-
 _DIGITS: Final = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 16}
 
 

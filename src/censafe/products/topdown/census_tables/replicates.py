@@ -23,8 +23,6 @@ from censafe.products.topdown.recipe import run
 from censafe.products.topdown.rehearsal import seed_of_run
 from censafe.publication.manifest import Manifest, read_manifest, stopped_words, verify_outputs
 
-__all__ = ["REPLICATES", "make_replicates"]
-
 REPLICATES: Final = 25
 """How many suffice by the Bureau's experience."""
 

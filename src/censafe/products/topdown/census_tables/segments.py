@@ -26,8 +26,6 @@ from censafe.products.topdown.census_tables.source import OFF_SPINE, Geography, 
 from censafe.products.topdown.census_tables.tabulate import tabulated
 from censafe.publication.atomic import atomic_folder
 
-__all__ = ["SegmentLayout", "segment_layout", "write_segment_files"]
-
 _OWN: Final = {"place": "PLACE", "cousub": "COUSUB", "aiannh": "AIANHH"}
 _COUNTS: Final = {"POP100": "P1", "HU100": "H1"}
 

@@ -24,8 +24,6 @@ from censafe.geography.parquet_tables import require_plausible_size
 from censafe.model.parsing import MOST_POLYGON_BYTES, parse_json, read_text
 from censafe.products.topdown.census_tables.source import Geography, TableSource
 
-__all__ = ["AreaShapes", "listed_areas", "read_shapes", "with_geometry"]
-
 _CODES: Final = ("GEOID", "GEOID20", "GEOID_20", "GEOID10", "geoid", "code", "name", "NAME")
 _LATITUDES: Final = ("INTPTLAT", "INTPTLAT20", "LATITUDE", "LAT")
 _LONGITUDES: Final = ("INTPTLON", "INTPTLON20", "LONGITUDE", "LON")

@@ -29,17 +29,6 @@ from censafe.publication.measurements.geography import Blocks, read_geography
 from censafe.publication.microdata.histograms import histogram_geounits, histogram_schema, read_histograms
 from censafe.publication.stamps import Stamp
 
-__all__ = [
-    "ESTIMATES",
-    "LEVELS",
-    "OFF_SPINE",
-    "Geography",
-    "HistogramSource",
-    "TableSource",
-    "is_published",
-    "require_published",
-]
-
 ESTIMATES: Final = "table_estimates.parquet"
 """Linear estimates of tables in the folder of a run."""
 LEVELS: Final[Mapping[str, str]] = {

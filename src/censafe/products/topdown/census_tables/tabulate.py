@@ -18,8 +18,6 @@ from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
 
-__all__ = ["AreaBlocks", "tabulated"]
-
 _AT_ONCE: Final = 20_000_000  # counts of areas by combination
 _Values = NDArray[np.float64]
 

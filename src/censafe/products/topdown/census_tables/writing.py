@@ -27,8 +27,6 @@ from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulate
 from censafe.publication.atomic import atomic_write
 from censafe.publication.stamps import Stamp
 
-__all__ = ["FORMATS", "full_labels", "level_pieces", "table_pieces", "write_pieces"]
-
 FORMATS: Final = (".csv", ".parquet", ".xlsx")
 _DECIMALS: Final = 4
 _MOST_ROWS: Final = 1_048_575  # below the header of a sheet

@@ -28,8 +28,6 @@ from censafe.products.topdown.configuration.schema_checks import (
 )
 from censafe.products.topdown.configuration.shipped import schema_text, shipped_schemas
 
-__all__ = ["check_geocodes", "check_histograms", "check_levels", "check_loss", "check_root"]
-
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*(_[A-Za-z0-9-]+)*", re.ASCII)
 _DEFINITIONS: Final = {"rho": Definition.ZCDP, "epsilon": Definition.PURE}
 

@@ -43,14 +43,6 @@ from censafe.products.topdown.configuration.outputs import check_outputs, check_
 from censafe.products.topdown.configuration.settings import histogram_settings
 from censafe.publication.microdata.layouts import MicrodataLayout
 
-__all__ = [
-    "Reader",
-    "TopdownConfig",
-    "check_pass_order",
-    "load_config",
-]
-
-
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef", "records"]
 _ORDINARY_FITS: Final = 2
 

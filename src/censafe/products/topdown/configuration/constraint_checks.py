@@ -23,15 +23,6 @@ from censafe.products.configuration.source import Problems, check_choice, listed
 from censafe.products.topdown.configuration.level_sets import LevelSets, whole
 from censafe.products.topdown.configuration.schema_checks import check_entry, check_schema_table
 
-__all__ = [
-    "ConstraintReader",
-    "are_related",
-    "check_published",
-    "check_stacks",
-    "followed_stacks",
-    "with_record_totals",
-]
-
 _RELATIONS: Final = ("=", "<=", ">=")
 _SIDES: Final = {
     "facilities": ("facilities", "each"),

@@ -17,8 +17,6 @@ from censafe.planning.numbers import decimal_text
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.plan import counted_units, exact_levels, record_words
 
-__all__ = ["exact_figures", "loss_within_invariants"]
-
 _LONGEST: Final = 12  # characters of an exact loss
 
 

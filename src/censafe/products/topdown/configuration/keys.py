@@ -12,8 +12,6 @@ from censafe.model.topdown.choices import MOST_PERSONS, Choices
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
 from censafe.products.configuration.source import listed, locate
 
-__all__ = ["CHOICES", "FIELDS", "LOSSES", "PRODUCT", "PRODUCTION_SPINE", "read_document"]
-
 PRODUCT: Final = "topdown"
 LOSSES: Final = ("rho", "epsilon")
 _READERS: Final = ("histogram", "pl94", "ipums-1940", "cef", "records")

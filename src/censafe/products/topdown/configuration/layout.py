@@ -18,16 +18,6 @@ from censafe.population.blocks.layout import OtherHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
-__all__ = [
-    "histogram_layout",
-    "level_rules",
-    "measures_occupancy",
-    "other_histograms",
-    "person_schema",
-    "published_levels",
-]
-
-
 _OCCUPANCY: Final = (2,)
 _USUAL_FILES: Final = ("histogram", "units")
 

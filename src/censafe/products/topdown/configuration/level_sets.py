@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
 
-__all__ = ["LevelSets", "LevelTable", "read_level_table", "whole"]
-
 _ENTRY: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _FILE: Final = re.compile(r"[A-Za-z0-9_-]+\.csv", re.ASCII)
 _EACH: Final = "each "

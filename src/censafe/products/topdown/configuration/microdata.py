@@ -19,8 +19,6 @@ from censafe.publication.microdata.layouts import (
     SplitLevel,
 )
 
-__all__ = ["microdata_layout"]
-
 _KEYS: Final = (
     "added", "beside", "columns", "dealt", "file", "kinds", "records", "schema", "split", "total",
 )  # fmt: skip

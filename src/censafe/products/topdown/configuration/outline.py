@@ -18,8 +18,6 @@ from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.products.configuration.source import ShippedConfig
 from censafe.products.topdown.configuration.config import load_config
 
-__all__ = ["outline"]
-
 _MOST_WORDS: Final = 12
 _RECORDS: Final = {ProtectedUnit.PERSON: "person", ProtectedUnit.HOUSEHOLD: "household or housing unit"}
 

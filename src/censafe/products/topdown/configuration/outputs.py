@@ -21,15 +21,6 @@ from censafe.products.topdown.configuration.schema_checks import Queries, check_
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.layouts import MicrodataLayout
 
-__all__ = [
-    "check_outputs",
-    "check_own_tables",
-    "microdata_layouts",
-    "output_layouts",
-    "outputs_of",
-    "title_of",
-]
-
 
 @lru_cache(maxsize=1)
 def output_layouts() -> Mapping[str, OutputLayout]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from censafe.errors import UsageError
 from censafe.products.topdown.configuration.config import TopdownConfig
 
-__all__ = ["only_run", "require_free"]
-
 
 def only_run(config: TopdownConfig) -> tuple[str, ...]:
     """What the configuration holds to that only a run can, as phrases.

@@ -13,9 +13,6 @@ from censafe.model.topdown.histograms import EmptyCells, Facilities, HistogramSc
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
 from censafe.products.topdown.configuration.level_sets import LevelSets, LevelTable, read_level_table, whole
 
-__all__ = ["Queries", "check_entry", "check_passes", "check_schema_table", "check_schemas"]
-
-
 _KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
 _FACILITY_KEYS: Final = ("attribute", "minimum", "largest", "largest_beside_total", "other_kinds")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", re.ASCII)

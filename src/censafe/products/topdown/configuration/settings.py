@@ -8,8 +8,6 @@ from dataclasses import asdict
 
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 
-__all__ = ["histogram_settings"]
-
 
 def histogram_settings(
     histogram: MeasuredHistogram, symbol: str, levels: Sequence[GeoLevel]

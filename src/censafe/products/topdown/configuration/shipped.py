@@ -15,17 +15,6 @@ from censafe.privacy.loss.budget import parse_toml_exact
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.schema_checks import check_schemas
 
-__all__ = [
-    "GqKind",
-    "GqType",
-    "RaceSet",
-    "gq_kinds",
-    "gq_types",
-    "race_sets",
-    "schema_text",
-    "shipped_schemas",
-]
-
 _DATA: Final = resources.files("censafe.products.topdown.configuration").joinpath("data")
 _RACES: Final = ("white", "black", "aian", "asian", "nhopi", "sor")
 

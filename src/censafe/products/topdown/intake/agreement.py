@@ -24,8 +24,6 @@ from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.intake.equations import BlockEquation, KnownBlocks, block_equations
 from censafe.products.topdown.intake.facts import declared_totals
 
-__all__ = ["require_agreement", "require_loose_bound", "require_stack_agreement", "require_totals"]
-
 _NAMED = 3
 _FIX = "fix: give the results that were published of these records"
 

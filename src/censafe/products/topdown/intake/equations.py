@@ -28,16 +28,6 @@ from censafe.model.topdown.constraints import (
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.products.topdown.intake.results import KnownResult
 
-__all__ = [
-    "BlockEquation",
-    "BlockRows",
-    "KnownBlocks",
-    "block_equations",
-    "follows_stack",
-    "is_held",
-    "known_blocks",
-]
-
 
 class BlockRows(NamedTuple):
     """Records by block and group."""

@@ -28,8 +28,6 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
 
-__all__ = ["declared_totals", "lone_state", "other_states", "public_facts", "run_spine"]
-
 
 def declared_totals(
     run: RunSpine, exact: Sequence[ExactHistograms | SparseLevel], declared: Collection[str]

@@ -17,8 +17,6 @@ from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
 from censafe.products.topdown.intake.agreement import require_agreement, require_loose_bound, require_totals
 from censafe.products.topdown.intake.equations import BlockEquation, BlockRows, KnownBlocks, block_equations
 
-__all__ = ["held_sums"]
-
 
 def held_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> HeldSums:
     """The exact sums that the listed constraints of a histogram mean, at every level.

@@ -47,16 +47,6 @@ from censafe.publication.manifest import read_manifest, verify_outputs
 from censafe.publication.measurements.geography import read_geography
 from censafe.publication.microdata.histograms import histogram_schema, read_histograms
 
-__all__ = [
-    "BlockIntake",
-    "Intake",
-    "Loaded",
-    "PublishedIntake",
-    "RecordIntake",
-    "is_run_folder",
-    "open_intake",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Loaded:

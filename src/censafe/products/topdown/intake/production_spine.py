@@ -12,8 +12,6 @@ from censafe.products.topdown.intake.intake import open_intake
 from censafe.products.topdown.intake.spines import spine_refusal, standard_reason
 from censafe.products.topdown.plan import plan_release
 
-__all__ = ["load_for_data", "load_for_plan", "load_of_unknown_run"]
-
 
 def load_for_plan(source: str | Path, overrides: Mapping[str, str]) -> TopdownConfig:
     """A configuration before any data are known: on the spine of the production where its levels and schemas allow that.

@@ -31,15 +31,6 @@ from censafe.publication.microdata.reading import (
 )
 from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES
 
-__all__ = [
-    "KnownResult",
-    "MicrodataResult",
-    "PublishedResult",
-    "microdata_result",
-    "open_results",
-    "require_same_use",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class MicrodataResult:

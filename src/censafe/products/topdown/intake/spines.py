@@ -24,16 +24,6 @@ from censafe.products.topdown.configuration.config import TopdownConfig, check_p
 from censafe.products.topdown.configuration.keys import PRODUCTION_SPINE
 from censafe.products.topdown.plan import check_spine, noise_law, workloads
 
-__all__ = [
-    "gq_patterns",
-    "level_budgets",
-    "spine_choice",
-    "spine_document",
-    "spine_refusal",
-    "spine_remarks",
-    "standard_reason",
-]
-
 
 def spine_choice(config: TopdownConfig) -> SpineChoice:
     """How the spine of a run is made."""

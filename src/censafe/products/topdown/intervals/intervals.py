@@ -43,9 +43,6 @@ from censafe.publication.intervals.files import (
 from censafe.publication.intervals.page import IntervalPage, write_interval_page
 from censafe.publication.stamps import Stamp
 
-__all__ = ["IntervalSource", "counts_of", "intervals_of", "write_intervals"]
-
-
 _STATE_DIGITS: Final = 2
 _PANELS: Final = 2
 

@@ -18,8 +18,6 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.labels import answer_words, item_words, race_words
 
-__all__ = ["IntervalQuery", "chosen_queries"]
-
 _RACES: Final = "races"
 _LARGE: Final = (2, 3, 4, 5, 6, 7, 8)  # items of P1: one race alone, six of them; two or more races
 

@@ -35,8 +35,6 @@ from censafe.publication.measurements.geography import ExactTotal, read_exact_to
 from censafe.publication.stamps import DEMONSTRATION
 from censafe.publication.sums import require_confidence
 
-__all__ = ["estimate_files", "files_manifest", "require_same_stamp", "require_state", "totals_table"]
-
 
 def estimate_files(
     config: str, measurements: Path, out: Path, totals: Path | None, options: EstimateOptions

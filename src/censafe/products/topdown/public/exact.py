@@ -22,8 +22,6 @@ from censafe.products.topdown.public.stated import bounded_facilities, require_f
 from censafe.publication.measurements.geography import ExactTotal, read_geography
 from censafe.publication.measurements.listing import ListedLevel
 
-__all__ = ["facilities_of_files", "stated_totals", "totals_of_files"]
-
 _KINDS: Final = 8
 
 

@@ -44,8 +44,6 @@ from censafe.publication.measurements.level import PublicAnswers, read_answers
 from censafe.publication.measurements.listing import ListedLevel, texts
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
 
-__all__ = ["FilesRun", "file_budgets", "open_files", "variance_kinds"]
-
 _NAMED: Final = 5
 _INNER: Final = 16  # digits of a level that no geocode holds
 _CLOSE: Final = 1e-9

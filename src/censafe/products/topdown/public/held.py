@@ -34,8 +34,6 @@ from censafe.products.topdown.release import Estimates, gathered, query_facts
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.measurements.chosen import AnswerIndex, ChosenAnswers, read_chosen
 
-__all__ = ["FileAnswers", "estimate_held_run"]
-
 _MOST: Final = 1 << 28  # answers that are read at once
 _ALIVE: Final = (
     2  # readings that are kept: parents are asked for in order, those of one or two readings at a time

@@ -41,14 +41,6 @@ from censafe.products.topdown.release import Estimates, gathered, query_facts
 from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.measurements.final_levels import FinishedLevel
 
-__all__ = [
-    "PartedHistogram",
-    "PartedTree",
-    "ReadObjective",
-    "estimate_files_run",
-]
-
-
 ReadObjective = Callable[[LevelWorkload, Subtree | None], LevelObjective]
 """Reads the weighted answers of a level in a part of the tree, or in all of it."""
 

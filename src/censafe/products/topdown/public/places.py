@@ -18,8 +18,6 @@ from censafe.products.topdown.intake.results import MicrodataResult, PublishedRe
 from censafe.products.topdown.plan import histogram_part
 from censafe.publication.measurements.layout import LevelFiles, level_files
 
-__all__ = ["StateResult", "files_of_levels", "product_folder"]
-
 
 def files_of_levels(config: TopdownConfig, folder: Path, state: str | None = None) -> dict[str, LevelFiles]:
     """The files of every histogram and level, by name of the part.

@@ -21,8 +21,6 @@ from censafe.products.topdown.table_estimates.choice import EstimatedAreas, Tabl
 from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
 from censafe.publication.measurements.rows import data_files
 
-__all__ = ["PresentFiles", "areas_above_blocks", "present_files"]
-
 _UNCHANGED: Final = "10"
 """Digits before the three of a county that keeps its code."""
 _COUNTY: Final = slice(3, 8)

@@ -16,8 +16,6 @@ from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, build_sp
 from censafe.publication.measurements.listing import texts
 from censafe.publication.measurements.rows import locate_rows
 
-__all__ = ["spine_above_blocks", "spine_of_files"]
-
 _BLOCK_DIGITS: Final = 16
 _NAMED: Final = 5
 _STATE: Final = "State"

@@ -18,15 +18,6 @@ from censafe.products.topdown.plan import LevelWorkload, histogram_part
 from censafe.publication.measurements.layout import LevelFiles
 from censafe.publication.measurements.listing import ListedLevel, list_level, texts
 
-__all__ = [
-    "bounded_facilities",
-    "list_stated",
-    "require_facilities",
-    "require_right_sides",
-    "stated_facilities",
-    "stated_right_sides",
-]
-
 _NAMED: Final = 5
 _TOTAL: Final = "total"
 

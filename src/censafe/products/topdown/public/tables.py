@@ -38,8 +38,6 @@ from censafe.publication.measurements.chosen import AnswerIndex
 from censafe.publication.measurements.summed import SummedAnswers
 from censafe.publication.stamps import DEMONSTRATION
 
-__all__ = ["estimate_tables_of_files"]
-
 _NOT_USED: Final = "Warning: noisy answers of a published result are not used where it stored none, or where the measurement files do not hold the blocks."
 _EVERY: Final = 1 << 32  # answers up to which all are used, however little the lowest levels add
 

@@ -30,8 +30,6 @@ from censafe.products.topdown.relations.definitions import (
     relation_targets,
 )
 
-__all__ = ["BrokenRelation", "RelatedBlocks", "require_housing_units"]
-
 _SLACK = 2  # persons that a household of seven or more may have above seven, before more is a last resort
 
 

@@ -22,16 +22,6 @@ from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.census_tables.definitions import ConditionReader
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
-__all__ = [
-    "KNOWN",
-    "BlockRelation",
-    "RelatedHistogram",
-    "inside",
-    "related_cells",
-    "relation_sides",
-    "relation_targets",
-]
-
 KNOWN: Final = ("occupied", "home")
 """Counts of every block that redistricting data give: occupied housing units, and persons in households."""
 _Cells = Mapping[str, frozenset[int]]

@@ -9,8 +9,6 @@ from censafe.estimation.topdown.operator.further import level_sums
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 
-__all__ = ["following"]
-
 
 def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -> SparseLevel:
     """Histograms with the wanted sums of groups of cells; blocks and groups that have them stay as they are.

@@ -25,8 +25,6 @@ from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, T
 from censafe.publication.atomic import move_into_place
 from censafe.publication.manifest import hash_outputs, verify_outputs, write_manifest
 
-__all__ = ["estimate_named_tables"]
-
 
 def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
     """Estimate tables from the stored answers of a run; everything else in its folder stays as it is.

@@ -31,16 +31,6 @@ from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.table_estimates.choice import TableChoice
 from censafe.products.topdown.table_estimates.sums import BesideAnswers, BesideLevel
 
-__all__ = [
-    "MeasuredResult",
-    "answers_beside",
-    "has_answers",
-    "moved_query",
-    "parted_query",
-    "result_of_run",
-    "same_geounits",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class MeasuredResult:

@@ -28,8 +28,6 @@ from censafe.products.topdown.census_tables.definitions import (
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.publication.atomic import sha256_file
 
-__all__ = ["LOWER_LEVELS", "EstimatedAreas", "TableChoice", "estimated_areas", "line_sum", "table_choice"]
-
 _PLACE_DIGITS: Final = 5
 _LEVELS: Final = {"state": "State", "county": "County", "tract": "Tract"}
 LOWER_LEVELS: Final = ("Block_Group", "Block")

@@ -39,8 +39,6 @@ from censafe.publication.atomic import atomic_write
 from censafe.publication.columns import coded_words, tidy_columns, write_codebook_rows
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
-__all__ = ["ESTIMATE_FILES", "TableEstimates", "TableRows"]
-
 CODEBOOK: Final = "table_estimates_codebook.csv"
 ESTIMATE_FILES: Final = (ESTIMATES, CODEBOOK)
 """What estimates of tables add to a run folder."""

@@ -28,8 +28,6 @@ from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.plan import LevelWorkload
 from censafe.products.topdown.table_estimates.choice import line_sum
 
-__all__ = ["BesideAnswers", "BesideLevel", "HistogramSums", "group_sums", "stacked_tree", "sum_problem"]
-
 _WHOLE: Final = -1
 
 

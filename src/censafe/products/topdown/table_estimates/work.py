@@ -21,8 +21,6 @@ from censafe.products.topdown.table_estimates.choice import LOWER_LEVELS, TableC
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.products.topdown.table_estimates.sums import HistogramSums
 
-__all__ = ["most_work", "work_of_data"]
-
 # Processor seconds of the linear estimates of synthetic states of 643,077 and 60,000 persons with one to five tables: by answer that is drawn and added up,
 # by number of an estimator (of every pattern of budgets and facilities) and by pattern, which two threads share; by answer of one geounit to
 # set up and by estimate with its variance, which they do not.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from censafe.estimation.sdhc.ratios.quadrature import RatioModel, estimate_joint, estimate_single
+from censafe.estimation.sdhc.ratios.intervals import RatioModel
+from censafe.estimation.sdhc.ratios.quadrature import estimate_joint, estimate_single
 
 V = 1709.0
 JOINT = [

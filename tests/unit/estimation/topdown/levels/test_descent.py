@@ -8,8 +8,9 @@ import pytest
 from censafe.errors import CheckError, DataError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.checks import check_level
-from censafe.estimation.topdown.levels.descent import CellRules, LevelTask, estimate_level, rules_of
+from censafe.estimation.topdown.levels.descent import estimate_level, rules_of
 from censafe.estimation.topdown.levels.limits import LevelLimits, level_limits
+from censafe.estimation.topdown.levels.task import CellRules, LevelTask
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Schema, SparseLevel
 from censafe.model.topdown.histograms import Facilities, HistogramSchema, own_constraints
