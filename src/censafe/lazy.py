@@ -11,13 +11,6 @@ from typing import Any
 def lazy_names(package: str, names: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package that loads a module when one of its names is first asked for.
 
-    Args:
-        package: name of the package.
-        names: public names by module, named from the package on.
-
-    Raises:
-        AttributeError: by the function that is returned, for any other name.
-
     Example:
         >>> load = lazy_names("censafe", {"version": ("__version__",)})
         >>> load("__version__") == load("__version__")

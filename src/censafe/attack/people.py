@@ -55,10 +55,6 @@ class People:
         hispanic: 0 or 1; int8, shape (n,).
         person: identifier, -1 where there is none; int64, shape (n,).
         household: number of the household, -1 for persons in group quarters and where households are not known; int64, shape (n,).
-
-    Raises:
-        DataError: a value is out of range, or codes of blocks do not have 15 digits or do not rise.
-        ValueError: arrays of different lengths.
     """
 
     blocks: NDArray[np.str_] = field(repr=False)
@@ -98,7 +94,6 @@ class People:
 
         Args:
             blocks: 15-digit code of every person's block, shape (n,).
-            columns: sex, age, race, hispanic, and if known person and household.
 
         Example:
             >>> one = np.ones(2, np.int8)
@@ -134,11 +129,7 @@ class People:
         return type(self)(self.blocks, *(getattr(self, one.name)[chosen] for one in fields(self)[1:]))
 
     def within(self, blocks: NDArray[np.str_]) -> Self:
-        """The persons of some blocks, which are then all the blocks there are.
-
-        Args:
-            blocks: codes, rising.
-        """
+        """The persons of some blocks, which are then all the blocks there are."""
         place = np.minimum(np.searchsorted(blocks, self.blocks), len(blocks) - 1)
         here = blocks[place] == self.blocks
         chosen = here[self.block]

@@ -39,9 +39,6 @@ class PublishedTables:
 
     Args:
         blocks: codes, rising, shape (blocks,).
-        workload: lines of the tables of blocks.
-        values: of every line of every block.
-        lines: of blocks and tracts; None where blocks alone are attacked.
         tracts: codes, rising, shape (tracts,).
         tract_values: of every line of every tract, shape (tracts, lines of tracts).
     """
@@ -55,16 +52,7 @@ class PublishedTables:
 
     @staticmethod
     def of(people: People, tables: Mapping[str, LineTable]) -> PublishedTables:
-        """Exact tables of true records.
-
-        Args:
-            people: the true records.
-            tables: of blocks, and of tracts where these are attacked too.
-
-        Raises:
-            UsageError: there is no table of blocks.
-            ConfigError: a table tells ages apart that persons of its level have not.
-        """
+        """Exact tables of true records."""
         workload, lines = _lines(tables)
         tracts, tract = _tracts(people.blocks)
         values = np.zeros((len(tracts), 0), np.int64)
@@ -93,11 +81,7 @@ def _lines(tables: Mapping[str, LineTable]) -> tuple[Workload, TractLines | None
 
 
 def holds_tables(path: Path) -> bool:
-    """Whether a file or folder holds tables and no records.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
+    """Whether a file or folder holds tables and no records."""
     if path.is_dir():
         return _file(path, _FILES[0]) is not None and not (path / "units.parquet").exists()
     try:
@@ -118,18 +102,7 @@ def _file(folder: Path, name: str) -> Path | None:
 def read_published_tables(
     path: Path, tables: Mapping[str, LineTable], known: Collection[str]
 ) -> PublishedTables:
-    """Tables as they were published, exact or not; a table of which no line is listed is not published.
-
-    Args:
-        path: what :data:`_WORDS` names.
-        tables: that are attacked, of blocks, and of tracts where these are attacked too.
-        known: names of all tables that there may be; those that are not attacked are not read.
-
-    Raises:
-        DataError: a column is missing, a line is not there or listed twice, or a value or code is wrong.
-        UsageError: there is no table of blocks, or none of tracts where these are to be attacked.
-        StorageError: a file cannot be read.
-    """
+    """Tables as they were published, exact or not; a table of which no line is listed is not published."""
     files = [path] if path.is_file() else [one for name in _FILES if (one := _file(path, name))]
     rows = _Rows.of([(one, read_table_file(one, _WORDS)) for one in files], path)
     unknown = sorted(set(np.unique(rows.table).tolist()) - set(known))

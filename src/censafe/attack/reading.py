@@ -41,13 +41,6 @@ def read_people(path: Path) -> People:
 
     Race is a code 1 to 63 in the order of the Bureau's CENRACE, or six columns of yes and no; Hispanic is no or yes; sex is 1 (male) or 2 (female), or M or F;
     yes and no are 1 and 0, Y and N.
-
-    Args:
-        path: what :data:`_WORDS` names.
-
-    Raises:
-        DataError: a column is missing, a value is out of range, or the path is none of these.
-        StorageError: a file cannot be read.
     """
     if path.is_dir():
         if (path / "units.parquet").exists():
@@ -63,15 +56,7 @@ def read_people(path: Path) -> People:
 
 
 def read_voting_age(path: Path) -> People | None:
-    """Persons of the microdata of the redistricting data: children as 0 and adults as 18 years old, without sex; None where the path holds something else.
-
-    Args:
-        path: a run folder, a folder with ``persons.txt``, or such a file.
-
-    Raises:
-        DataError: the microdata have no blocks, or hold other codes.
-        StorageError: the file cannot be read.
-    """
+    """Persons of the microdata of the redistricting data: children as 0 and adults as 18 years old, without sex; None where the path holds something else."""
     file = path
     if path.is_dir():
         file = next((path / name for name in _FOLDERS if (path / name).exists()), path)
@@ -93,12 +78,7 @@ def read_voting_age(path: Path) -> People | None:
 
 
 def read_attacker(path: Path) -> People:
-    """An attacker's file: the columns person_id, block, sex and age. Its races and origins are 0 and mean nothing.
-
-    Raises:
-        DataError: a column is missing or a value is out of range.
-        StorageError: the file cannot be read.
-    """
+    """An attacker's file: the columns person_id, block, sex and age. Its races and origins are 0 and mean nothing."""
     table = read_table_file(path)
     if "person_id" not in table.column_names:
         raise DataError(
@@ -112,16 +92,7 @@ def read_attacker(path: Path) -> People:
 
 
 def read_table_file(path: Path, words: str = _WORDS) -> pa.Table:
-    """Rows of a CSV file, as text, or of a Parquet file.
-
-    Args:
-        path: of the file.
-        words: what is allowed, for messages.
-
-    Raises:
-        DataError: it is neither.
-        StorageError: it cannot be read.
-    """
+    """Rows of a CSV file, as text, or of a Parquet file."""
     try:
         table = read_table(path, "the table")
     except (DataError, StorageError) as error:

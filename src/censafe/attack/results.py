@@ -113,10 +113,7 @@ def reconstructed_people(
     """The reconstructed records, with an age drawn from the class of each.
 
     Args:
-        found: of all blocks.
-        space: its types.
         blocks: codes, shape (blocks,).
-        seed: of the ages; tables of blocks do not tell single years from 22 on.
         ages: lower end of the class of single years of every record where tables of tracts told it, shape (persons,).
     """
     rows = np.repeat(np.arange(len(found.types)), found.counts)

@@ -48,17 +48,11 @@ class AttackChoices:
     """How records are attacked.
 
     Args:
-        mode: ``b``: tables of blocks; ``bt``: those of their tracts too.
-        without: tables that are left out.
         tables: TOML file with tables in place of the 18 of the 2010 Summary File; None without.
         agreement: share of the records of the noisy attacker that agree with the truth, above 0 and at most 1.
         attacker: a file with person_id, block, sex and age of an attacker; None without.
-        variability: whether the variability of every block is computed.
         claims: whether it is proven how many persons of each type every consistent data set has.
         nearest: whether the records whose tables differ least are taken where no records have the tables.
-        seconds: limit of one integer program.
-        workers: processes.
-        seed: of orders, ages within classes and the noisy attacker.
     """
 
     mode: str = "b"
@@ -92,11 +86,7 @@ class AttackChoices:
 
 
 def workload_of(choices: AttackChoices) -> Workload:
-    """The lines of the tables of blocks that are attacked.
-
-    Raises:
-        ConfigError: a table that is not there, or a file of tables that breaks a rule.
-    """
+    """The lines of the tables of blocks that are attacked."""
     return Workload.of([one for one in _tables(choices).values() if one.level == "block"])
 
 
@@ -115,11 +105,7 @@ def _tables(choices: AttackChoices) -> Mapping[str, LineTable]:
 
 
 def attackers_of(truth: People, choices: AttackChoices) -> tuple[Attacker, ...]:
-    """The attacker who knows everything but race and origin, the one with errors, and a file where one is given.
-
-    Raises:
-        DataError: the file does not fit the truth.
-    """
+    """The attacker who knows everything but race and origin, the one with errors, and a file where one is given."""
     found = [exact_attacker(truth, choices.seed), noisy_attacker(truth, choices.agreement, choices.seed)]
     if choices.attacker is not None:
         found.append(given_attacker(read_attacker(choices.attacker), truth))
@@ -145,18 +131,7 @@ class _Attack:
 
 
 def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer: Observer) -> Evaluated:
-    """Reconstruct records from tables, those of the true records or published ones; with true records, match the result with what attackers know.
-
-    Args:
-        data: the true records, see :func:`~censafe.attack.reading.read_people`, or tables, see :func:`~censafe.attack.published.read_published_tables`.
-        out: a new or empty folder.
-        choices: how.
-        observer: receives stages.
-
-    Raises:
-        DataError: the records or tables break a rule.
-        UsageError: the folder holds something else.
-    """
+    """Reconstruct records from tables, those of the true records or published ones; with true records, match the result with what attackers know."""
     tables = _tables(choices)
     with evaluation_folder(out, {"kind": "reconstruction"}):
         truth: People | None = None

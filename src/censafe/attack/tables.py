@@ -33,9 +33,6 @@ class PersonLine:
     """A line of a table: who it counts, as flags by sex, single year of age, set of races and origin, all of which have to be true.
 
     Args:
-        table: name of its table.
-        number: of the line, from 1.
-        label: in words.
         sex: shape (2,).
         age: shape (111,).
         race: shape (63,).
@@ -55,13 +52,7 @@ class PersonLine:
 
 @dataclass(frozen=True, eq=False)
 class LineTable:
-    """A table of persons.
-
-    Args:
-        name: such as ``P12A``.
-        level: ``block`` or ``tract``, the lowest for which it is published.
-        lines: of the table.
-    """
+    """A table of persons."""
 
     name: str
     level: str
@@ -70,11 +61,7 @@ class LineTable:
 
 @dataclass(frozen=True)
 class TypeSpace:
-    """Types of persons that tables of a level can tell apart: sex, class of age, set of races, origin; the last changes fastest.
-
-    Args:
-        edges: lower ends of the classes of age.
-    """
+    """Types of persons that tables of a level can tell apart: sex, class of age, set of races, origin; the last changes fastest."""
 
     edges: tuple[int, ...] = tuple(AGE_BINS.tolist())
 
@@ -104,8 +91,6 @@ class Workload:
     """Lines of tables of one level, over the types of persons.
 
     Args:
-        space: types of persons.
-        lines: of all tables, one table after another.
         matrix: how often a person of a type counts in a line, float64, sparse, shape (types, lines).
     """
 
@@ -115,15 +100,7 @@ class Workload:
 
     @staticmethod
     def of(tables: Sequence[LineTable], space: TypeSpace | None = None) -> Workload:
-        """The lines of some tables of one level.
-
-        Args:
-            tables: of the level.
-            space: types of persons; those of blocks without.
-
-        Raises:
-            ConfigError: a table tells ages apart that the types do not.
-        """
+        """The lines of some tables of one level."""
         space = space or TypeSpace()
         lines = tuple(line for table in tables for line in table.lines)
         columns = [_column(line, space) for line in lines]
@@ -173,13 +150,7 @@ def tabulate_lines(
     """Every line of every area.
 
     Args:
-        workload: the lines.
-        people: whom they count.
         areas: area of every person; the block without, shape (n,).
-        number: of areas.
-
-    Returns:
-        Shape (areas, lines).
     """
     place = people.block if areas is None else areas
     count = len(people.blocks) if number is None else number
@@ -198,22 +169,12 @@ def line_tables() -> Mapping[str, LineTable]:
 
 
 def read_line_tables(path: Path) -> Mapping[str, LineTable]:
-    """Tables of a file in the form of the shipped ones.
-
-    Raises:
-        ConfigError: the file breaks a rule.
-    """
+    """Tables of a file in the form of the shipped ones."""
     return _tables({"iterations": _shipped_iterations()} | read_toml(path), str(path))
 
 
 def block_workload(without: Sequence[str] = ()) -> Workload:
     """The 18 tables of blocks, or fewer.
-
-    Args:
-        without: names of tables that are left out.
-
-    Raises:
-        ConfigError: there is no such table of blocks.
 
     Example:
         >>> len(block_workload().lines), len(block_workload(["P8", "P10"]).lines)
@@ -223,15 +184,7 @@ def block_workload(without: Sequence[str] = ()) -> Workload:
 
 
 def chosen_tables(levels: Sequence[str], without: Sequence[str] = ()) -> Mapping[str, LineTable]:
-    """The tables of some levels by name, or fewer.
-
-    Args:
-        levels: ``block``, ``tract``.
-        without: names of tables that are left out.
-
-    Raises:
-        ConfigError: there is no such table of these levels.
-    """
+    """The tables of some levels by name, or fewer."""
     tables = {name: table for name, table in line_tables().items() if table.level in levels}
     for name in without:
         if name not in tables:

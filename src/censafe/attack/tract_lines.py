@@ -25,8 +25,6 @@ class TractLines:
     table has all of them; such sums say of the blocks together what can be said without years.
 
     Args:
-        blocks: lines of blocks, over the classes of age.
-        tracts: lines of tracts, over single years.
         both: of both, one after the other, over single years; sparse, shape (single-year types, lines of blocks and tracts).
         report: type with a class of age of every type with a single year, shape (single-year types,).
         classes: sums of tract lines over the classes of age; sparse, shape (types of blocks, sums).
@@ -46,12 +44,7 @@ class TractLines:
 
     @staticmethod
     def of(blocks: Workload, tables: Sequence[LineTable]) -> TractLines:
-        """Of tables of blocks, and some of tracts.
-
-        Raises:
-            UsageError: there is no table of tracts.
-            ConfigError: a table of tracts tells ages apart that single years, 100 to 104, 105 to 109 and 110 and over do not.
-        """
+        """Of tables of blocks, and some of tracts."""
         if not tables:
             raise UsageError('mode "bt" attacks tables of tracts too, and there is none; fix: mode "b"')
         tracts = Workload.of(tables, TypeSpace(SINGLE_YEARS))

@@ -70,14 +70,6 @@ def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterato
     """Exclusive use of a folder for true counts, stamped first; its manifest appears when the block ends well.
 
     Folders have mode 0700 and files 0600. Nothing stays of a start that fails, and what a killed one left there is removed.
-
-    Args:
-        out: a new or empty folder.
-        kind: what is written there.
-
-    Raises:
-        UsageError: the folder holds something else.
-        StorageError: it cannot be made or written.
     """
     with _for_owner_alone(), RunFolder(out) as folder:
         state = folder.identify({"kind": kind})
@@ -104,15 +96,6 @@ def evaluation_folder(
     """Exclusive use of a folder whose evaluation can continue after a stop, or grow when it is asked for more.
 
     Where it compares with the truth, folders have mode 0700 and files 0600. Partial files of an interrupted start are removed.
-
-    Args:
-        out: a new or empty folder, or the folder of the same evaluation.
-        identity: what a later call must have in common with the first.
-        standing: who may see what is written.
-
-    Raises:
-        UsageError: the folder holds something else.
-        StorageError: it cannot be made or written.
     """
     with _for_owner_alone() if standing.confidential else nullcontext(), RunFolder(out) as folder:
         known = dict(identity) | ({"standing": standing.value} if standing is Standing.PUBLISHED else {})
@@ -158,14 +141,7 @@ def _remove_all(out: Path) -> None:
 
 @contextmanager
 def confidential_tables(folder: Path) -> Iterator[Path]:
-    """A temporary folder that becomes ``folder`` when the block ends, every folder in it stamped.
-
-    Args:
-        folder: final name; nothing may stand there.
-
-    Raises:
-        StorageError: the folder exists or cannot be written.
-    """
+    """A temporary folder that becomes ``folder`` when the block ends, every folder in it stamped."""
     with atomic_folder(folder) as temporary:
         yield temporary
         for place in (temporary, *(path for path in temporary.rglob("*") if path.is_dir())):
@@ -173,26 +149,14 @@ def confidential_tables(folder: Path) -> Iterator[Path]:
 
 
 def write_report_rows(path: Path, kind: type[DataclassInstance], rows: Sequence[Any]) -> None:
-    """Write one line a row, the stamp in the last column.
-
-    Args:
-        path: the CSV file to write.
-        kind: dataclass of the rows; its fields are the columns, also where there is no row.
-        rows: of that kind.
-    """
+    """Write one line a row, the stamp in the last column."""
     names = [field.name for field in fields(kind)]
     lines = [[*(_text(value) for value in asdict(row).values()), COMPARED] for row in rows]
     atomic_text(path, csv_text([[*names, "classification"], *lines]))
 
 
 def save_figure(path: Path, figure: Figure, title: str) -> None:
-    """Write a figure with its title and the stamp, as SVG or PNG; the same bytes for the same figure.
-
-    Args:
-        path: the file to write; its ending names the format.
-        figure: what was drawn.
-        title: of the whole figure.
-    """
+    """Write a figure with its title and the stamp, as SVG or PNG; the same bytes for the same figure."""
     figure.suptitle(f"{title}   [{COMPARED}]", fontsize=11)
     dates = {"Date": None} if path.suffix == ".svg" else {}
     with rc_context({"svg.hashsalt": f"censafe {path.stem}"}), atomic_bytes(path) as stream:
@@ -208,13 +172,7 @@ def label_rows(axes: Axes, names: Sequence[str]) -> None:
 
 
 def legend_below(figure: Figure, axes: Axes, *, columns: int) -> None:
-    """Move the legend of a panel below the whole figure.
-
-    Args:
-        figure: that holds the panel.
-        axes: the panel.
-        columns: of the legend.
-    """
+    """Move the legend of a panel below the whole figure."""
     legend = axes.get_legend()
     if legend is not None:
         legend.remove()

@@ -75,20 +75,6 @@ def run_demo(
 
     SafeTab-H reads its totals of population groups from the release of SafeTab-P. TopDown gets blocks of its own, with a
     twentieth of the persons.
-
-    Args:
-        out: a new or empty folder; gets ``data``, ``blocks``, a folder for every product, and ``evaluation``.
-        persons: number of person records.
-        state: two-digit state code.
-        seed: of the records and of the test keys.
-        observer: receives stages and remarks.
-        last: a further part at the end: what it found, and what its files in the folder show, by their names.
-
-    Returns:
-        What was made, and which files to open.
-
-    Raises:
-        UsageError: the folder is not empty.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is not empty. Name a new folder, or remove this one first.")

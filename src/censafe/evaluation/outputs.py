@@ -34,10 +34,6 @@ _WIDEST: Final = 150
 class Evaluated:
     """CONFIDENTIAL unless public. What an evaluation found and where it was written.
 
-    Args:
-        lines: a summary.
-        files: what was written.
-
     Example:
         >>> print(Evaluated(("Nothing is wrong.",), (Path("report.html"),)).text())
         Nothing is wrong.
@@ -59,21 +55,7 @@ class Evaluated:
 def write_frame(
     folder: Path, name: str, frame: pa.Table, *, standing: Standing = Standing.COMPARED, parquet: bool = False
 ) -> str:
-    """Write a frame as CSV, and as Parquet where it is asked for; every row and file says what it is.
-
-    Args:
-        folder: of the evaluation.
-        name: of the file, without ending; ``/`` stands between the names of a folder and of a file in it.
-        frame: to write.
-        standing: who may see it.
-        parquet: whether to write Parquet as well.
-
-    Returns:
-        Name of the CSV file.
-
-    Raises:
-        ValueError: the name is not made by :func:`~censafe.model.safe_text.file_name`.
-    """
+    """Write a frame as CSV, and as Parquet where it is asked for; every row and file says what it is."""
     if any(part != file_name(part) for part in name.split("/")):
         raise ValueError(f"{name!r} is not the name of a file in the folder of the evaluation")
     words = standing.value
@@ -88,16 +70,7 @@ def write_frame(
 
 
 def read_frame(folder: Path, name: str, texts: Sequence[str] = ()) -> pa.Table:
-    """Read a frame back from its CSV file.
-
-    Args:
-        folder: of the evaluation.
-        name: of the file, without ending.
-        texts: columns that are text even where they look like numbers.
-
-    Raises:
-        UsageError: the file is missing or cannot be read.
-    """
+    """Read a frame back from its CSV file."""
     path = folder / f"{name}.csv"
     types = {csv_cell(column): pa.string() for column in (*texts, *_KEYS, "reason")}
     options = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
@@ -109,17 +82,7 @@ def read_frame(folder: Path, name: str, texts: Sequence[str] = ()) -> pa.Table:
 
 
 def read_report_rows(folder: Path, name: str, kind: type[_Row], texts: Sequence[str] = ()) -> list[_Row]:
-    """Read the rows of a frame back that ``write_report_rows`` wrote; an empty cell is NaN.
-
-    Args:
-        folder: of the evaluation.
-        name: of the file, without ending.
-        kind: class of the rows, with a field for every column.
-        texts: columns that are text even where they look like numbers.
-
-    Raises:
-        UsageError: the file is missing or cannot be read.
-    """
+    """Read the rows of a frame back that ``write_report_rows`` wrote; an empty cell is NaN."""
     rows = read_frame(folder, name, texts).to_pylist()
     return [kind(**{key: math.nan if value is None else value for key, value in row.items()}) for row in rows]
 
@@ -154,18 +117,7 @@ def wide_metrics(long: pa.Table) -> pa.Table:
 def side_by_side(
     cells: MatchedCells, labels: Sequence[str], words: Sequence[str], areas: AreaNames | None = None
 ) -> tuple[pa.Table, pa.Table | None]:
-    """Original and protected counts of every area, long and wide, with the suffixes that NHGIS uses.
-
-    Args:
-        cells: true and published counts of one characteristic.
-        labels: of its answers, for names of columns.
-        words: what each answer counts.
-        areas: what stands beside the codes of areas; None for what is always known.
-
-    Returns:
-        Long: area with GEOID, GISJOIN and NAME, answer, label, original, protected, error, for what is not zero on both sides.
-        Wide: one row an area, two columns an answer (``<label>_sf`` as tabulated, ``<label>_dp`` protected); None for more than 150 answers.
-    """
+    """Original and protected counts of every area, long and wide, with the suffixes that NHGIS uses."""
     area = cells.area_of_entry
     known = (areas or AreaNames()).of_level(cells.level, cells.areas)
     unknown = dict.fromkeys(AREA_COLUMNS, np.full(len(cells.areas), ""))
@@ -201,13 +153,7 @@ def side_by_side(
 def write_frame_codebook(
     folder: Path, frames: Mapping[str, Sequence[str]], answers: Mapping[str, str] | None = None
 ) -> str:
-    """Write ``codebook.csv``: every column of every file, what it means and in which unit.
-
-    Args:
-        folder: of the evaluation.
-        frames: columns by name of the file; columns beyond the codebook are counts of an answer.
-        answers: what each answer counts, by its label in names of columns; None where the names say it.
-    """
+    """Write ``codebook.csv``: every column of every file, what it means and in which unit."""
     rows = [
         (file, column, *column_meaning(column, answers))
         for file, columns in frames.items()
@@ -219,10 +165,6 @@ def write_frame_codebook(
 
 def column_meaning(column: str, answers: Mapping[str, str] | None = None) -> tuple[str, str]:
     """What a column of any file is, and its unit.
-
-    Args:
-        column: name.
-        answers: what answers count, by label; None where the names say it.
 
     Example:
         >>> column_meaning("rmse_run_sd")
@@ -254,11 +196,7 @@ def _plain(value: object) -> object:
 
 
 def read_evaluation(folder: Path) -> dict[str, Any]:
-    """Read ``evaluation.json``.
-
-    Raises:
-        UsageError: the folder holds no evaluation.
-    """
+    """Read ``evaluation.json``."""
     try:
         found: dict[str, Any] = read_stored(folder / _DOCUMENT)
     except (OSError, ValueError) as error:
@@ -274,11 +212,7 @@ def standing_of(document: Mapping[str, Any]) -> Standing:
 
 
 def write_page(folder: Path, page: Page) -> tuple[str, ...]:
-    """Write ``report.html`` and every figure as a file of its own, all figures with the stamp where the page has it.
-
-    Returns:
-        Names of the files, the page first.
-    """
+    """Write ``report.html`` and every figure as a file of its own, all figures with the stamp where the page has it."""
     drawn = [exhibit for exhibit in page.exhibits if exhibit.figure is not None]
     for exhibit in drawn:
         if page.standing.confidential and exhibit.figure is not None:

@@ -36,10 +36,6 @@ def gaussian_loss_tail(rho: Fraction, epsilon: float) -> float:
 
     The loss is normal with mean rho and variance 2 rho.
 
-    Args:
-        rho: zCDP loss, above 0.
-        epsilon: any number.
-
     Source: Bun & Steinke (2016), "Concentrated Differential Privacy", for the law of the loss.
 
     Example:
@@ -50,16 +46,7 @@ def gaussian_loss_tail(rho: Fraction, epsilon: float) -> float:
 
 
 def power_curve(rho: Fraction, queries: Sequence[MovedQuery], levels: Sequence[float]) -> pa.Table:
-    """Power by level of the three: the figure and the table of the slides.
-
-    Args:
-        rho: loss of all queries.
-        queries: those that the record moves, see :func:`moved_queries`.
-        levels: chances of a false alarm, in (0, 1).
-
-    Returns:
-        Columns false_alarm, gaussian, discrete_gaussian (not randomised), discrete_gaussian_randomised, bound.
-    """
+    """Power by level of the three: the figure and the table of the slides."""
     attack = best_attack(gathered(queries))
     return frame_of(
         {
@@ -83,19 +70,7 @@ _DELTAS: Final = tuple(Fraction(1, 10**power) for power in range(3, 16))
 def evaluate_semantics(
     product: str, source: str, settings: Mapping[str, str], out: Path, reading: ReadOptions
 ) -> Evaluated:
-    """Write the power of the best attack on one record, and epsilon by delta, for every question about a record.
-
-    Args:
-        product: by name.
-        source: configuration, a path or a shipped name.
-        settings: overrides.
-        out: a new or empty folder.
-        reading: receives stages.
-
-    Raises:
-        ConfigError: the configuration breaks a rule.
-        UsageError: the folder holds something else.
-    """
+    """Write the power of the best attack on one record, and epsilon by delta, for every question about a record."""
     planner = product_of(product).planner
     questions = planner.questions(planner.load(source, dict(settings), {}, planner.CONFIDENCE))
     powers, conversions = [], []

@@ -32,17 +32,7 @@ def write_workbook(
     *,
     standing: Standing = Standing.COMPARED,
 ) -> str:
-    """Write ``workbook.xlsx``: tables of summary metrics; frames with stamp, names of columns and rows; what columns mean.
-
-    Args:
-        folder: of the evaluation.
-        frames: by name of the sheet. Frames of more rows than a sheet holds are left to their CSV files.
-        summary: filled tables, whose sheets come first.
-        standing: who may see it.
-
-    Returns:
-        Name of the file.
-    """
+    """Write ``workbook.xlsx``: tables of summary metrics; frames with stamp, names of columns and rows; what columns mean."""
     buffer = io.BytesIO()
     book = xlsxwriter.Workbook(buffer, {**WORKBOOK_OPTIONS, "nan_inf_to_errors": False})
     book.set_properties({"created": _NEVER, "status": standing.value})

@@ -47,7 +47,6 @@ class AreaKind:
     """Areas of one kind, no two of which overlap.
 
     Args:
-        name: of the kind.
         codes: of the areas, sorted, shape (areas,).
         area_of: area of every block, -1 for none, shape (blocks,).
     """
@@ -62,11 +61,8 @@ class ListedBlocks:
     """Blocks with the areas that they lie in, one row each; no block stands there twice.
 
     Args:
-        path: of the file that says so.
         blocks: codes as the file has them, shape (rows,).
-        numbers: the same as geocodes, as numbers.
         areas: codes of areas by kind, empty for none, each of shape (rows,).
-        remarks: what the user should know of them.
     """
 
     path: Path
@@ -84,14 +80,6 @@ def read_listed_blocks(path: Path, form: GeocodeForm) -> ListedBlocks:
 
     Codes of the Bureau's block assignment and block equivalency files that are given within a state or county become GEOIDs, with the zeros that
     they lack: DISTRICT (beside BLOCKID; with COUNTYFP that of a voting district), PLACEFP, COUSUBFP, CDFP, SLDUST, SLDLST and those of school districts.
-
-    Args:
-        path: the table.
-        form: of a geocode.
-
-    Raises:
-        DataError: a column is missing or there twice, a geocode has another form, or a block is there twice.
-        StorageError: the file cannot be read.
 
     Source: Census Bureau, "2020 Census Block Assignment Files" (record layout) and congressional district block equivalency files.
     """
@@ -119,19 +107,7 @@ def listed_blocks(
     form: GeocodeForm,
     remarks: tuple[str, ...] = (),
 ) -> ListedBlocks:
-    """Blocks of a file with their areas, checked.
-
-    Args:
-        path: of the file.
-        column: that the codes of the blocks are in.
-        blocks: these codes, text.
-        areas: codes of areas by kind, empty for none.
-        form: of a geocode.
-        remarks: what the user should know of the codes of areas.
-
-    Raises:
-        DataError: a geocode has another form or is doubtful (:func:`~censafe.geography.identifiers.doubtful_blocks`), or a block is there twice.
-    """
+    """Blocks of a file with their areas, checked."""
     numbers = form.pack(_texts(geocode_texts(blocks, form.length)))
     given = _texts(plain_codes(blocks))
     wrong = np.unique(given[numbers < 0])
@@ -159,16 +135,10 @@ def kinds_of_blocks(
     A block with an empty code, or without a row, is in no area of the kind. Rows of other blocks are passed over.
 
     Args:
-        listed: which areas blocks lie in.
         blocks: geocodes as numbers, rising, shape (n,).
-        form: of a geocode.
-        counted: whether these are the blocks with records alone, and there are others.
 
     Returns:
         The kinds in the order of their columns, and what the user should know: rows of other blocks, and blocks in no area.
-
-    Raises:
-        DataError: no row is of these blocks, or none of these lies in an area of a kind.
     """
     place = np.minimum(np.searchsorted(blocks, listed.numbers), len(blocks) - 1)
     known = blocks[place] == listed.numbers
@@ -210,31 +180,13 @@ def read_block_areas(
     """The areas that a table gives some blocks: :func:`read_listed_blocks`, then :func:`kinds_of_blocks`.
 
     Args:
-        path: the table.
         blocks: geocodes as numbers, rising, shape (n,).
-        form: of a geocode.
-
-    Raises:
-        DataError: as there.
-        StorageError: the file cannot be read.
     """
     return kinds_of_blocks(read_listed_blocks(path, form), blocks, form)
 
 
 def areas_of_list(path: Path, form: GeocodeForm) -> tuple[NDArray[np.int64], tuple[AreaKind, ...]]:
-    """The same where no other blocks are known.
-
-    Args:
-        path: the table.
-        form: of a geocode.
-
-    Returns:
-        The blocks of the list, rising, and the areas that they lie in.
-
-    Raises:
-        DataError: as there.
-        StorageError: the file cannot be read.
-    """
+    """The same where no other blocks are known."""
     listed = read_listed_blocks(path, form)
     blocks = np.sort(listed.numbers)
     return blocks, kinds_of_blocks(listed, blocks, form)[0]
@@ -318,12 +270,7 @@ def _passed_over(listed: ListedBlocks, known: NDArray[np.bool_], words: str) -> 
 
 
 def read_text_columns(path: Path, what: str) -> pa.Table:
-    """A table of anybody with every column as text; columns of polygons are left out.
-
-    Raises:
-        DataError: no such table.
-        StorageError: the file cannot be read.
-    """
+    """A table of anybody with every column as text; columns of polygons are left out."""
     table = read_table(path, what)
     texts = [
         field.name

@@ -26,7 +26,6 @@ class AreaNames:
 
     Args:
         by_code: further names, by GEOID for areas of census geography and by geocode for others.
-        census: whether geocodes are those of census geography.
     """
 
     by_code: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -61,7 +60,6 @@ class AreaNames:
         """The columns beside areas of a named level or kind; given names alone where it is none of the census.
 
         Args:
-            level: such as ``County``.
             codes: geocodes, shape (n,).
 
         Example:
@@ -105,9 +103,6 @@ class AreaNames:
     def remark(self, areas: Mapping[str, NDArray[np.str_]]) -> str:
         """What to say where the names that were read belong to fewer than half of the areas of every level; empty otherwise.
 
-        Args:
-            areas: codes by level or kind.
-
         Example:
             >>> AreaNames({"09110": "Capitol"}).remark({"County": np.array(["44001", "44003"])})
             'Names: 0 of 2 areas got a name of the 1 that were given (County 0 of 2), which are for codes such as 09110, not 44001; check that they are of the same states and vintage'
@@ -136,9 +131,7 @@ def region_names(kind: str, codes: NDArray[np.str_], given: Mapping[str, str]) -
     """Names of regions of the S-DHC and Detailed DHC files, empty where they are not known.
 
     Args:
-        kind: of region, such as ``COUNTY`` or ``PLACE``, without the area it belongs to.
         codes: REGION_ID, shape (n,).
-        given: names by REGION_ID; those of the nation and of states need none.
 
     Example:
         >>> region_names("USA", np.array(["1"]), {}).tolist(), region_names("STATE", np.array(["44"]), {}).tolist()
@@ -167,17 +160,6 @@ def read_area_names(path: Path, *, census: bool = True) -> dict[str, str]:
 
     A column ``geocode``, ``GEOID20``, ``GEOID``, ``GISJOIN`` or ``GEO_ID`` has the codes and one of ``NAMELSAD``, ``NAMELSAD20``, ``NAME`` and
     ``NAME20`` the names; the first of each that is there counts. Areas of several levels may stand in one file.
-
-    Args:
-        path: the file.
-        census: whether codes are those of census geography; names are then found by GEOID, otherwise by geocode.
-
-    Returns:
-        Names by code, those that are empty left out.
-
-    Raises:
-        DataError: a column is missing, nothing is named, or an area has two names.
-        StorageError: the file cannot be read.
     """
     import pyarrow.compute as pc
 
@@ -213,11 +195,7 @@ def read_area_names(path: Path, *, census: bool = True) -> dict[str, str]:
 
 
 def _require_zeros(path: Path, codes: Iterable[str]) -> None:
-    """Refuse GEOIDs that lost their leading zero: their county is none, and is one with a zero before them.
-
-    Raises:
-        DataError: says how many.
-    """
+    """Refuse GEOIDs that lost their leading zero: their county is none, and is one with a zero before them."""
     digits = [code for code in codes if code.isascii() and code.isdecimal()]
     counties = [code for code in digits if len(code) == _COUNTY - 1]
     known = {f"{number:05d}" for number in county_numbers().tolist()}

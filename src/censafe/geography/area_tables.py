@@ -40,15 +40,6 @@ def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None
     """All rows of a file; columns of text files are text, names have no blanks around them.
 
     Columns without a name go where they are empty or number the rows, and are refused elsewhere.
-
-    Args:
-        path: text with a header or Parquet, or a zip archive of one of them.
-        what: it is, in words.
-        types: of the columns of text files by name; text without.
-
-    Raises:
-        DataError: no such file, with the lines and the number of rows that are not as they must be.
-        StorageError: the file cannot be read.
     """
     try:
         member = archived(path, what)
@@ -68,13 +59,7 @@ def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None
 
 
 def column_names(path: Path, what: str) -> list[str]:
-    """Names of the columns of a file that :func:`read_table` reads, without its rows.
-
-    Raises:
-        DataError: no such file.
-        OSError: it cannot be read.
-        ArrowException: a damaged Parquet file.
-    """
+    """Names of the columns of a file that :func:`read_table` reads, without its rows."""
     import pyarrow.parquet as pq
 
     member = archived(path, what)
@@ -95,12 +80,7 @@ def column_names(path: Path, what: str) -> list[str]:
 
 
 def numbers_where_possible(table: pa.Table, texts: Sequence[str]) -> pa.Table:
-    """A table of text whose columns of numbers are numbers; the others stay as they are, for messages about their values.
-
-    Args:
-        table: from :func:`read_table`.
-        texts: columns that stay text.
-    """
+    """A table of text whose columns of numbers are numbers; the others stay as they are, for messages about their values."""
     for place, name in enumerate(table.column_names):
         column = table.column(place)
         if name in texts or not pa.types.is_string(column.type):
@@ -116,11 +96,7 @@ def numbers_where_possible(table: pa.Table, texts: Sequence[str]) -> pa.Table:
 
 
 def archived(path: Path, what: str, endings: Sequence[str] = (*TEXT, *STORED)) -> str | None:
-    """Name of the one table of a zip archive; None where the file is not an archive.
-
-    Raises:
-        DataError: the archive is damaged or too large, or holds no table or several.
-    """
+    """Name of the one table of a zip archive; None where the file is not an archive."""
     if path.suffix.lower() != ".zip":
         return None
     try:
@@ -145,12 +121,7 @@ def archived(path: Path, what: str, endings: Sequence[str] = (*TEXT, *STORED)) -
 
 
 def open_bytes(path: Path, what: str) -> IO[bytes]:
-    """A text file as bytes, or the one in a zip archive, read as it is needed; without its byte order mark.
-
-    Raises:
-        DataError: the archive is damaged, or holds no text or several.
-        OSError: the file cannot be read.
-    """
+    """A text file as bytes, or the one in a zip archive, read as it is needed; without its byte order mark."""
     member = archived(path, what, TEXT)
     try:
         stream: IO[bytes] = path.open("rb") if member is None else zipfile.ZipFile(path).open(member)  # noqa: SIM115 open as long as its member
@@ -322,11 +293,7 @@ def _says_nothing(column: pa.ChunkedArray) -> bool:
 
 
 def texts_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column as text, empty where there is none; of numbers that a program made fractions of, such as 28.0, the whole ones.
-
-    Raises:
-        ArrowException: lists or bytes.
-    """
+    """A column as text, empty where there is none; of numbers that a program made fractions of, such as 28.0, the whole ones."""
     kind = column.type
     if pa.types.is_floating(kind) and pc.all(pc.equal(pc.round(column), column)).as_py() is not False:
         column = column.cast(pa.float64()).cast(pa.int64(), safe=False)
@@ -351,9 +318,6 @@ _THOUSANDS: Final = r"^[+-]?[0-9]{1,3}([, ][0-9]{3})+$"
 
 def number_faults(texts: pa.ChunkedArray) -> list[str]:
     """What keeps texts from being counts, each kind with its number: annotation codes of the Bureau, thousands separators, other text.
-
-    Args:
-        texts: null where there is none.
 
     Example:
         >>> number_faults(pa.chunked_array([["7", "-555555555", "1,234", None, "(X)"]]))

@@ -28,16 +28,7 @@ _PLACES, _AIANNHS = 100_000, 10_000
 
 @dataclass(frozen=True)
 class AreaProblem:
-    """A rule that some rows of GRF-C break.
-
-    Args:
-        column: column, or columns joined by commas.
-        rule: short stable name.
-        rows: number of rows.
-        problem: what is wrong, in words.
-        allowed: what is allowed.
-        fix: what to do.
-    """
+    """A rule that some rows of GRF-C break."""
 
     column: str
     rule: str
@@ -62,7 +53,6 @@ class Areas:
         keys: sorted block numbers, ``int64[blocks]``: two digits of state, three of county, six of tract, four of block.
         place: PLACEFP of every block, ``int32[blocks]``; 99999 for none.
         aiannh: AIANNHCE of every block, ``int32[blocks]``; 9999 for none.
-        states: the state filter.
     """
 
     keys: NDArray[np.int64]
@@ -73,16 +63,7 @@ class Areas:
 
     @classmethod
     def read(cls, path: Path, states: tuple[str, ...]) -> Areas:
-        """Read GRF-C and keep the blocks of some states.
-
-        Args:
-            path: the file.
-            states: two-digit state codes.
-
-        Raises:
-            DataError: wrong header or values, duplicate blocks, or no block of these states.
-            StorageError: the file cannot be opened.
-        """
+        """Read GRF-C and keep the blocks of some states."""
         areas, problems = read_areas((path,), states)
         if problems:
             lines = "\n".join(f"  - {path.name}: {problem.text()}" for problem in problems)
@@ -95,18 +76,11 @@ class Areas:
         return len(self.keys)
 
     def numbers(self, name: str) -> NDArray[np.int64]:
-        """Sorted numbers of the regions of a type; :meth:`regions` as integers.
-
-        Args:
-            name: REGION_TYPE.
-        """
+        """Sorted numbers of the regions of a type; :meth:`regions` as integers."""
         return self._regions(name)[0]
 
     def regions(self, name: str) -> tuple[str, ...]:
         """Sorted identifiers of the regions of a type that have a block.
-
-        Args:
-            name: REGION_TYPE, one of :data:`censafe.geography.regions.REGION_TYPES`.
 
         Example:
             >>> areas = Areas(np.array([440010301001000]), np.array([14140], np.int32), np.array([9999], np.int32), ("44",))
@@ -117,11 +91,7 @@ class Areas:
         return tuple(kind.region_id(number) for number in self._regions(name)[0].tolist())
 
     def ordinals(self, name: str) -> NDArray[np.int32]:
-        """Position in :meth:`regions` of the region of every block, ``int32[blocks]``; -1 for none.
-
-        Args:
-            name: REGION_TYPE.
-        """
+        """Position in :meth:`regions` of the region of every block, ``int32[blocks]``; -1 for none."""
         return self._regions(name)[1]
 
     def find(self, keys: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -133,11 +103,7 @@ class Areas:
         return _positions(self._regions(name)[0], numbers)
 
     def restrict(self, included: NDArray[np.bool_]) -> Areas:
-        """The areas made of some of the blocks only.
-
-        Args:
-            included: which blocks, ``bool[blocks]``.
-        """
+        """The areas made of some of the blocks only."""
         return Areas(self.keys[included], self.place[included], self.aiannh[included], self.states)
 
     def _regions(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -162,19 +128,7 @@ class Areas:
 
 
 def read_areas(paths: Sequence[Path], states: tuple[str, ...]) -> tuple[Areas, tuple[AreaProblem, ...]]:
-    """Read GRF-C files, keep the blocks of some states and report what is wrong with the rows.
-
-    Args:
-        paths: the files; blocks are counted as duplicates across them, too.
-        states: two-digit state codes.
-
-    Returns:
-        The areas and the problems. Malformed blocks are left out, repeated ones taken once, malformed places taken as none.
-
-    Raises:
-        DataError: wrong header, or a file that cannot be parsed.
-        StorageError: a file cannot be opened.
-    """
+    """Read GRF-C files, keep the blocks of some states and report what is wrong with the rows."""
     parts = [_read_columns(path) for path in paths]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
     problems = [

@@ -34,8 +34,6 @@ class CrosswalkLevel:
     """A level whose areas a crosswalk gives.
 
     Args:
-        column: of the crosswalk.
-        length: of the codes of its areas.
         after: characters of the geocode of a block that stand before the code of its area.
     """
 
@@ -51,9 +49,7 @@ def with_areas(
 
     Args:
         codes: geocodes as numbers, shape (blocks,).
-        levels: the widest first.
         areas: codes of the areas as numbers, by column, each of shape (blocks,).
-        form: of the geocodes without areas.
 
     Example:
         >>> levels = (CrosswalkLevel("area", 2, 1), CrosswalkLevel("ward", 1, 1))
@@ -77,20 +73,11 @@ def read_crosswalk(
     """Areas of some blocks from a table of any form that :func:`read_table` reads, which may have more blocks and columns.
 
     Args:
-        path: the table. The column ``block`` (or ``tabblk``) has geocodes; those of census blocks have 16 digits, or 15 without the
-            block group.
-        names: columns wanted; for ``prim``, ``primgeo`` serves as well.
         codes: geocodes of the blocks as numbers, rising, shape (blocks,).
-        form: of the geocodes; that of census blocks without.
-        lengths: of the codes of the areas, by column, where these must be codes of one length over the alphabet of the geocodes.
 
     Returns:
         By name, a number for every block: that of the area where all areas of the column are codes of one length,
         otherwise its place among the areas of the column in the order of their texts. int64, shape (blocks,).
-
-    Raises:
-        DataError: a column is missing, geocodes of another form, blocks given twice, blocks without an area.
-        StorageError: the file cannot be opened.
 
     Source: crosswalk of tabulation blocks to primitive geounits, 2020 production of the DHC (columns tabblk, primgeo).
     """

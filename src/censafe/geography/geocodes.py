@@ -35,12 +35,7 @@ _ASCII: Final = 128
 
 @dataclass(frozen=True)
 class GeocodeForm:
-    """What geocodes of one level look like.
-
-    Args:
-        length: of the text.
-        alphabet: characters that it may have, rising.
-    """
+    """What geocodes of one level look like."""
 
     length: int
     alphabet: str = DIGITS
@@ -86,7 +81,6 @@ class GeocodeForm:
 
         Args:
             codes: int64, shape (n,).
-            length: of the prefix, at most that of the geocodes.
 
         Example:
             >>> form = GeocodeForm(4, ALPHABETS["capitals"])
@@ -101,8 +95,6 @@ def pack_geocodes(geocodes: NDArray[np.str_], digits: int, alphabet: str = DIGIT
 
     Args:
         geocodes: text, shape (n,).
-        digits: length that every geocode must have, at most that of :attr:`GeocodeForm.longest`.
-        alphabet: characters that it may have.
 
     Returns:
         int64, shape (n,); -1 where a geocode has another length or other characters.
@@ -124,7 +116,6 @@ def pack_characters(characters: NDArray[np.unsignedinteger], alphabet: str = DIG
 
     Args:
         characters: code points, shape (n, length).
-        alphabet: characters that geocodes may have.
 
     Returns:
         int64, shape (n,); -1 where a geocode has other characters.
@@ -156,8 +147,6 @@ def unpack_geocodes(codes: NDArray[np.int64], digits: int, alphabet: str = DIGIT
 
     Args:
         codes: int64, shape (n,), not negative.
-        digits: length of the text.
-        alphabet: its characters.
 
     Example:
         >>> unpack_geocodes(np.array([44, 1234]), 4).tolist()

@@ -37,10 +37,6 @@ class BlockAreas:
         cousub: county subdivision, 99999 for none; int32, shape (blocks,).
         keys: by name of a crosswalk, a number for every block that is the same for all blocks of an area; int64, shape
             (blocks,). ``prim`` and ``districts`` (school districts) serve the spine of the DHC.
-        notes: in sentences, where the keys come from.
-
-    Raises:
-        ValueError: the arrays are not of one length.
     """
 
     codes: NDArray[np.int64] = field(repr=False)
@@ -61,18 +57,8 @@ def read_grfc(
 ) -> pa.Table:
     """Read some columns of a GRF-C file as text.
 
-    Args:
-        path: the file; a byte order mark, CRLF and a missing last newline are accepted.
-        columns: names of the columns wanted; the file may have more, in any order.
-        coded: dictionary-encode the columns, for files with millions of blocks.
-        in_order: whether the columns must follow each other in the order asked for, others between them.
-
     Returns:
         Arrow table of text columns in the order asked for, one row a block.
-
-    Raises:
-        DataError: columns missing, repeated or out of order, no rows, or rows with another number of values than the header.
-        StorageError: the file cannot be opened.
 
     Source: layout of the 2020 tabulation geography (GRF-C), as DHC-A and S-DHC use it.
     """
@@ -125,9 +111,6 @@ def _require_columns(path: Path, names: Sequence[str], columns: tuple[str, ...],
 def block_codes(table: pa.Table) -> NDArray[np.int64]:
     """Geocodes of 16 digits of the rows of GRF-C, as numbers.
 
-    Args:
-        table: with the columns BLOCK_NUMBER, text or dictionaries of text.
-
     Returns:
         int64, shape (rows,); -1 where one of the columns has another form.
 
@@ -154,12 +137,7 @@ def block_codes(table: pa.Table) -> NDArray[np.int64]:
 
 
 def column_names(path: Path) -> list[str]:
-    """Names of the columns of a GRF-C file, in their order.
-
-    Raises:
-        DataError: the file is empty or no text.
-        StorageError: it cannot be opened.
-    """
+    """Names of the columns of a GRF-C file, in their order."""
     try:
         with path.open("rb") as stream:
             line = stream.readline()

@@ -68,9 +68,6 @@ def geoids(codes: NDArray[np.str_]) -> NDArray[np.str_]:
     Args:
         codes: geocodes of one length, shape (n,); those of blocks have 15 or 16 digits.
 
-    Returns:
-        Shape (n,); empty where the code is that of no census area, such as the nation.
-
     Example:
         >>> geoids(np.array(["4400103010011000"])).tolist(), geoids(np.array(["44001"])).tolist()
         (['440010301001000'], ['44001'])
@@ -87,9 +84,6 @@ def gisjoins(codes: NDArray[np.str_]) -> NDArray[np.str_]:
     Args:
         codes: geocodes or GEOIDs of one length, shape (n,).
 
-    Returns:
-        Shape (n,); empty where the code is that of no census area.
-
     Example:
         >>> [gisjoins(np.array([code]))[0].item() for code in ("44", "44001030100", "4400103010011000")]
         ['G440', 'G4400010030100', 'G44000100301001000']
@@ -103,7 +97,6 @@ def codes_of_level(level: str, codes: NDArray[np.str_]) -> dict[str, NDArray[np.
     """GEOID and GISJOIN of areas by the names of their columns; none where a level or its codes are not those of census geography.
 
     Args:
-        level: such as ``County``.
         codes: geocodes, shape (n,).
 
     Example:
@@ -125,7 +118,6 @@ def region_geoids(kind: str, codes: NDArray[np.str_]) -> NDArray[np.str_]:
     """GEOIDs of regions of the S-DHC and Detailed DHC files: their REGION_ID, empty for the nation.
 
     Args:
-        kind: of region, such as ``COUNTY`` or ``PLACE``, without the area it belongs to.
         codes: REGION_ID, shape (n,).
     """
     return np.full(len(codes), "") if kind == "USA" else codes
@@ -135,11 +127,7 @@ def region_gisjoins(kind: str, codes: NDArray[np.str_]) -> NDArray[np.str_]:
     """GISJOIN codes of regions of the S-DHC and Detailed DHC files.
 
     Args:
-        kind: of region, such as ``COUNTY`` or ``PLACE``, without the area it belongs to.
         codes: REGION_ID, shape (n,).
-
-    Returns:
-        Shape (n,); empty for the nation and for American Indian, Alaska Native and Hawaiian areas.
 
     Example:
         >>> region_gisjoins("PLACE", np.array(["4459000"])).tolist(), region_gisjoins("USA", np.array(["1"])).tolist()
@@ -152,10 +140,6 @@ def region_gisjoins(kind: str, codes: NDArray[np.str_]) -> NDArray[np.str_]:
 
 def block_column(names: Iterable[str], columns: Sequence[str] = BLOCK_COLUMNS) -> str | None:
     """The column that says which block a row is about, whatever the case of its letters; None where there is none.
-
-    Args:
-        names: of the columns of a file.
-        columns: names that such a column may have, in lower case, the first that is there taken.
 
     Example:
         >>> block_column(["place", "GISJOIN", "GEOID20"]), block_column(["place"])
@@ -194,9 +178,6 @@ def later_names(names: Iterable[str]) -> list[str]:
 def block_words(form: GeocodeForm) -> str:
     """The codes that name a block of a run in a file, in words.
 
-    Args:
-        form: of its geocodes.
-
     Example:
         >>> block_words(GeocodeForm(16)), block_words(GeocodeForm(10))
         ('GEOIDs of 15 digits, geocodes of 16 digits or GISJOIN codes', '10 decimal digits')
@@ -211,9 +192,6 @@ def plain_codes(texts: pa.Array) -> pa.Array:
     """Codes of areas without what spreadsheets, programs and data.census.gov put around them.
 
     Blanks, the apostrophe or the formula ="..." that keep a number text, the fraction .0 of a number, and the level and the letters US before a GEOID.
-
-    Args:
-        texts: Arrow array of text.
 
     Example:
         >>> import pyarrow as pa
@@ -250,13 +228,6 @@ def plain_areas(texts: pa.Array) -> pa.Array:
 def geocode_texts(texts: pa.Array, digits: int) -> pa.Array:
     """Codes of blocks as geocodes: a GISJOIN or a GEOID of 15 digits gets the form that the blocks of a run have.
 
-    Args:
-        texts: Arrow array of text, with what :func:`plain_codes` takes away.
-        digits: of a geocode.
-
-    Returns:
-        The texts; what is of no such form stays as it is.
-
     Example:
         >>> import pyarrow as pa
         >>> geocode_texts(pa.array(["440010301001000", "G44000100301001000", "44"]), 16).to_pylist()
@@ -277,11 +248,7 @@ class Doubt:
     """Codes of blocks that may be those of other places.
 
     Args:
-        rule: short stable name.
         rows: which codes, shape (n,).
-        problem: what is wrong, in words.
-        allowed: what is allowed.
-        fix: what to do.
     """
 
     rule: str
@@ -326,11 +293,6 @@ def doubtful_blocks(
     A geocode of 16 digits that lost its zero has the 15 digits of a GEOID. It is told by its county, which is none, and by the digit of its
     block group. Where every code of 15 digits is a geocode without its zero, none is read as a GEOID.
 
-    Args:
-        codes: geocodes of 16 digits as numbers; those that are negative are passed over.
-        short: which of them were written in 15 digits.
-        listed: whether geocodes of 16 digits are checked, too; otherwise those of other countries may have this length.
-
     Example:
         >>> codes = np.array([600140010011000 // 10**4 * 10**5 + 11000, 4400103010021000])
         >>> [(one.rule, one.rows.tolist()) for one in doubtful_blocks(codes, np.array([True, False]))]
@@ -360,17 +322,7 @@ def doubtful_blocks(
 def require_known_blocks(
     place: str, codes: NDArray[np.int64], short: NDArray[np.bool_], *, listed: bool = True
 ) -> None:
-    """Refuse geocodes of blocks that :func:`doubtful_blocks` names.
-
-    Args:
-        place: file and column, for the message.
-        codes: as there.
-        short: as there.
-        listed: as there.
-
-    Raises:
-        DataError: says how many codes break which rule.
-    """
+    """Refuse geocodes of blocks that :func:`doubtful_blocks` names."""
     doubts = doubtful_blocks(codes, short, listed=listed)
     if doubts:
         words = ", and ".join(f"{int(one.rows.sum()):,} {one.problem}" for one in doubts)

@@ -29,13 +29,7 @@ def require_plausible_size(
     """Refuse a file that stands for far more values than its bytes make plausible; no column is read.
 
     Args:
-        path: of the file.
-        metadata: of the file.
         size: in bytes, where it is not that of the path.
-        per_byte: values a byte that are allowed.
-
-    Raises:
-        DataError: it has more than 20 million values, and more for each byte than is allowed.
     """
     cells = metadata.num_rows * metadata.num_columns
     if any(metadata.schema.column(place).max_repetition_level for place in range(metadata.num_columns)):
@@ -52,18 +46,7 @@ def require_plausible_size(
 
 
 def open_parquet(path: Path | str, *, per_byte: int = MOST_PER_BYTE, **options: Any) -> pq.ParquetFile:
-    """A file of plausible size, none of its rows read.
-
-    Args:
-        path: of the file.
-        per_byte: values a byte that are allowed.
-        options: of ``pyarrow.parquet.ParquetFile``.
-
-    Raises:
-        DataError: its size is not plausible.
-        OSError: it cannot be read.
-        ArrowException: it is not Parquet, or damaged.
-    """
+    """A file of plausible size, none of its rows read."""
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(path, **options)
@@ -76,18 +59,7 @@ def open_parquet(path: Path | str, *, per_byte: int = MOST_PER_BYTE, **options: 
 
 
 def read_rows(path: Path, *, per_byte: int = MOST_PER_BYTE, **options: Any) -> pa.Table:
-    """Rows of a file of plausible size.
-
-    Args:
-        path: of the file.
-        per_byte: values a byte that are allowed.
-        options: of ``pyarrow.parquet.read_table``.
-
-    Raises:
-        DataError: its size is not plausible.
-        OSError: it cannot be read.
-        ArrowException: it is not Parquet, or damaged.
-    """
+    """Rows of a file of plausible size."""
     import pyarrow.parquet as pq
 
     require_plausible_size(path, pq.read_metadata(path), per_byte=per_byte)
@@ -97,19 +69,7 @@ def read_rows(path: Path, *, per_byte: int = MOST_PER_BYTE, **options: Any) -> p
 def read_whole(
     path: Path, data: bytes | None = None, *, per_byte: int = MOST_PER_BYTE, **options: Any
 ) -> pa.Table:
-    """All rows of a file; every text and every place in a dictionary is looked at, which Arrow itself leaves to whoever uses them.
-
-    Args:
-        path: of the file.
-        data: the bytes of the file, where they come out of an archive.
-        per_byte: values a byte that are allowed.
-        options: of ``pyarrow.parquet.read_table``.
-
-    Raises:
-        DataError: its size is not plausible.
-        OSError: it cannot be read.
-        ArrowException: it is not Parquet, or damaged.
-    """
+    """All rows of a file; every text and every place in a dictionary is looked at, which Arrow itself leaves to whoever uses them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -31,15 +31,6 @@ def with_prim_keys(areas: BlockAreas, grfc: Sequence[Path], crosswalk: Path | No
     status (:func:`censafe.geography.spines.prim.prim_keys`), where all files GRF-C have PLACEFP, PLACEFS, COUSUBFP and COUSUBFS;
     the rule sees all blocks of the files. Where they do not, there is no key, and the spine guesses. School districts are
     there where all files have SDUNILEA, SDSECLEA and SDELMLEA; blank ones are 99999.
-
-    Args:
-        areas: of the blocks, in the order of their geocodes.
-        grfc: block files GRF-C, which may have more blocks; none where there are none.
-        crosswalk: table of blocks and Prims (:func:`censafe.geography.crosswalk.read_crosswalk`).
-
-    Raises:
-        DataError: codes of another form, blocks that a file gives twice or lacks.
-        StorageError: a file cannot be opened.
     """
     columns = _common_columns(grfc)
     keys: dict[str, Integers] = {}
@@ -61,9 +52,6 @@ def with_prim_keys(areas: BlockAreas, grfc: Sequence[Path], crosswalk: Path | No
 
 def district_codes(areas: BlockAreas) -> tuple[Integers, Integers, Integers]:
     """Unified, secondary and elementary school district of every block, by its state; 99999 for none.
-
-    Args:
-        areas: with the key ``districts`` of :func:`with_prim_keys`.
 
     Example:
         >>> none = np.full(1, 9999, np.int32)

@@ -71,9 +71,6 @@ VINTAGES: Final = ("2010", "2020", "2024")
 def county_numbers(vintage: str | None = None) -> NDArray[np.int64]:
     """Codes of counties and their equivalents as numbers of five digits, rising; Puerto Rico and the Island Areas are among them.
 
-    Args:
-        vintage: one of VINTAGES; None for all, in each of which a code means one county.
-
     Source: Census Bureau, lists of counties of 2010 and 2020, and "Substantial Changes to Counties and County Equivalent Entities".
 
     Example:
@@ -93,11 +90,7 @@ class RegionType:
     """A kind of region.
 
     Args:
-        name: REGION_TYPE of the files.
-        kind: the geography level without the area it belongs to.
-        width: digits of a region identifier.
         puerto_rico: whether it covers Puerto Rico, otherwise the states and the District of Columbia.
-        granularity: ``detailed`` or ``coarse``, which iterations exist there.
     """
 
     name: str

@@ -19,12 +19,6 @@ def compile_ahead(*names: str) -> bool:
     """Start compiling kernels that are not in the cache; returns at once.
 
     The second process ends when it is done or when this one has ended. It gets names alone, and opens no file but the package's own.
-
-    Args:
-        names: of kernels with a signature, as ``package.module:kernel``; what they call by address is compiled too.
-
-    Returns:
-        Whether there was something to compile.
     """
     waiting = [name for name in names if not is_cached(_kernel(name))]
     if not waiting:

@@ -71,13 +71,6 @@ def partial_folder(path: Path, *, clear: bool = True) -> Iterator[Path]:
     """A folder beside ``path`` for what is put together under that name; the caller renames it, or it is removed when the block ends.
 
     It is locked while the block lasts, so that what killed processes left can be told from what others work on.
-
-    Args:
-        path: final name; its parent is there.
-        clear: whether folders for the same name are removed that killed processes left.
-
-    Raises:
-        OSError: it cannot be made.
     """
     if clear:
         _clear(path)
@@ -92,14 +85,7 @@ def partial_folder(path: Path, *, clear: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def partial_file(path: Path) -> Iterator[Path]:
-    """An empty file beside ``path``, as :func:`partial_folder` is a folder.
-
-    Args:
-        path: final name; its parent is there.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """An empty file beside ``path``, as :func:`partial_folder` is a folder."""
     _clear(path)
     partial = _partial(path)
     try:

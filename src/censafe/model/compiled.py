@@ -24,8 +24,6 @@ class LazyKernel:
     That is when it is called, or when another function that calls it is compiled; importing a module with many of them is cheap.
 
     Args:
-        function: in Python; also ``py_func``.
-        signature: types of the result and the arguments.
         apart: whether other kernels call its machine code where it is; otherwise the compiler puts a copy into each of them.
     """
 
@@ -92,14 +90,6 @@ def compiled(
     is cheap. Machine code holds that of the functions it calls, and the compiler's cache looks at the file of the outer one
     alone; so the cache of a file lies in a folder named by its contents and those of all files with compiled functions that it
     imports, directly or through others, and of the data beside them: fixed_width.toml beside fixed_width.py.
-
-    Args:
-        signature: types of the result and the arguments; without them the function is compiled for those of its calls.
-        apart: for large functions with a signature that are not called often: other compiled functions call its machine code where it is.
-            Without it the compiler goes over all of its code once more in every function that calls it, and in every one that calls those.
-
-    Returns:
-        A decorator.
     """
     _teach_types()
     if signature is None:
@@ -139,11 +129,7 @@ def _alone(folder: str, function: Callable[..., Any]) -> Iterator[None]:
 
 
 def is_cached(kernel: LazyKernel) -> bool:
-    """Whether machine code of a kernel lies in the cache, or could not be kept there.
-
-    Args:
-        kernel: with a signature.
-    """
+    """Whether machine code of a kernel lies in the cache, or could not be kept there."""
     from numba import config
 
     code = kernel.py_func.__code__

@@ -31,7 +31,6 @@ class EngineChoice:
 
     Args:
         name: ``duckdb`` in this process, ``sail`` in a process that is started for the run, or ``spark``: a server that speaks Spark Connect.
-        url: of the server; empty for the others.
         trust_this_machine: whether Sail may listen where every process of this machine can reach it, if nothing else can be had.
     """
 
@@ -42,13 +41,6 @@ class EngineChoice:
     @classmethod
     def parse(cls, text: str, *, trust_this_machine: bool = False) -> EngineChoice:
         """Read an engine as it is written, and check that what it needs is installed.
-
-        Args:
-            text: ``duckdb``, ``sail``, ``spark=sc://HOST:PORT``, or ``spark`` with the address in ``$SPARK_REMOTE``.
-            trust_this_machine: as the attribute.
-
-        Raises:
-            UsageError: no such engine, no address, or it is not installed.
 
         Example:
             >>> EngineChoice.parse("duckdb")
@@ -83,24 +75,12 @@ class Engine(Protocol):
         """Parquet files as a table of integers and text under ``name``; nothing is read yet."""
 
     def store(self, name: str, table: ir.Table, *, shared: bool = False) -> ir.Table:
-        """Compute an expression once and hold it under ``name``, in the place of what stood there.
-
-        Args:
-            name: of letters, digits and underscores.
-            table: on this engine.
-            shared: whether :meth:`batches` reads it.
-        """
+        """Compute an expression once and hold it under ``name``, in the place of what stood there."""
 
     def compute(
         self, name: str, tasks: Sequence[Callable[[], Iterator[pa.RecordBatch]]], schema: pa.Schema
     ) -> ir.Table:
-        """Do independent tasks, on workers where there are any, and hold their batches under ``name``.
-
-        Args:
-            name: of letters, digits and underscores.
-            tasks: each gives the same rows whenever and wherever it is done.
-            schema: of the batches.
-        """
+        """Do independent tasks, on workers where there are any, and hold their batches under ``name``."""
 
     def hold(self, name: str, rows: pa.Table) -> ir.Table:
         """Rows of this process as a table of the engine."""
@@ -126,10 +106,6 @@ class Engine(Protocol):
         """Rows of two tables that have the same key, each with the columns of both; made fast for a ``right`` whose keys do not repeat.
 
         Args:
-            name: under which the rows are held, where they are.
-            left: rows; those without a key are left out.
-            right: rows with the same key, and other columns than ``left``.
-            key: column of both.
             outer: whether rows of ``left`` whose key ``right`` does not have stay, with missing values.
         """
 
@@ -143,29 +119,12 @@ class Engine(Protocol):
         sums: Mapping[str, Answer],
         marks: Mapping[str, Answer],
     ) -> ir.Table:
-        """One row for every key of a table, held under ``name``.
-
-        Args:
-            name: of letters, digits and underscores.
-            table: records; those without a key are left out.
-            key: column.
-            rows: name of the column with the number of records.
-            sums: what is added up, by the name of its column; missing where a sum has more than 64 bits.
-            marks: what is united bit by bit, by the name of its column.
-        """
+        """One row for every key of a table, held under ``name``."""
 
     def counted(
         self, table: ir.Table, key: str, own: Answer, other: ir.Table, code: str, size: int
     ) -> pa.Table:
         """Number of pairs of rows with the same key, by the codes of both.
-
-        Args:
-            table: records.
-            key: column of both tables.
-            own: code of a record, from 0 to ``size - 1``.
-            other: other records, fast when their keys do not repeat.
-            code: column of ``other``.
-            size: number of codes of a record.
 
         Returns:
             Arrow table with ``_key``, the other code times ``size`` plus the own, and ``rows``, both int64.

@@ -25,15 +25,6 @@ def require_keys(
 ) -> None:
     """Check that an entry has all keys that it needs, and no other than those and the optional ones.
 
-    Args:
-        entry: as it was parsed.
-        place: where it stands, for the message.
-        required: keys that must be there.
-        optional: keys that may be there.
-
-    Raises:
-        ConfigError: a key is missing or unknown, or the entry holds no keys.
-
     Example:
         >>> require_keys({"id": 1, "lable": "x"}, "cell 1", ("id", "label"))
         Traceback (most recent call last):
@@ -50,14 +41,6 @@ def require_keys(
 
 def refuse_unknown_keys(entry: Mapping[str, object], place: str, allowed: Collection[str]) -> None:
     """Check that an entry that a user wrote has known keys only.
-
-    Args:
-        entry: as it was parsed.
-        place: where it stands, for the message.
-        allowed: keys that may be there.
-
-    Raises:
-        ConfigError: names the first unknown key and the one that it is nearest to.
 
     Example:
         >>> refuse_unknown_keys({"set": []}, "mine.toml", ("name", "sets"))

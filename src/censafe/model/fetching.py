@@ -37,14 +37,7 @@ def engine_of(expression: ir.Expr) -> Engine:
 
 
 def fetch(expression: ir.Expr) -> pa.Table:
-    """Run a query and return its rows.
-
-    Args:
-        expression: a table, column or scalar of stored tables.
-
-    Returns:
-        Arrow table with the columns and types of the expression.
-    """
+    """Run a query and return its rows."""
     return engine_of(expression).fetch(expression.as_table())
 
 
@@ -53,10 +46,6 @@ def interruptible(opened: Interruptible, closed: type[Exception]) -> None:
 
     DuckDB looks for signals by itself only while the main thread waits for ``execute`` and works on the query, and not where its
     own threads do, while the next batch of a stream is computed, or in another thread of the program.
-
-    Args:
-        opened: an open database.
-        closed: error by which it says that it was closed.
     """
     with _CHANGING:
         _OPEN[opened] = closed
@@ -64,11 +53,7 @@ def interruptible(opened: Interruptible, closed: type[Exception]) -> None:
 
 @contextmanager
 def stream_of(con: _Database) -> Iterator[Any]:
-    """Yield a cursor for a stream of its own, which other queries do not end and :func:`interrupt_queries` does.
-
-    Args:
-        con: an open database, which was made interruptible.
-    """
+    """Yield a cursor for a stream of its own, which other queries do not end and :func:`interrupt_queries` does."""
     cursor = con.cursor()
     interruptible(cursor, _OPEN[con])
     try:

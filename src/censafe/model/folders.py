@@ -7,11 +7,7 @@ from pathlib import Path
 
 
 def matching_files(folder: Path, *patterns: str) -> tuple[Path, ...]:
-    """Paths of a folder whose names match a pattern, whatever the case of their letters, in the order of their names.
-
-    Raises:
-        OSError: the folder cannot be listed.
-    """
+    """Paths of a folder whose names match a pattern, whatever the case of their letters, in the order of their names."""
     if not folder.is_dir():
         return ()
     chosen = [pattern.casefold() for pattern in patterns]

@@ -31,11 +31,7 @@ def run_result(cls: type[_T]) -> type[_T]:
 
 
 def is_run_result(value: object) -> bool:
-    """Whether a value is of exactly such a type.
-
-    Args:
-        value: anything.
-    """
+    """Whether a value is of exactly such a type."""
     return getattr(type(value), _MARK, None) is type(value)
 
 
@@ -101,7 +97,6 @@ class ExactCounts:
     """CONFIDENTIAL. True counts over a complete public key domain.
 
     Args:
-        domain: the public keys.
         values: int64, shape (domain.size,), row i belongs to key i.
 
     The values are kept out of ``repr`` and the object cannot be pickled, so that neither a log
@@ -125,8 +120,6 @@ class Measurements:
     """Noisy answers of one query over its key domain, public once committed.
 
     Args:
-        query: table, level, noise law and cost of these answers.
-        domain: the public keys.
         values: int64, shape (domain.size,); may be negative.
         source: ``system`` for a release; ``seeded`` for a test key, which is never private; ``unaccounted`` outside a plan and
             ledger, which is never published.
@@ -149,13 +142,9 @@ class PublishedQuery:
     """Answers of one table at one level, each the sum of a known number of independent noise draws.
 
     Args:
-        table: the published table, for example ``PH8_num``.
-        level: the population group level.
-        domain: the public keys.
         values: int64, shape (domain.size,); may be negative.
         terms: int64, shape (domain.size,); how many independent draws of ``law`` are in each row, so
             the variance of a row is ``terms`` times the variance of ``law``.
-        law: the noise law of one draw.
         cost: privacy loss that these answers add to the release; 0 for derived answers.
         source: ``system`` for a release; ``seeded`` for a test key, which is never private; ``unaccounted`` outside a plan and
             ledger, which is never published.

@@ -39,27 +39,14 @@ def read_only(*arrays: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 
 def read_only_type(kind: Any, axes: int = 1) -> Any:
-    """The compiler's type of an array that cannot be written to.
-
-    Args:
-        kind: of its numbers.
-        axes: number of dimensions.
-    """
+    """The compiler's type of an array that cannot be written to."""
     from numba import types
 
     return types.Array(kind, axes, "C", readonly=True)
 
 
 def tuple_type(structure: type[NamedTuple], *fields: Any) -> Any:
-    """The type of a named tuple in the signature of a compiled function.
-
-    Args:
-        structure: class of the tuple.
-        fields: the compiler's type of every field, in their order.
-
-    Raises:
-        TypeError: there are more or fewer types than fields.
-    """
+    """The type of a named tuple in the signature of a compiled function."""
     from numba import types
 
     if len(fields) != len(structure._fields):

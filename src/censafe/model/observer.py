@@ -23,13 +23,7 @@ class Observer(Protocol):
         """Take one line for the operator."""
 
     def advance(self, share: float, total: int = 0, noun: str = "") -> None:
-        """Take how much of the work of the innermost stage is done.
-
-        Args:
-            share: 0 to 1.
-            total: pieces of work of the stage; 0 where they are not counted.
-            noun: what they are, in the plural; without it, pieces are steps whose rate says nothing.
-        """
+        """Take how much of the work of the innermost stage is done."""
 
 
 class SilentObserver:
@@ -55,13 +49,7 @@ class SilentObserver:
 
 
 def work_done(observer: Observer, total: int, noun: str = "") -> Callable[[int], None]:
-    """A function that takes the number of pieces of work done so far, for the innermost stage, and tells how many there are.
-
-    Args:
-        observer: receives it.
-        total: pieces of work.
-        noun: what they are, in the plural; empty for steps.
-    """
+    """A function that takes the number of pieces of work done so far, for the innermost stage, and tells how many there are."""
     observer.advance(0.0, total, noun)
 
     def done(number: int) -> None:
@@ -72,11 +60,6 @@ def work_done(observer: Observer, total: int, noun: str = "") -> Callable[[int],
 
 def work_added(observer: Observer, total: int, noun: str) -> Callable[[int], None]:
     """The same for numbers of further pieces, from any thread; of no work at all nothing is told.
-
-    Args:
-        observer: receives how many are done.
-        total: pieces of work.
-        noun: what they are, in the plural.
 
     Example:
         >>> class Shown(SilentObserver):

@@ -51,14 +51,6 @@ def sizes_are_trusted() -> bool:
 def parse_number(text: str, where: str, error: type[InputError] = ConfigError) -> Fraction:
     """An exact number from its text, within the magnitudes that can be counted with.
 
-    Args:
-        text: such as ``3``, ``0.25``, ``1e-10`` or ``1440/4099``.
-        where: file and key, for the message.
-        error: that is raised.
-
-    Raises:
-        InputError: the text is not a number, or one beyond 10^150 or its inverse.
-
     Example:
         >>> parse_number("1e-10", "delta")
         Fraction(1, 10000000000)
@@ -90,9 +82,6 @@ def require_magnitude(number: Fraction, where: str, error: type[CensafeError] = 
 def parse_whole(text: str) -> int:
     """A whole number of at most 9 digits.
 
-    Raises:
-        ValueError: anything else.
-
     Example:
         >>> parse_whole("-5")
         -5
@@ -107,14 +96,6 @@ def parse_whole(text: str) -> int:
 
 def parse_toml(text: str, where: str, number: Callable[[str], Any] = float) -> dict[str, Any]:
     """The document of a TOML text.
-
-    Args:
-        text: the document.
-        where: its name, for messages.
-        number: what becomes of numbers with a point or exponent.
-
-    Raises:
-        ConfigError: it is too long, nested too deeply, or not TOML (a repeated key is not TOML either).
 
     Example:
         >>> parse_toml("a.b = 1", "mine.toml")
@@ -143,16 +124,6 @@ def parse_json(
 ) -> Any:
     """The document of a JSON text.
 
-    Args:
-        text: the document.
-        where: its name, for messages.
-        error: that is raised.
-        most: bytes.
-        hooks: those of :func:`json.loads`.
-
-    Raises:
-        InputError: it is too long, nested too deeply, or not JSON.
-
     Example:
         >>> parse_json("[" * 5000, "areas.geojson")
         Traceback (most recent call last):
@@ -175,14 +146,6 @@ def parse_json(
 def parse_stored(text: str | bytes, most: int = MOST_BYTES, **hooks: Any) -> Any:
     """The document of a JSON text that this program wrote, or that somebody changed since.
 
-    Args:
-        text: the document.
-        most: bytes.
-        hooks: those of :func:`json.loads`.
-
-    Raises:
-        ValueError: it is too long, nested too deeply, or not JSON in UTF-8.
-
     Example:
         >>> parse_stored(b"[" * 5000)
         Traceback (most recent call last):
@@ -195,12 +158,7 @@ def parse_stored(text: str | bytes, most: int = MOST_BYTES, **hooks: Any) -> Any
 
 
 def read_stored(path: Path, most: int = MOST_BYTES) -> Any:
-    """The document of a JSON file that this program wrote, or that somebody changed since; see :func:`parse_stored`.
-
-    Raises:
-        ValueError: it is too long, nested too deeply, or not JSON in UTF-8.
-        OSError: it cannot be read.
-    """
+    """The document of a JSON file that this program wrote, or that somebody changed since; see :func:`parse_stored`."""
     if path.stat().st_size > most:
         raise ValueError(f"{path.name}: too long")
     return parse_stored(path.read_bytes(), most)
@@ -208,9 +166,6 @@ def read_stored(path: Path, most: int = MOST_BYTES) -> Any:
 
 def parse_fraction(text: object) -> Fraction:
     """A fraction of a file that this program wrote, such as ``5/2``, without a point or exponent.
-
-    Raises:
-        ValueError: anything else, and numbers of more than 4,000 digits.
 
     Example:
         >>> parse_fraction("1440/4099"), parse_fraction("3")
@@ -222,12 +177,7 @@ def parse_fraction(text: object) -> Fraction:
 
 
 def read_text(path: Path, error: type[InputError] = ConfigError, most: int = MOST_BYTES) -> str:
-    """A file of UTF-8 text; a byte order mark is skipped.
-
-    Raises:
-        InputError: it is not UTF-8, or too long.
-        StorageError: it cannot be read.
-    """
+    """A file of UTF-8 text; a byte order mark is skipped."""
     try:
         _require_length(path.stat().st_size, str(path), most, error)
         return path.read_text(encoding="utf-8-sig")

@@ -112,15 +112,10 @@ class PartPlan:
     The position of a query in ``queries`` is its ordinal in the addresses of the noise.
 
     Args:
-        name: unique in its plan.
-        queries: in the order of their ordinals.
         disjoint: groups of query positions that measure disjoint rows of a record, each position in exactly one
             group; empty when every query may see every row.
         factor: how many times the loss that the costs of the queries state the plan's relation costs. The costs of TopDown's queries
             are for one row of a histogram, and the change of one person may move several.
-
-    Raises:
-        ValueError: ``disjoint`` leaves a query out, names it twice, or names one that is not there.
 
     Example:
         >>> law = NoiseLaw.gaussian(Fraction(4))
@@ -151,12 +146,7 @@ class ReleasePlan:
     """Everything that decides the noise of a release, in exact numbers.
 
     Args:
-        product: for example ``phsafe``.
-        definition: zCDP (costs are rho) or pure DP (costs are epsilon).
-        neighbours: the relation under which ``total`` holds.
         unit: whose record is protected.
-        other_losses: the total loss under other neighbour relations, by relation.
-        parts: in the order in which they are measured.
         settings: further public facts that are part of the plan's identity, as text.
         joint: whether a part may spend, for some records, what a later part states: only the sum over all parts is exact.
             All parts are then reserved together, and stay charged once one of them is committed.

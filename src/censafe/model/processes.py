@@ -37,11 +37,7 @@ class _Context(SpawnContext):
 
 @contextmanager
 def process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of processes, which take functions of the package and their arguments.
-
-    Raises:
-        StorageError: a process ended before its work, usually because memory ran out.
-    """
+    """A pool of processes, which take functions of the package and their arguments."""
     try:
         with ProcessPoolExecutor(workers, _Context()) as pool:
             yield pool

@@ -63,12 +63,6 @@ def solve_program(
 
     Infeasible is what two ways say and no way contradicts. HiGHS (scipy 1.17) ends in an error for about one of five hundred
     small programs, whose optimum it withdraws after presolving, and solves all of these without presolving.
-
-    Args:
-        program: what is solved.
-        seconds: limit of each way; the best point by then is returned as failed.
-        nodes: limit of the branches of each way, to the same end.
-        gap: relative gap at which the search stops.
     """
     whole = np.broadcast_to(np.asarray(program.integral, np.bool_), program.cost.shape)
     votes, point = 0, None

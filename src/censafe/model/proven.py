@@ -14,16 +14,7 @@ PROOF_ATTRIBUTE = "__proof__"
 
 
 def proven(proof: str, *, digest: str) -> Callable[[_Function], _Function]:
-    """Declare a function as covered by a proof file in the folder of its module.
-
-    Args:
-        proof: file name, ``something.proof.md``.
-        digest: the ``source_digest`` (of ``censafe.privacy.proofs``) of the function that the proof was
-            written for.
-
-    Returns:
-        A decorator that leaves the function (or the compiled function) as it is and adds one attribute.
-    """
+    """Declare a function as covered by a proof file in the folder of its module."""
 
     def mark(function: _Function) -> _Function:
         setattr(function, PROOF_ATTRIBUTE, (proof, digest))

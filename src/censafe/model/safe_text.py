@@ -25,9 +25,6 @@ def file_name(text: str) -> str:
     Letters of ASCII, digits, ``-``, ``_`` and inner blanks stay as they are. Where anything else stood in the text, or it was longer
     than 80 characters, eight hexadecimal digits of its SHA-256 follow, so that different texts have different names.
 
-    Args:
-        text: such as the name of a column, a query or an area.
-
     Example:
         >>> file_name("School District"), file_name("../../x")
         ('School District', '______x-9cdf6a50')
@@ -41,9 +38,6 @@ def file_name(text: str) -> str:
 
 def stays_inside(name: str) -> bool:
     """Whether a relative path, such as one that a manifest names, leads nowhere outside of its folder.
-
-    Args:
-        name: with ``/`` between its parts.
 
     Example:
         >>> stays_inside("tables/PH1.csv"), stays_inside("../PH1.csv"), stays_inside("/etc/PH1.csv"), stays_inside("")
@@ -72,9 +66,6 @@ _MARKED: Final = re.compile("^'(?=[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-])")
 def csv_cell(value: Any) -> Any:
     """What stands in a cell of a CSV file for a value: text that would be a formula gets an apostrophe before it.
 
-    Args:
-        value: text, or anything else, which is handed back.
-
     Example:
         >>> csv_cell("=1+1"), csv_cell("-1.5e3"), csv_cell("-x"), csv_cell("a=b"), csv_cell(-7)
         ("'=1+1", '-1.5e3', "'-x", 'a=b', -7)
@@ -97,10 +88,6 @@ def text_of_cell(text: str) -> str:
 def csv_text(rows: Iterable[Iterable[Any]], *, line_end: str = "\n") -> str:
     r"""Rows as comma-separated text in which no cell is a formula.
 
-    Args:
-        rows: of cells, the header first.
-        line_end: after every row.
-
     Example:
         >>> csv_text([["name", "n"], ["=A1", 2]])
         "name,n\n'=A1,2\n"
@@ -117,11 +104,7 @@ def csv_text(rows: Iterable[Iterable[Any]], *, line_end: str = "\n") -> str:
 
 
 def csv_table(table: pa.Table) -> pa.Table:
-    """The same for the texts and names of columns of an Arrow table, which is then written as CSV.
-
-    Args:
-        table: any; columns of codes stay so, and their texts are changed once.
-    """
+    """The same for the texts and names of columns of an Arrow table, which is then written as CSV."""
     columns = [_safe_column(column) for column in table.columns]
     return type(table).from_arrays(columns, names=[csv_cell(name) for name in table.column_names])
 

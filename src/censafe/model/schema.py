@@ -81,9 +81,6 @@ class Recode:
     """A coarsening of one attribute: groups of its levels, in the order of the new levels.
 
     Args:
-        name: unique among the recodes and attributes of a schema.
-        attribute: the attribute that is coarsened.
-        groups: 0-based levels of every group.
         partition: whether every level lies in exactly one group; only such a recode can be measured.
     """
 
@@ -102,7 +99,6 @@ class Factor:
     """What a query makes of one attribute: keeps its levels, groups them, or sums them (one group).
 
     Args:
-        groups: number of groups.
         of_level: int32, shape (levels,): the group of every level; -1 for levels that are in none.
     """
 
@@ -137,12 +133,8 @@ class CellQuery:
     Answers are in C order of the kept and recoded axes, in the attribute order of the schema.
 
     Args:
-        name: as it was written, names joined by ``*``.
-        answers: number of answers.
-        factors: of every attribute, in flattening order.
         attributes: the attributes that it tells apart, in schema order; an attribute coarsened to one group is not
             among them.
-        shape: length of every kept or recoded axis.
     """
 
     name: str
@@ -158,10 +150,7 @@ class CellQuery:
         """A query that is not a product of factors, from the answer of every cell.
 
         Args:
-            name: of the query.
-            answers: number of answers.
             label: int32, shape (cells,): the answer of every cell; -1 for cells in none.
-            attributes: that it tells apart.
         """
         return cls(name, answers, (Factor(answers, label),), attributes, (answers,))
 
@@ -176,9 +165,6 @@ class CellQuery:
 
     def labels(self, cells: NDArray[np.integer]) -> NDArray[np.int64]:
         """The answers of some cells, without those of all others.
-
-        Args:
-            cells: flat indices, any shape.
 
         Returns:
             int64, the same shape; -1 for cells in no answer.
@@ -217,16 +203,6 @@ def make_query(
     schema: Schema, text: str, recodes: Mapping[str, Recode], *, measured: bool = True
 ) -> CellQuery:
     """The query that ``text`` names: attributes and recodes joined by ``*``, or ``total``, or ``detailed``.
-
-    Args:
-        schema: the histogram.
-        text: for example ``hispanic * cenrace``; the order of the names does not matter.
-        recodes: by name.
-        measured: whether every cell must count towards an answer; constraints may leave cells out.
-
-    Raises:
-        ValueError: a name is unknown or takes an attribute a second time, or a recode puts a level of its attribute into more
-            than one group, or into none where the query is measured.
 
     Example:
         >>> schema = Schema("pair", (Attribute("adult", 2), Attribute("race", 3)))

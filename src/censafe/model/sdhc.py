@@ -25,19 +25,11 @@ class EstimateSettings:
     """How estimates and intervals are made.
 
     Args:
-        alpha: probability outside an interval on each side.
-        trun: largest ratio.
-        exclude_levels: types of regions that are left out.
-        interval: tails of equal probability, or the shortest interval.
         model: normal noise about any number of 0 or more, or the exact law about whole numbers.
         marginals: estimate of a sum of cells: the sum of their rounded estimates, or its own rounded mean; or cells rounded
             by largest remainder, so that they add up to the rounded mean of their sum.
         ph8: total of owners and renters from a fit of its own, or implied by those of the two.
-        method: closed forms and quadrature, or draws, to compare with.
         conventions: ``reference`` for those of the Bureau's programs, which leave no other choice.
-        quoting: names of columns and text between double quotes, or nothing.
-        iteration_num: draws of a cell when ``method`` is ``sample``.
-        seed: of these draws.
     """
 
     alpha: float = 0.05
@@ -68,14 +60,8 @@ class NoisyCells:
     """Noisy counts of one table, one entry a published row.
 
     Args:
-        table: name of the table, for messages.
-        region_type: ``USA``, ``STATE``, ...
-        region: identifier within the type.
-        iteration: ``*`` where the table has none.
-        cell: number of the data cell.
         count: int64, may be negative.
         variance: float64, the published VARIANCE.
-        geometric: whether the noise is two-sided geometric and not discrete Gaussian.
     """
 
     table: str
@@ -119,18 +105,13 @@ class CountEstimates:
     """Estimates of one table, one row a population group and one column a cell: sums first, then basis cells.
 
     Args:
-        table: name of the table.
-        keys: of the rows.
-        cells: of the columns.
         noisy: int64, shape (groups, cells).
         variance: float64, shape (groups, cells).
         geometric: bool, shape (groups, cells); whether a cell's noise is two-sided geometric.
-        factor: margin of error in standard deviations.
         mean: posterior means before rounding, shape (groups, cells).
         pred: estimates, whole numbers, shape (groups, cells).
         low: lower ends, whole numbers, shape (groups, cells).
         high: upper ends, whole numbers, shape (groups, cells).
-        sums: how many of the columns, from the first, are sums.
     """
 
     table: str
@@ -152,21 +133,13 @@ class RatioEstimates:
     """Estimates of one table, one row a population group and one column a cell: parts first, then the total.
 
     Args:
-        table: name of the table.
-        keys: of the rows.
-        cells: of the columns.
         lowest: least ratio of every cell, shape (cells,).
         num: noisy numerators, int64, shape (groups, cells).
         num_variance: shape (groups, cells).
         den: noisy denominators, int64, shape (groups, cells).
         den_variance: shape (groups, cells).
         geometric: whether any noise of a group is two-sided geometric, shape (groups,).
-        factor: margin of error in standard deviations.
         ratio: posterior means of the ratios, shape (groups, cells).
-        low: lower quantiles.
-        high: upper quantiles.
-        num_mean: posterior means of the numerators.
-        den_mean: posterior means of the denominators.
     """
 
     table: str
@@ -193,14 +166,7 @@ class RatioEstimates:
 
 @dataclass(frozen=True)
 class EstimateFinding:
-    """Something about one estimate that a reader should know.
-
-    Args:
-        table: name of the table.
-        key: type of region, region and iteration.
-        cell: number of the data cell.
-        text: what it is.
-    """
+    """Something about one estimate that a reader should know."""
 
     table: str
     key: Key
@@ -222,13 +188,7 @@ class EstimateFinding:
 
 @dataclass(frozen=True, eq=False)
 class EstimatedFile:
-    """Estimates of one table and one type of region.
-
-    Args:
-        region_type: ``USA``, ``STATE``, ...
-        estimates: of counts or ratios.
-        findings: what the check of the estimates reports.
-    """
+    """Estimates of one table and one type of region."""
 
     region_type: str
     estimates: CountEstimates | RatioEstimates
@@ -237,12 +197,7 @@ class EstimatedFile:
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """Estimates of all tables.
-
-    Args:
-        files: in the order of tables and types of regions.
-        remarks: what a reader should know of whole tables.
-    """
+    """Estimates of all tables."""
 
     files: tuple[EstimatedFile, ...] = field(repr=False)
     remarks: tuple[str, ...]

@@ -19,16 +19,7 @@ _HEADER = ("FILE", "COLUMN", "RULE", "MAFID")
 
 
 def write_examples(path: Path, checks: Iterable[Check], *, first: bool) -> None:
-    """CONFIDENTIAL. Write MAFIDs of offending rows to a file that only its owner can read.
-
-    Args:
-        path: the file; made with mode 0600, and never written over another.
-        checks: checks that failed.
-        first: whether to make the file; otherwise rows are added, at most 1,000 a rule in all.
-
-    Raises:
-        StorageError: the file is there already or cannot be written.
-    """
+    """CONFIDENTIAL. Write MAFIDs of offending rows to a file that only its owner can read."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_EXCL if first else 0)
     try:
         handle = os.open(path, flags, 0o600)
@@ -75,17 +66,7 @@ _HEADER_EXAMPLES = ("FILE", "COLUMN", "RULE", "RECORD")
 def write_records(
     path: Path, label: str, rules: Mapping[int, tuple[str, str]], examples: Mapping[int, list[str]]
 ) -> None:
-    """CONFIDENTIAL. Write offending records to a file that only its owner can read.
-
-    Args:
-        path: the file; made with mode 0600, and never written over another.
-        label: how messages call the input.
-        rules: column and rule by fault bit.
-        examples: records by fault bit.
-
-    Raises:
-        StorageError: the file is there already or cannot be written.
-    """
+    """CONFIDENTIAL. Write offending records to a file that only its owner can read."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:

@@ -16,14 +16,8 @@ class Finding:
     """One rule that some rows break.
 
     Args:
-        file: input file or table, as the operator named it.
         column: column, or columns joined by commas; empty when the rule is about whole rows.
-        rule: short stable name, for example ``domain``, ``duplicate-mafid`` or ``C3``.
-        severity: ``stop`` or ``warn``.
         rows: number of rows (or households, where ``problem`` says so) that break the rule.
-        problem: what is wrong, in words.
-        allowed: what is allowed.
-        fix: what to do.
     """
 
     file: str
@@ -51,15 +45,7 @@ class Finding:
 def layout_finding(
     file: str, problem: str, allowed: str, *, column: str = "", rule: str = "header"
 ) -> Finding:
-    """A file that is not in the layout of its table, so that none of its rows can be read.
-
-    Args:
-        file: input file or table.
-        problem: what is wrong, in words.
-        allowed: what is allowed.
-        column: column, or columns joined by commas; empty when the whole file is meant.
-        rule: short stable name.
-    """
+    """A file that is not in the layout of its table, so that none of its rows can be read."""
     return Finding(
         file, column, rule, "stop", 0, problem, allowed, "write the file again in the stated layout"
     )
@@ -76,11 +62,7 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def raise_if_fatal(findings: Iterable[Finding], what: str) -> None:
-    """Raise one DataError that lists every finding that stops.
-
-    Raises:
-        DataError: when at least one finding has severity ``stop``.
-    """
+    """Raise one DataError that lists every finding that stops."""
     fatal = [finding for finding in findings if finding.severity == "stop"]
     if fatal:
         lines = "\n".join(f"  - {finding.text()}" for finding in fatal)

@@ -26,11 +26,6 @@ class Rule:
     """One consistency rule.
 
     Args:
-        name: C1 to C12.
-        table: the input that a message names first.
-        columns: columns that must agree.
-        problem: what is wrong, saying what the number of rows counts.
-        allowed: the rule in words.
         broken: how many rows of a household break the rule (0 or 1, or persons for C1), as an expression
             over a row of :func:`households`.
     """

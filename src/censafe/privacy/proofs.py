@@ -29,14 +29,7 @@ _IGNORED_FIELDS = frozenset(
 
 @dataclass(frozen=True)
 class Proof:
-    """One proven function found in the package.
-
-    Args:
-        name: dotted name below the package, for example ``privacy.accountant.audit_events``.
-        path: the proof file, beside the module.
-        stated: digest that the decorator carries.
-        actual: digest of the function as it stands.
-    """
+    """One proven function found in the package."""
 
     name: str
     path: Path

@@ -27,11 +27,7 @@ _LEVELS: Final = (Fraction(9, 10), Fraction(19, 20))
 
 
 def check_margins(definition: Definition, margins: Mapping[str, Fraction], confidence: Fraction) -> None:
-    """Refuse what the papers have no rule for.
-
-    Raises:
-        ConfigError: pure DP, a confidence other than 9/10 and 19/20, or a margin that is not positive.
-    """
+    """Refuse what the papers have no rule for."""
     if definition is not Definition.ZCDP:
         raise ConfigError(
             "margins are turned into budgets under privacy_definition zcdp only; set the budgets"
@@ -58,9 +54,6 @@ def budget_for_margin(
 
     Args:
         margin: wanted margin of error, in persons or units.
-        l2_squared: squared L2 sensitivity.
-        confidence: 9/10 or 19/20.
-        share: the share of the budget that the answers get.
 
     Source: PHSafe paper, section on budget planning.
 
@@ -82,12 +75,8 @@ class Wishes:
     """What a plan is asked for besides its rows.
 
     Args:
-        targets: texts such as ``PH3/state_A-G=20@90%``.
         aim: ``own``, each target by its own measurement; ``minimise``, the least total under the targets; ``maximise``, the
             smallest margins in proportion to the targets under a total.
-        total: of the whole release, for ``maximise``.
-        expected: names of answers whose expected error is wanted.
-        meaning: whether to compose the noise and find the best attack.
         size: records or blocks for which to state time and memory; None for the nation.
         estimated: tables that the run estimates; None for those that the product estimates by itself.
     """
@@ -104,21 +93,7 @@ class Wishes:
 def planned(
     planner: Planner, config: Any, wishes: Wishes, confidence: Fraction
 ) -> tuple[dict[str, str], Outcome | None]:
-    """Overrides that give the wanted budgets, and what they do.
-
-    Args:
-        planner: of the product.
-        config: as it is without the wishes.
-        wishes: what is wanted.
-        confidence: of targets that state none.
-
-    Returns:
-        ``--set`` keys and values, none where nothing is wanted.
-
-    Raises:
-        ConfigError: a target that is malformed, unknown or impossible.
-        UsageError: options that do not go together.
-    """
+    """Overrides that give the wanted budgets, and what they do."""
     if wishes.aim == "maximise" and wishes.total is None:
         raise UsageError("`maximise` accuracy needs `total`, the budget to be shared out")
     if wishes.total is not None and wishes.aim != "maximise":
@@ -174,11 +149,7 @@ def extras_of(
     outcome: Outcome | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> Extras:
-    """Everything that was asked for besides the rows, at the final budgets.
-
-    Raises:
-        ConfigError: an expected error of something unknown, or of what nothing measured leads to.
-    """
+    """Everything that was asked for besides the rows, at the final budgets."""
     budgets = planner.budgets_of(config)
     return Extras(
         report.plan.definition.symbol,

@@ -93,8 +93,6 @@ class Product:
     """One product: what it offers is imported when it is used.
 
     Args:
-        name: on the command line.
-        workbook: the shipped configuration that stands for it in a workbook.
         modules: by what they offer, a module, or an object of one behind a colon.
     """
 
@@ -170,9 +168,6 @@ _PRODUCTS: Final = (
 
 def product_of(name: str) -> Product:
     """A product by its name on the command line.
-
-    Raises:
-        UsageError: there is no such product.
 
     Example:
         >>> product_of("safetab-p").planner.CONFIDENCE

@@ -43,13 +43,6 @@ def atomic_write(path: Path) -> Iterator[Path]:
     The file is there and empty; what a killed process left of the same name is removed. When the block ends it is flushed to
     stable storage, renamed to ``path`` and the rename is flushed as well. When the block raises, the temporary file is removed
     and whatever stood at ``path`` before is untouched.
-
-    Args:
-        path: final name; missing parent folders are made.
-
-    Raises:
-        StorageError: a device, a pipe or a folder stands there, or the operating system refused a write; names the folder and
-            the reason.
     """
     _require_file(path)
     with storage_errors(path.parent):
@@ -70,11 +63,7 @@ def atomic_bytes(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def named_file(path: Path) -> Iterator[BinaryIO]:
-    """As :func:`atomic_bytes` for a file that an operator names, whose folder must be there.
-
-    Raises:
-        StorageError: there is no such folder, or the reasons of :func:`atomic_write`.
-    """
+    """As :func:`atomic_bytes` for a file that an operator names, whose folder must be there."""
     if not path.parent.is_dir():
         raise StorageError(
             f"{path}: cannot be written: there is no folder {path.parent}; make it, or name another file"
@@ -93,15 +82,7 @@ def atomic_text(path: Path, text: str) -> str:
 
 @contextmanager
 def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Yield a temporary folder that becomes ``path`` when the block ends.
-
-    Args:
-        path: final name; missing parent folders are made.
-        replace: whether a folder that stands there already gives way.
-
-    Raises:
-        StorageError: the folder exists and ``replace`` is false, or the operating system refused.
-    """
+    """Yield a temporary folder that becomes ``path`` when the block ends."""
     old = _temporary(path)
     try:
         with storage_errors(path.parent):
@@ -122,11 +103,7 @@ def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 def remove_partials(folder: Path) -> int:
-    """Delete, unread, the temporary files and folders that a killed process left anywhere below ``folder``.
-
-    Returns:
-        how many there were.
-    """
+    """Delete, unread, the temporary files and folders that a killed process left anywhere below ``folder``."""
     leftovers = sorted(folder.rglob(f".*{PARTIAL}")) if folder.is_dir() else []
     with storage_errors(folder):
         for leftover in leftovers:
@@ -144,14 +121,7 @@ def sha256_file(path: Path) -> str:
 
 
 def sha256_path(path: Path) -> str:
-    """SHA-256 of a public file, or of the names and SHA-256 of all files in a folder, hexadecimal.
-
-    Args:
-        path: a file, or a folder, whose files count in the order of their paths.
-
-    Raises:
-        StorageError: something in it cannot be read.
-    """
+    """SHA-256 of a public file, or of the names and SHA-256 of all files in a folder, hexadecimal."""
     if not path.is_dir():
         return sha256_file(path)
     digest = hashlib.sha256()
@@ -222,26 +192,12 @@ class _Journal:
 
 
 def is_moving(folder: Path) -> bool:
-    """Whether files of a run folder were left in the middle of a move.
-
-    Args:
-        folder: of the run.
-    """
+    """Whether files of a run folder were left in the middle of a move."""
     return (folder / WORK / JOURNAL).exists()
 
 
 def move_into_place(folder: Path, names: Sequence[str], outdated: Sequence[str] = ()) -> None:
-    """Give all staged files and folders of a run folder their final names; what stood there before goes.
-
-    Args:
-        folder: of the run; the files are complete in its staging folder.
-        names: relative to both; the one that says that the rest is complete comes last.
-        outdated: relative names of an earlier generation that this one does not have.
-
-    Raises:
-        StorageError: the operating system refused. Before the journal is written nothing has changed; afterwards
-            :func:`complete_move` resumes.
-    """
+    """Give all staged files and folders of a run folder their final names; what stood there before goes."""
     work = folder / WORK
     with storage_errors(folder):
         sync_tree(work / STAGING)
@@ -252,15 +208,7 @@ def move_into_place(folder: Path, names: Sequence[str], outdated: Sequence[str] 
 
 
 def complete_move(folder: Path) -> bool:
-    """Finish a move that was decided and interrupted; without a journal nothing is done.
-
-    Returns:
-        Whether there was one.
-
-    Raises:
-        CheckError: the journal is not one of ours.
-        StorageError: the operating system refused; repeat the call.
-    """
+    """Finish a move that was decided and interrupted; without a journal nothing is done."""
     if not is_moving(folder):
         return False
     work = folder / WORK

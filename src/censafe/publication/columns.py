@@ -28,12 +28,7 @@ _WARNING = "the files of this run were made with a test key"
 
 @dataclass(frozen=True)
 class TidyColumn:
-    """One column.
-
-    Args:
-        type: of Arrow; text is stored as codes into its different values.
-        meaning: what it says.
-    """
+    """One column."""
 
     type: pa.DataType
     meaning: str
@@ -43,10 +38,6 @@ def coded_words(place: NDArray[np.integer], words: Sequence[str]) -> pa.Dictiona
     """A column of words by their places, each word once in its dictionary.
 
     The Parquet writer does not write the same bytes every time for a dictionary that holds a word twice.
-
-    Args:
-        place: of the word of every row.
-        words: some may be alike.
     """
     once = {word: number for number, word in enumerate(dict.fromkeys(words))}
     codes = np.array([once[word] for word in words], np.int32)
@@ -86,13 +77,7 @@ def tidy_schema(table: TidyName) -> pa.Schema:
 
 
 def tidy_metadata(product: str, definition: Definition, stamp: Stamp | None) -> dict[str, str]:
-    """What a file says of itself: product, definition of privacy, and whether it is private.
-
-    Args:
-        product: for example ``phsafe``.
-        definition: whether costs are rho or epsilon.
-        stamp: ``"NOT PRIVATE"`` for results drawn with a test key.
-    """
+    """What a file says of itself: product, definition of privacy, and whether it is private."""
     return {
         "product": product,
         "definition": definition.value,
@@ -106,16 +91,7 @@ _LOOKED_FOR: Final = ("table", "level", "region_type", "region_id", "GEOID", "GI
 
 
 def write_tidy_pieces(path: Path, schema: pa.Schema, pieces: Iterable[pa.Table]) -> int:
-    """Write one Parquet file, usually ``OUT/tables.parquet``; how many rows there are.
-
-    Args:
-        path: final name of the file.
-        schema: with the metadata of the file.
-        pieces: of the table, in order.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write one Parquet file, usually ``OUT/tables.parquet``; how many rows there are."""
     rows, looked_for = 0, [name for name in _LOOKED_FOR if name in schema.names]
     with (
         atomic_write(path) as temporary,
@@ -145,15 +121,7 @@ def write_codebook_rows(
     """Write ``codebook.csv``: the columns of a table, then what its codes mean.
 
     Args:
-        path: final name of the file.
-        table: whose columns come first.
-        rows: kind, table, code, label, and universe where there is that column.
         stamp: of a test key or of published data; then the file begins with a row of kind ``warning``.
-        universe: whether there is that column.
-        reason: label of the warning.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
     """
     head = [("kind", "table", "code", "label", "universe")]
     if stamp:

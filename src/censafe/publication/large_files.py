@@ -33,12 +33,6 @@ class DirectFile(io.RawIOBase):
     is flushed before it gets its name, so that a copy in memory would only push out what a run still reads; and making it costs more than
     the write where the memory of a virtual machine comes from its host page by page. What is left at the end, and so all of a small file, is
     written as usual.
-
-    Args:
-        path: of the empty file.
-
-    Raises:
-        OSError: as of any file, by a write or at the close.
     """
 
     def __init__(self, path: Path) -> None:
@@ -129,11 +123,7 @@ class DirectFile(io.RawIOBase):
 
 
 class HashedStream(io.RawIOBase):
-    """A binary stream that takes the SHA-256 of what is written to it, which saves reading the file once more.
-
-    Args:
-        stream: takes the bytes.
-    """
+    """A binary stream that takes the SHA-256 of what is written to it, which saves reading the file once more."""
 
     def __init__(self, stream: BinaryIO | DirectFile) -> None:
         super().__init__()

@@ -86,23 +86,11 @@ class Manifest:
     """Everything a later reader needs to know about a run.
 
     Args:
-        plan: the complete plan; its digest stands beside it in the file.
-        config: configuration as read, with overrides.
-        dataset: label of the input data.
-        input_commitment: of all record files together, made of ``file_commitments``.
         file_commitments: keyed commitment to every record file, never a plain hash; the accounts of the run in the ledger.
-        ledger: None for a run with a test key, which spends nothing.
         test_key: whether the noise came from a test key; then the manifest is stamped.
         published_data: whether the input was published before, or made from what was; then the manifest is stamped, too.
-        parts: committed parts, in the order of the plan.
-        run: random name of the run, the same in the ledger.
         identity: plan digest, input commitment and kind of key; a second run into the folder must have the same.
-        checks: ``full`` or ``strict``: which input checks were passed.
-        stages: seconds by stage.
         outputs: SHA-256 of every published file, by path relative to the run folder.
-        versions: of Python and packages.
-        created: start of the run, UTC, ISO 8601.
-        finished: end of the run, UTC, ISO 8601; empty while it runs.
         post_processing: what was done after the measurements, with its options and how much it changed.
     """
 
@@ -170,23 +158,13 @@ class Manifest:
 
 
 def write_manifest(path: Path, manifest: Manifest) -> str:
-    """Write the manifest as JSON with sorted keys and return the SHA-256 of the file.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write the manifest as JSON with sorted keys and return the SHA-256 of the file."""
     text = json.dumps(manifest.document(), sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False)
     return atomic_text(path, text + "\n")
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read a manifest back and check that its plan still has the digest beside it.
-
-    Raises:
-        StorageError: there is no such file.
-        UsageError: the folder is that of an evaluation.
-        CheckError: not a manifest of censafe, or the plan was changed.
-    """
+    """Read a manifest back and check that its plan still has the digest beside it."""
     if not path.is_file() and is_moving(path.parent):
         raise StorageError(
             f"{path.parent}: another process is replacing files, or was stopped while doing so. Wait, or give the stopped command again."
@@ -322,14 +300,7 @@ def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:
 def hash_outputs(
     folder: Path, files: Iterable[Path], known: Mapping[Path, str] | None = None, *, workers: int = 1
 ) -> dict[str, str]:
-    """SHA-256 of published files, by path relative to the run folder.
-
-    Args:
-        folder: of the run.
-        files: in it.
-        known: hashes that were taken as the files were written; None for none.
-        workers: threads that read the other files.
-    """
+    """SHA-256 of published files, by path relative to the run folder."""
     ordered, found = sorted(files), dict(known or {})
     others = [path for path in ordered if path not in found]
     with ThreadPoolExecutor(workers) as pool:
@@ -338,11 +309,7 @@ def hash_outputs(
 
 
 def verify_outputs(folder: Path, manifest: Manifest) -> None:
-    """Check that measurement files and published files are those that the manifest names.
-
-    Raises:
-        CheckError: lists every file that is missing or changed.
-    """
+    """Check that measurement files and published files are those that the manifest names."""
     expected = {**manifest.outputs, **{part.file: part.sha256 for part in manifest.parts}}
     problems = {
         name: "changed" if (folder / name).exists() else "missing"
@@ -360,15 +327,7 @@ def verify_outputs(folder: Path, manifest: Manifest) -> None:
 
 
 def require_nothing_else(folder: Path, manifest: Manifest) -> None:
-    """Check that a finished run folder holds nothing but what its manifest names.
-
-    Args:
-        folder: of the run.
-        manifest: as it stands there.
-
-    Raises:
-        CheckError: lists every other file.
-    """
+    """Check that a finished run folder holds nothing but what its manifest names."""
     parts = {part.file for part in manifest.parts}
     known = {*manifest.outputs, *parts, "manifest.json"}
     stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)

@@ -48,10 +48,6 @@ class Stamped(Protocol):
 def stamp_of(*, test_key: bool, published_data: bool = False) -> Stamp | None:
     """The stamp of a run: that of a test key comes first, because it says more.
 
-    Args:
-        test_key: whether the noise came from a test key.
-        published_data: whether the input was published before, or made from what was.
-
     Example:
         >>> stamp_of(test_key=True, published_data=True), stamp_of(test_key=False)
         ('NOT PRIVATE', None)
@@ -65,15 +61,6 @@ def require_publishable(queries: Iterable[Stamped], stamp: Stamp | None) -> None
     """Check that the stamp fits the results: test-key results carry theirs, and nothing else does.
 
     Only values of exactly the types that a run makes are results: what a subclass says of its source is not believed.
-
-    Args:
-        queries: measurements or published queries.
-        stamp: ``"NOT PRIVATE"`` for a test key, ``"DEMONSTRATION ON PUBLISHED DATA"`` for a release from published data, or
-            None for any other release.
-
-    Raises:
-        ReleaseError: a result outside a plan and ledger or of another type, a test-key result without its stamp, a release with it,
-            or any other stamp.
     """
     if stamp not in (None, STAMP, DEMONSTRATION):
         raise ReleaseError(f"the only stamps are {STAMP!r} and {DEMONSTRATION!r}")

@@ -27,11 +27,7 @@ _SMOOTH = 4  # from this sigma2 on, a sum of discrete Gaussians is one to 1e-15
 
 
 def require_confidence(confidence: Fraction) -> None:
-    """Check, before anything is spent, that margins of error can be stated at a level.
-
-    Raises:
-        ConfigError: the papers have no rule for it.
-    """
+    """Check, before anything is spent, that margins of error can be stated at a level."""
     try:
         z_of(confidence)
     except ValueError:
@@ -43,14 +39,7 @@ def require_confidence(confidence: Fraction) -> None:
 
 @dataclass(frozen=True)
 class SumAccuracy:
-    """Accuracy of one published answer.
-
-    Args:
-        variance: exact variance of its noise.
-        variance_reference: what the Bureau's VARIANCE column holds.
-        margin: margin of error in the papers' form.
-        margin_exact: smallest integer whose interval covers at least the level.
-    """
+    """Accuracy of one published answer."""
 
     variance: float
     variance_reference: float
@@ -61,14 +50,6 @@ class SumAccuracy:
 @lru_cache(maxsize=4096)
 def accuracy_of_sum(law: NoiseLaw, terms: int, confidence: Fraction) -> SumAccuracy:
     """Accuracy of a published answer.
-
-    Args:
-        law: of one draw.
-        terms: number of independent draws in the answer, at least 1.
-        confidence: nominal coverage of the margins, 9/10 or 19/20.
-
-    Returns:
-        variances and margins. The papers' form of a sum is sqrt(terms) times that of one draw.
 
     Example:
         >>> found = accuracy_of_sum(NoiseLaw.gaussian(Fraction(625)), 2, Fraction(19, 20))
@@ -86,14 +67,6 @@ def accuracy_of_sum(law: NoiseLaw, terms: int, confidence: Fraction) -> SumAccur
 @lru_cache(maxsize=4096)
 def exact_margin_of_sum(law: NoiseLaw, terms: int, level: Fraction) -> int:
     """Smallest integer m with P(abs(X_1 + ... + X_terms) <= m) >= level.
-
-    Args:
-        law: of each X.
-        terms: how many.
-        level: nominal coverage.
-
-    Raises:
-        ValueError: for fewer than one term.
 
     Source: for discrete Gaussians with sigma2 >= 4 the sum is a discrete Gaussian of the summed sigma2
     up to 10 terms exp(-pi^2 sigma2), Kairouz, Liu & Steinke (2021), Theorem 1; smaller ones are convolved. Sums of two-sided

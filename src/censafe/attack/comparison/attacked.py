@@ -46,17 +46,7 @@ _SYMBOLS: Final = re.compile(r"[^A-Za-z0-9]+")
 
 @dataclass(frozen=True, eq=False)
 class AttackedDefense:
-    """A defense after the attack.
-
-    Args:
-        defense: what was done, or ``EXACT_REDISTRICTING``; None for exact tables.
-        people: published or reconstructed records, in the blocks of the truth.
-        found: the reconstruction; None where microdata are attacked as they are.
-        keys: what an attacker matches by.
-        errors: of the tables, by level.
-        claim: formal privacy, in words.
-        folder: of what was published, relative to the comparison.
-    """
+    """A defense after the attack."""
 
     defense: Defense | None
     people: People
@@ -74,16 +64,7 @@ class AttackedDefense:
 
 @dataclass(frozen=True, eq=False)
 class DefenseStudy:
-    """What all defenses have in common.
-
-    Args:
-        data: of the true records.
-        out: folder of the comparison.
-        truth: the true records.
-        workload: lines of the tables of blocks.
-        choices: of the attack.
-        observer: receives stages.
-    """
+    """What all defenses have in common."""
 
     data: Path
     out: Path

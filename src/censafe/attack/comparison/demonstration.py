@@ -22,18 +22,7 @@ _DEFENSES: Final = ("swap:LO", "swap:HI", "round:3", "round:5", "suppress:thresh
 def demonstrate_defenses(
     out: Path, persons: int, state: str, seed: int, observer: Observer
 ) -> tuple[str, Mapping[str, str]]:
-    """Draw a few thousand persons of a state, apply defenses to them, and attack what each publishes.
-
-    Args:
-        out: folder of the demonstration; gets ``records`` and ``attack``.
-        persons: of the demonstration, of which these are a small part.
-        state: two-digit code.
-        seed: of the records, the defenses and the test key.
-        observer: receives stages and remarks.
-
-    Returns:
-        What was found; and the page to open, by its name in the folder, with what it shows.
-    """
+    """Draw a few thousand persons of a state, apply defenses to them, and attack what each publishes."""
     observer.remark("attack and defenses")
     records, place = out / "records", out / "attack"
     with observer.stage("synthetic records"):

@@ -43,17 +43,6 @@ def compare_defenses_on(
     """Apply defenses to the same records, attack what each publishes, and put error and success of the attack side by side.
 
     The same call continues a comparison that was stopped, and one with further defenses adds them.
-
-    Args:
-        data: the true records; see :func:`~censafe.attack.reading.read_people`.
-        out: a new or empty folder, or that of a comparison of the same records with the same choices.
-        specs: names of the defenses; see :data:`~censafe.attack.defenses.registry.DEFENSE_WORDS`.
-        choices: of the attack.
-        observer: receives stages.
-
-    Raises:
-        DataError: the records break a rule.
-        UsageError: a defense is not there, or is named twice, or the folder holds something else.
     """
     if not specs or len(set(specs)) < len(specs):
         raise UsageError("name every defense once, and one at least, such as swap:LO or round:5")

@@ -34,11 +34,6 @@ def write_published(folder: Path, workload: Workload, published: PublishedData) 
 
     ``tables.parquet`` has a row for each level, area and line that is not 0, without a value where it is withheld; ``intervals.parquet`` the counts of
     blocks that agree with values that are not exact; ``persons.parquet`` the records where there are any, which ``attack reconstruct`` reads.
-
-    Args:
-        folder: made when it is absent.
-        workload: the lines.
-        published: what is written.
     """
     with storage_errors(folder.parent):
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,15 +108,7 @@ def _line_columns(workload: Workload, line: _Ints) -> dict[str, pa.Array]:
 
 
 def read_tables(folder: Path, workload: Workload) -> dict[str, LevelTables] | None:
-    """Tables that :func:`write_published` wrote, or of others in the same columns; None where there are none.
-
-    Args:
-        folder: with ``tables.parquet`` (level, geocode, table, line, value) and, for values that are not exact, ``intervals.parquet``.
-        workload: the lines that are attacked; others are left out.
-
-    Raises:
-        DataError: a file breaks a rule.
-    """
+    """Tables that :func:`write_published` wrote, or of others in the same columns; None where there are none."""
     path = folder / _TABLES
     if not path.is_file() or not set(_COLUMNS) <= set(_column_names(path)):
         return None

@@ -22,7 +22,6 @@ class AttackKeys:
     """What published records can be matched by. Who knows more of a person rewrites it to what is published before matching.
 
     Args:
-        words: such as ``block, sex, age``.
         rewritten: persons with the values that are published in place of their own; they stay in the same list of blocks.
         race_alone: whether nothing but race, origin and voting age is published, without sex and single ages.
     """
@@ -41,12 +40,7 @@ class AttackKeys:
 
     @staticmethod
     def of_areas(areas: MergedAreas, blocks: NDArray[np.str_]) -> AttackKeys:
-        """Blocks as they are published together.
-
-        Args:
-            areas: the published ones.
-            blocks: codes of all blocks, in which persons stay, rising.
-        """
+        """Blocks as they are published together."""
         return AttackKeys("area as published, sex, age", lambda people: areas.people(people).within(blocks))
 
 

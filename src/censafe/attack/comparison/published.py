@@ -39,12 +39,8 @@ class PublishedData:
     """What a defense publishes.
 
     Args:
-        tables: by level.
         people: microdata, or persons of whom the tables are, in blocks of their own; None for tables that belong to no records.
         attacked: tables of blocks, or of merged areas, that are reconstructed; None where microdata are attacked as they are.
-        keys: what an attacker can match by.
-        claim: formal privacy, in words; empty for none.
-        files: what is written beside them, by name.
     """
 
     tables: Mapping[str, LevelTables] = field(repr=False)
@@ -100,14 +96,7 @@ def changed_data(workload: Workload, truth: People, defense: Defense, seed: int)
 def data_of_people(
     workload: Workload, people: People, keys: AttackKeys = FULL_KEYS, *, microdata: bool
 ) -> PublishedData:
-    """Exact tables of persons; of redistricting data those of race, origin and voting age alone.
-
-    Args:
-        workload: the lines.
-        people: as they are published.
-        keys: what they can be matched by.
-        microdata: whether the records themselves are published, and attacked as they are.
-    """
+    """Exact tables of persons; of redistricting data those of race, origin and voting age alone."""
     tables = {level: exact_tables(workload, people, level) for level in LEVELS}
     if keys.race_alone:
         hidden = ~redistricting_lines(workload)
@@ -121,7 +110,6 @@ class LineErrors:
 
     Args:
         mean: absolute error; a line that is not published is read as 0.
-        withheld: lines that are not published, percent.
         race_mean: the same error in the lines of race, origin and voting age alone.
     """
 

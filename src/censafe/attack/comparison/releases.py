@@ -34,17 +34,7 @@ _BLOCK_DIGITS: Final = 16
 
 
 def published_data(path: Path, workload: Workload) -> PublishedData:
-    """What was published before: tables that a comparison wrote, microdata of the redistricting data or of the DHC, or any persons.
-
-    Args:
-        path: a folder with ``tables.parquet`` and no persons, a run folder, a folder with ``persons.txt``, or what
-            :func:`~censafe.attack.reading.read_people` reads.
-        workload: lines of the tables of blocks.
-
-    Raises:
-        DataError: it is none of these.
-        StorageError: a file cannot be read.
-    """
+    """What was published before: tables that a comparison wrote, microdata of the redistricting data or of the DHC, or any persons."""
     tables = read_tables(path, workload) if path.is_dir() else None
     if tables is not None:
         return PublishedData(tables, attacked=tables["block"])
@@ -55,11 +45,7 @@ def published_data(path: Path, workload: Workload) -> PublishedData:
 
 
 def require_dhc_records(data: Path, spec: str) -> None:
-    """Refuse a run of TopDown on a file that does not say which housing units and group quarters there are.
-
-    Raises:
-        UsageError: the data are no folder of DHC records.
-    """
+    """Refuse a run of TopDown on a file that does not say which housing units and group quarters there are."""
     if not (data / "units.parquet").exists():
         raise UsageError(
             f"defense {spec!r}: TopDown needs the housing units and group quarters of the blocks, which {data} does not have; allowed: a folder of DHC "
@@ -73,14 +59,6 @@ def run_topdown(
     """Run TopDown on DHC records with a test key; the same call continues a run that was stopped.
 
     The redistricting data are counts of the same records by kind of quarters, voting age, origin and race.
-
-    Args:
-        config: one with microdata of blocks.
-        data: folder of DHC records.
-        folder: for the run.
-        settings: overrides of keys of the configuration.
-        seed: of the test key.
-        observer: receives stages.
     """
     options = RunOptions(test_key=seed, confidence=product_of("topdown").planner.CONFIDENCE, tables=NO_TABLES)
     reading = ReadOptions(observer=observer)
@@ -101,12 +79,7 @@ def run_topdown(
 
 
 def write_redistricting_input(data: DhcData, folder: Path) -> None:
-    """Write the redistricting histograms of DHC records in the files that TopDown reads.
-
-    Args:
-        data: counts of the records.
-        folder: gets ``histogram.parquet`` and ``units.parquet``.
-    """
+    """Write the redistricting histograms of DHC records in the files that TopDown reads."""
     codes = unpack_geocodes(data.spine.leaf.codes, _BLOCK_DIGITS)
     persons, occupancy = data.histograms["pl94-persons"], data.histograms["pl94-units"]
     block = np.repeat(np.arange(len(codes)), np.diff(persons.node_ptr))

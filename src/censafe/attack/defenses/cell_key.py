@@ -24,8 +24,6 @@ class CellKeyLaw:
     """Noise of the cell-key method by count: of greatest entropy with mean 0, a variance and a bound; no count becomes negative, and 0 stays 0.
 
     Args:
-        bound: greatest absolute value of the noise.
-        variance: of the noise for every count above 0.
         chances: of the values -bound to bound for the counts 0 to bound and over, shape (bound + 1, 2 bound + 1).
     """
 
@@ -36,9 +34,6 @@ class CellKeyLaw:
     @staticmethod
     def of(bound: int = 5, variance: float = 2.0) -> CellKeyLaw:
         """The law with a bound and a variance.
-
-        Raises:
-            ConfigError: the variance is not above 0 and below the bound, so that a count of 1 cannot have it.
 
         Example:
             >>> law = CellKeyLaw.of(3, 1.0)
@@ -90,12 +85,7 @@ def _greatest_entropy(values: _Floats, variance: float) -> _Floats:
 
 
 def record_keys(records: int, seed: int) -> _Ints:
-    """A random key of 32 bits for every record, which it keeps in all tables.
-
-    Args:
-        records: how many.
-        seed: of the random stream.
-    """
+    """A random key of 32 bits for every record, which it keeps in all tables."""
     return np.random.default_rng(seed).integers(0, _KEYS, records, dtype=np.int64)
 
 
@@ -107,10 +97,6 @@ def sums_of_keys(keys: _Ints, area: _Ints, types: _Ints, matrix: csr_array, area
         area: of every record, shape (n,).
         types: of every record, rows of the matrix, shape (n,).
         matrix: not 0 where a record of a type counts in a line, sparse, shape (types, lines).
-        areas: how many.
-
-    Returns:
-        Shape (areas, lines).
     """
     held = csr_array((keys, (area, types)), shape=(areas, matrix.shape[0]), dtype=np.int64)
     held.sum_duplicates()
@@ -125,10 +111,6 @@ def perturb_by_cell_key(counts: _Ints, keys: _Ints, law: CellKeyLaw) -> TableInt
     Args:
         counts: shape (areas, lines).
         keys: of the counts, 0 to 2^32 - 1, shape (areas, lines).
-        law: of the noise.
-
-    Returns:
-        Values, and what counts they can come from: the bound on either side, and for a value above 0 a count above 0.
     """
     row = np.minimum(counts, law.bound)
     limits = np.rint(np.cumsum(law.chances, axis=1) * _KEYS).astype(np.int64)

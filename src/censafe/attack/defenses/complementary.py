@@ -28,12 +28,7 @@ NO_TYPE: Final = -1
 
 @dataclass(frozen=True)
 class CellMove:
-    """One person of a type becomes one of another, which shows that the lines that change cannot be computed.
-
-    Args:
-        before: type of a person who is there.
-        after: the type instead, ``NO_TYPE`` where the person is left out.
-    """
+    """One person of a type becomes one of another, which shows that the lines that change cannot be computed."""
 
     before: int
     after: int
@@ -68,10 +63,7 @@ def withheld_lines(
     """Lines of one area that are withheld, and the moves that show that none of them can be computed.
 
     Args:
-        workload: the lines.
         counts: of the area, shape (lines,).
-        present: types of the persons who live there.
-        threshold: counts from 1 to one less are withheld.
 
     Returns:
         Flags of shape (lines,), and moves; every withheld line is changed by one of them, and none changes a published line.
@@ -114,13 +106,6 @@ def suppress_under_threshold(areas: TableAreas, threshold: int) -> TableInterval
 
     What one area's own tables tell is covered: all lines of all tables of the area together. Differences between areas, such as a tract and all but one
     of its blocks, are not, and bounds may be narrow: what is excluded is that a count is known exactly.
-
-    Args:
-        areas: true tables.
-        threshold: counts from 1 to one less are withheld; at least 2.
-
-    Raises:
-        ConfigError: the threshold is too small.
 
     Source: attack.md 17, 4; Cox (1980), "Suppression methodology and statistical disclosure control", for complementary suppression.
     """

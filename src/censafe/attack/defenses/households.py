@@ -43,9 +43,6 @@ class Households:
     def of(people: People) -> Households:
         """Households of persons.
 
-        Raises:
-            DataError: no person has a household, or persons of one household live in several blocks.
-
         Example:
             >>> one = np.ones(3, np.int64)
             >>> home = np.array(["500070001001001"] * 3)
@@ -78,7 +75,6 @@ class Households:
         """The persons where every household lives in another block; persons in group quarters stay.
 
         Args:
-            people: whose households these are.
             block: new block of every household, shape (h,).
         """
         housed = self.of_person >= 0
@@ -92,8 +88,6 @@ class SwappedPeople:
     """Persons after a swap, and which household took whose block.
 
     Args:
-        people: after the swap, in the order before.
-        households: before the swap.
         partner: household whose block each household took, itself where it stayed, shape (h,).
     """
 
@@ -135,11 +129,7 @@ class SwappedPeople:
         )
 
     def within(self, level: str) -> float:
-        """Share of the households with a partner whose partner lives in the same area.
-
-        Args:
-            level: a level of ``AREA_DIGITS``, or ``block``.
-        """
+        """Share of the households with a partner whose partner lives in the same area."""
         area = np.arange(len(self.people.blocks))
         if level != "block":
             area = area_of_blocks(self.people.blocks, level)
@@ -152,7 +142,6 @@ def area_of_blocks(blocks: NDArray[np.str_], level: str) -> _Ints:
 
     Args:
         blocks: 15-digit codes, rising, shape (blocks,).
-        level: of ``AREA_DIGITS``.
 
     Example:
         >>> area_of_blocks(np.array(["500070001001001", "500070001001002", "500090001001001"]), "county").tolist()

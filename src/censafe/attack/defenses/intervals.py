@@ -23,9 +23,6 @@ class TableIntervals:
         low: least count that agrees with what is published, shape (areas, lines).
         high: greatest one, ``OPEN_END`` where there is none, shape (areas, lines).
         value: printed, ``NO_VALUE`` where nothing is, shape (areas, lines).
-
-    Raises:
-        ValueError: arrays of different shapes, or a lower end above its upper end.
     """
 
     low: _Ints = field(repr=False)
@@ -50,9 +47,6 @@ class TableIntervals:
 
     def without(self, hidden: NDArray[np.bool_]) -> TableIntervals:
         """The same where some counts are not published.
-
-        Args:
-            hidden: of a shape that can be broadcast to that of the counts.
 
         Example:
             >>> TableIntervals.exact(np.array([[3, 4]])).without(np.array([[True, False]])).value.tolist()

@@ -28,11 +28,8 @@ class TableAreas:
     """The true tables of the areas of a level.
 
     Args:
-        people: who is counted.
         area: of every person, shape (n,).
-        workload: the lines.
         counts: true, shape (areas, lines).
-        level: name of the level: block, tract or county.
     """
 
     people: People
@@ -58,14 +55,7 @@ Publish = Callable[[TableAreas, int], TableIntervals]
 
 @dataclass(frozen=True, eq=False)
 class ChangedPeople:
-    """Persons of whom exact tables are published.
-
-    Args:
-        people: in their new blocks or in merged areas.
-        claim: formal privacy, in words; empty for none.
-        files: what is written beside them, by name.
-        areas: blocks published together; None where every block is published.
-    """
+    """Persons of whom exact tables are published."""
 
     people: People
     claim: str = ""
@@ -78,18 +68,8 @@ class Defense:
     """A defense, ready to be applied. Exactly one of the functions is there, or the folder, or the run.
 
     Args:
-        spec: as it was named, such as ``round:5``.
-        words: what it does.
-        keeps: what it leaves exact.
-        claim: its formal privacy; empty where there is none.
         family: defenses that differ in strength alone, joined by a line in figures.
-        strength: its place among them, rising with what is hidden.
-        change: persons to the persons of whom tables are published.
-        tables: true tables of a level to published ones.
-        recode: categories that are published as one.
-        folder: of what was published before; None for the other defenses.
         run: configuration of TopDown that is run with a test key; empty for the other defenses.
-        notes: files about what was done, by name, of the true persons.
     """
 
     spec: str
@@ -112,12 +92,7 @@ def _three(text: str) -> tuple[float, float, float]:
 
 
 class DefenseOptions:
-    """The parts of a name such as ``swap:HI:rate=0.2``: a parameter, and options by their names.
-
-    Args:
-        spec: the whole name.
-        form: how the defense is named, for messages.
-    """
+    """The parts of a name such as ``swap:HI:rate=0.2``: a parameter, and options by their names."""
 
     def __init__(self, spec: str, form: str) -> None:
         parts = spec.split(":")[1:]
@@ -157,11 +132,7 @@ class DefenseOptions:
         return self._value(name, default, str, "a word")
 
     def finish(self) -> None:
-        """Refuse options that were not asked for.
-
-        Raises:
-            UsageError: there is one.
-        """
+        """Refuse options that were not asked for."""
         unknown = sorted(set(self._given) - set(self._read))
         if unknown:
             raise self.refused(f"there is no option {unknown[0]!r}.{nearest(unknown[0], self._read)}")

@@ -25,9 +25,7 @@ class PermutationSwap:
     """A permutation swap and its loss of privacy.
 
     Args:
-        swapped: the persons after it.
         strata: stratum of every household, shape (h,).
-        loss: of the largest stratum.
     """
 
     swapped: SwappedPeople = field(repr=False)
@@ -36,11 +34,7 @@ class PermutationSwap:
 
 
 def require_level(level: str) -> None:
-    """Refuse a level within which households cannot be matched.
-
-    Raises:
-        ConfigError: it is none of ``MATCH_LEVELS``.
-    """
+    """Refuse a level within which households cannot be matched."""
     if level not in MATCH_LEVELS:
         raise ConfigError(f"within: there is no level {level!r}; allowed: {', '.join(MATCH_LEVELS)}")
 
@@ -50,16 +44,6 @@ def swap_by_permutation(people: People, rate: Fraction, seed: int, level: str = 
 
     Every block keeps its numbers of households by size and adults, and every area of the level all counts of persons. What of a household is not
     its block is not protected: sizes and adults of all blocks, and everything within areas of the level, are published exactly.
-
-    Args:
-        people: with households.
-        rate: probability that a household is selected, above 0 and below 1.
-        seed: of the random stream. The stated loss holds for a true random source in its place, and while the seed is secret.
-        level: area within which households are matched, of ``MATCH_LEVELS``.
-
-    Raises:
-        ConfigError: the rate or the level is out of range.
-        DataError: there are no households.
 
     Source: Bailie, Gong, Meng (2026), "A Refreshment Stirred, Not Shaken" (arXiv 2501.08449), in the form of attack.md 16.2.
     """

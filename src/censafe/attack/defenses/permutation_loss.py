@@ -18,14 +18,7 @@ _EXACT_UP_TO: Final = 30
 
 @dataclass(frozen=True)
 class PermutationLoss:
-    """Pure differential privacy of a permutation swap, subject to what it keeps exactly.
-
-    Args:
-        rate: probability of selection.
-        largest: records of the largest stratum.
-        record: epsilon of one record that is moved, exact but for rounding.
-        bound: the same in closed form, never below it.
-    """
+    """Pure differential privacy of a permutation swap, subject to what it keeps exactly."""
 
     rate: Fraction
     largest: int
@@ -53,13 +46,6 @@ class PermutationLoss:
 
 def permutation_loss(largest: int, rate: Fraction) -> PermutationLoss:
     """Loss of a permutation swap.
-
-    Args:
-        largest: records of the largest stratum; below 2 nothing can be swapped, and the loss is 0.
-        rate: probability of selection, above 0 and below 1.
-
-    Raises:
-        ConfigError: the rate is out of range, or its denominator is above 2^62.
 
     Example:
         >>> loss = permutation_loss(6, Fraction(1, 20))

@@ -44,15 +44,6 @@ class MergedCategories:
         """Type of person that is written for each type, so that the tables of the recoded persons are rows on the types there were.
 
         Types are sex, class of age, set of races and origin; the last changes fastest.
-
-        Args:
-            edges: lower ends of the classes of age.
-
-        Returns:
-            Shape (2 * classes * 63 * 2,).
-
-        Raises:
-            ConfigError: ages that are published apart lie in one class.
         """
         starts = np.asarray(edges)
         written = np.searchsorted(starts, self.age, side="right") - 1  # class written for each age
@@ -71,9 +62,6 @@ class MergedCategories:
 def top_code(age: int) -> MergedCategories:
     """Ages from one on are published together.
 
-    Raises:
-        ConfigError: the age is out of range.
-
     Example:
         >>> top_code(75).age[[74, 75, 90]].tolist()
         [74, 75, 75]
@@ -85,9 +73,6 @@ def top_code(age: int) -> MergedCategories:
 
 def age_bands(years: int) -> MergedCategories:
     """Ages are published in bands of some years; the band of the age 85 holds all older persons.
-
-    Raises:
-        ConfigError: a band has fewer than 2 years.
 
     Example:
         >>> age_bands(10).age[[9, 10, 29]].tolist()
@@ -113,12 +98,6 @@ RACE_GROUPS: Final = _sets_by_group()
 
 def grouped_races(groups: int) -> MergedCategories:
     """Races are published in few groups.
-
-    Args:
-        groups: of ``RACE_GROUPS``.
-
-    Raises:
-        ConfigError: there is no such grouping.
 
     Example:
         >>> grouped_races(3).race[[0, 1, 2, 62]].tolist()
@@ -150,11 +129,7 @@ class MergedAreas:
         return pa.table({"block": self.blocks, "area": self.codes[self.area]})
 
     def people(self, people: People) -> People:
-        """Persons in published areas, also those of an attacker's file.
-
-        Args:
-            people: in some of the blocks; those in other blocks are left out.
-        """
+        """Persons in published areas, also those of an attacker's file."""
         place = np.minimum(np.searchsorted(self.blocks, people.blocks), len(self.blocks) - 1)
         inside = (self.blocks[place] == people.blocks)[people.block]
         within = people.take(inside)
@@ -165,13 +140,6 @@ def merge_small_areas(people: People, least: int) -> MergedAreas:
     """Blocks are joined with those after them in their tract until each area has enough persons, then small tracts in their county.
 
     What is left at the end of a tract or county joins the area before it. A county with too few persons stays below the threshold as one area.
-
-    Args:
-        people: whose blocks these are.
-        least: persons that an area needs, at least 1.
-
-    Raises:
-        ConfigError: the threshold is below 1.
     """
     if least < 1:
         raise ConfigError(f"the least population of an area must be at least 1, not {least}")

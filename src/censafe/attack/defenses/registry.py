@@ -55,13 +55,6 @@ TOPDOWN_CONFIGS: Final[Mapping[str, str]] = {
 def parse_defense(spec: str) -> Defense:
     """A defense from its name, its parameter and options, parted by colons.
 
-    Args:
-        spec: such as ``swap:LO``, ``swap:permutation:p=0.05``, ``round:5``, ``topdown:pl94-us`` or ``published:FOLDER``.
-
-    Raises:
-        UsageError: there is no such defense, or a parameter is missing or not one of its own.
-        ConfigError: a value is out of range.
-
     Example:
         >>> parse_defense("round:5").keeps
         'nothing but what rounding leaves'

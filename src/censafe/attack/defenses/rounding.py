@@ -19,11 +19,7 @@ RANGE_EDGES: Final = (0, 1, 5, 10, 20, 50, 100, 250, 500, 1000)
 
 
 def require_base(base: int) -> int:
-    """A base of rounding.
-
-    Raises:
-        ConfigError: it is below 2.
-    """
+    """A base of rounding."""
     if base < 2:
         raise ConfigError(
             f"the base of rounding must be at least 2, not {base}; fix: give one such as 3, 5 or 10"
@@ -36,11 +32,6 @@ def round_counts(counts: _Ints, base: int, zero_apart: bool = False) -> TableInt
 
     Args:
         counts: shape (areas, lines).
-        base: at least 2.
-        zero_apart: counts above 0 are not rounded to 0, so that a published 0 is one.
-
-    Raises:
-        ConfigError: the base is too small.
 
     Example:
         >>> rounded = round_counts(np.array([[0, 1, 2, 3, 7]]), 5)
@@ -67,11 +58,6 @@ def round_randomly(counts: _Ints, base: int, seed: int) -> TableIntervals:
 
     Args:
         counts: shape (areas, lines).
-        base: at least 2.
-        seed: of the random stream; every count has its own draw.
-
-    Raises:
-        ConfigError: the base is too small.
 
     Source: Fellegi (1975), as used by Statistics Canada (base 5) and Stats NZ (base 3).
     """
@@ -87,10 +73,6 @@ def count_ranges(counts: _Ints, edges: Sequence[int] = RANGE_EDGES) -> TableInte
 
     Args:
         counts: shape (areas, lines).
-        edges: lower ends, rising from 0.
-
-    Raises:
-        ConfigError: the ends do not rise from 0.
 
     Example:
         >>> ranges = count_ranges(np.array([[0, 3, 1200]]))
@@ -106,12 +88,7 @@ def count_ranges(counts: _Ints, edges: Sequence[int] = RANGE_EDGES) -> TableInte
 
 
 def withhold_small_areas(areas: TableAreas, least: int) -> TableIntervals:
-    """Tables of areas with fewer persons than a threshold are not published; the others are exact.
-
-    Args:
-        areas: true tables.
-        least: persons that an area needs; areas without persons are published.
-    """
+    """Tables of areas with fewer persons than a threshold are not published; the others are exact."""
     population = np.bincount(areas.area, minlength=len(areas.counts))
     return TableIntervals.exact(areas.counts).without(((population > 0) & (population < least))[:, None])
 
@@ -120,10 +97,6 @@ def withhold_small_tables(areas: TableAreas, least: int) -> TableIntervals:
     """A table of an area is not published where its total, the first line, is above 0 and under a threshold; the others are exact.
 
     As for tables repeated by race, which the Summary Files 2 and 4 showed where a race had enough persons in an area.
-
-    Args:
-        areas: true tables.
-        least: persons that a table needs; tables of nobody are published.
     """
     names = np.array(areas.workload.names)
     _, first, table = np.unique(names, return_index=True, return_inverse=True)

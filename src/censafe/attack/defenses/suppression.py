@@ -40,12 +40,7 @@ class SuppressionShare:
     """What a rule does at a level.
 
     Args:
-        level: of geography.
         table: of the redistricting data, or ``persons`` for tables of age and sex.
-        tables: published without the rule.
-        suppressed: of these, withheld.
-        cells: in these tables.
-        zeroed: of these, changed from 1 or 2 to 0.
     """
 
     level: str
@@ -60,9 +55,7 @@ def race_tables(people: People, area: _Ints, areas: int) -> Mapping[str, _Ints]:
     """Persons by race (P1) and by origin and race (P2), and the same for persons of 18 and over (P3, P4).
 
     Args:
-        people: to count.
         area: of every block, shape (blocks,).
-        areas: how many.
 
     Returns:
         By name; shape (areas, 7) for P1 and P3, and (areas, 14) for P2 and P4, not Hispanic first.
@@ -126,9 +119,6 @@ def shares_suppressed(people: People) -> tuple[SuppressionShare, ...]:
 
     P1, P2 and P4 have their cells of 1 and 2 counted; P3, P4 and tables of persons are withheld. Complementary suppression is not modeled.
 
-    Args:
-        people: to count.
-
     Source: tables 18 and 19 of the supplement of "A Simulated Reconstruction and Reidentification Attack on the 2010 U.S. Census".
     """
     found = []
@@ -162,12 +152,7 @@ def share_frame(people: People) -> pa.Table:
 
 
 def suppress_1980(areas: TableAreas, seed: int) -> TableIntervals:
-    """Cells of 1 and 2 in tables of race and origin, tables of adults where a group is small, and all others of small areas.
-
-    Args:
-        areas: true tables.
-        seed: not used; the rules are fixed.
-    """
+    """Cells of 1 and 2 in tables of race and origin, tables of adults where a group is small, and all others of small areas."""
     names = np.array(areas.workload.names)
     counts = areas.counts
     number = len(counts)

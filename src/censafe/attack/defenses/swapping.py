@@ -22,12 +22,8 @@ class SwapSetting:
     """How many households are swapped, and with whom.
 
     Args:
-        rate: share of households that get a partner, 0 to 1.
         size_noise: chances that a household is matched as if it had one person less, as many as it has, or one more.
         geography: chances that it is matched in its own tract, in another of the county, or in another of the state.
-
-    Raises:
-        ConfigError: a rate or chances out of range.
     """
 
     rate: float
@@ -58,14 +54,6 @@ def swap_households(people: People, setting: SwapSetting, seed: int) -> SwappedP
     one size and tract make pairs, those chosen at random first. A chosen household that is left over takes a neighbor that was not chosen in one of two cases,
     so that the rate is the one asked for. One that is alone in its tract takes the next such household of its size in the state. Sizes, tracts, choice,
     order and leftovers have independent random streams.
-
-    Args:
-        people: with households.
-        setting: one of ``SWAP_SETTINGS`` or another.
-        seed: of the random streams.
-
-    Raises:
-        DataError: there are no households.
 
     Source: technical supplement of "A Simulated Reconstruction and Reidentification Attack on the 2010 U.S. Census" (HDSR, 2025), swapping experiments.
     """

@@ -26,13 +26,7 @@ class TargetedSetting:
     """How many households are swapped, and how much more often those at risk. What the Bureau used in 2010 is confidential; these are stand-ins.
 
     Args:
-        rate: share of households that get a partner, 0 to 1.
-        shares: of households in each class of risk, the highest first.
         weights: how often a household of each class looks for a partner, compared with the others; none is 0, so that every household may be swapped.
-        candidates: number of nearest households among which the partner is drawn.
-
-    Raises:
-        ConfigError: a value out of range.
     """
 
     rate: float = 0.05
@@ -127,13 +121,6 @@ def household_risk(people: People, households: Households) -> _Ints:
 
     The composition is the number of persons of each race alone, of two or more races, and of Hispanic origin.
 
-    Args:
-        people: with households.
-        households: of them.
-
-    Returns:
-        Shape (h,).
-
     Source: attack.md 16.1, step 2.
     """
     housed = households.of_person >= 0
@@ -159,14 +146,7 @@ def swap_targeted(
     Where two want one partner, the one at higher risk gets it and the other draws once more.
 
     Args:
-        people: with households.
-        setting: rate, classes and candidates.
-        seed: of the random streams.
         points: latitude and longitude of every block in degrees, shape (blocks, 2).
-
-    Raises:
-        DataError: there are no households.
-        ValueError: points of another shape.
 
     Source: attack.md 9 and 16.1.
     """

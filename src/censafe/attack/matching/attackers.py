@@ -21,8 +21,6 @@ class Attacker:
     """An attacker's file.
 
     Args:
-        name: of the attacker.
-        people: its records; race and origin mean nothing.
         truth: place of the true record with the same identifier, -1 where there is none, shape (n,).
         agrees: whether block, sex and class of age are those of the true record, shape (n,).
         elsewhere: places of the true records of further records, in blocks without persons; they match nobody and are counted.
@@ -42,10 +40,6 @@ class Attacker:
 def identified(truth: People, seed: int) -> NDArray[np.int64]:
     """Places of persons who can be looked for: everybody where no identifiers are given, otherwise one record, drawn, of each identifier in a block.
 
-    Args:
-        truth: the true records.
-        seed: of the choice among records of one identifier in one block.
-
     Source: attack.md 7.2.
     """
     if (truth.person < 0).all():
@@ -57,12 +51,7 @@ def identified(truth: People, seed: int) -> NDArray[np.int64]:
 
 
 def exact_attacker(truth: People, seed: int = 0) -> Attacker:
-    """Block, sex and age of every identified person as in the true records.
-
-    Args:
-        truth: the true records.
-        seed: as of :func:`identified`.
-    """
+    """Block, sex and age of every identified person as in the true records."""
     places = identified(truth, seed)
     return Attacker("exact", truth.take(places), places, np.ones(len(places), np.bool_))
 
@@ -72,11 +61,6 @@ def noisy_attacker(truth: People, share: float, seed: int) -> Attacker:
 
     Of the others seven in ten live in another block of the county, two have another age, by up to ten years and in another class, and
     one another sex, each drawn at random; who would agree by chance has another sex.
-
-    Args:
-        truth: the true records.
-        share: of records that agree, 0 to 1; 0.371 in the Bureau's experiment with commercial files.
-        seed: of the errors.
 
     Source: attack.md 3.
     """
@@ -113,11 +97,7 @@ def noisy_attacker(truth: People, share: float, seed: int) -> Attacker:
 
 
 def given_attacker(people: People, truth: People) -> Attacker:
-    """A file of the user's; its records are put beside the true ones by person_id.
-
-    Raises:
-        DataError: the true records have no identifiers, or no record of the file has one of theirs.
-    """
+    """A file of the user's; its records are put beside the true ones by person_id."""
     if (truth.person < 0).any():
         raise DataError(
             "the true records need a person_id for every person, so that what is matched can be confirmed; fix: add the column person_id"

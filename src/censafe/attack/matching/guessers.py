@@ -25,7 +25,6 @@ class Guesses:
         modal: guess the most frequent of the block; the person counts, so that this is an upper bound.
         proportional: guess in proportion to the block; the person counts, so that this is an upper bound.
         modal_without: guess the most frequent of all others in the block; of several, each as often.
-        proportional_without: guess in proportion to all others in the block.
     """
 
     modal: _Floats = field(repr=False)
@@ -46,9 +45,6 @@ class Guesses:
 def modal_values(people: People) -> _Ints:
     """Most frequent race and origin of every block; where it is tied or that of one person, of the block group; then of all people.
 
-    Args:
-        people: the true records.
-
     Returns:
         Race and origin as one number, shape (blocks,).
 
@@ -68,9 +64,6 @@ def guesses(people: People) -> Guesses:
     """Chances of both guessers for every person, with the person in the block and without.
 
     A person who is alone in a block is guessed from the block group, and from all people where that is empty.
-
-    Args:
-        people: the true records.
 
     Source: attack.md 8.
 

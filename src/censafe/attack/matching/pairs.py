@@ -35,8 +35,6 @@ def expected_matches(left: People, right: People, value: _Ints) -> Matched:
     both sides in a class of age are independent, and the second pass is of the same form.
 
     Args:
-        left: published or reconstructed records, in the blocks of `right`.
-        right: the attacker's records.
         value: race and origin that are right for each of them, -1 where nothing can be right, shape (n,).
 
     Source: attack.md 7.1 and 14.
@@ -70,12 +68,6 @@ def expected_matches(left: People, right: People, value: _Ints) -> Matched:
 def drawn_matches(left: People, right: People, value: _Ints, seed: int) -> Matched:
     """One draw of the same matching.
 
-    Args:
-        left: as of :func:`expected_matches`.
-        right: as of :func:`expected_matches`.
-        value: as of :func:`expected_matches`.
-        seed: of the order of both files.
-
     Source: attack.md 7.1, algorithms 1, 3 and 4.
     """
     draw = np.random.default_rng(seed)
@@ -94,15 +86,8 @@ def drawn_matches(left: People, right: People, value: _Ints, seed: int) -> Match
 def agreement(left: People, right: People) -> tuple[_Ints, _Ints]:
     """Records of the blocks that agree in sex, age, race and origin: with exact age, and with exact age or else class of age.
 
-    Args:
-        left: one file.
-        right: another, in the same blocks.
-
     Returns:
         Two arrays of shape (blocks,).
-
-    Raises:
-        ValueError: the files are not of the same blocks.
 
     Source: attack.md 7.1, algorithm 2.
     """

@@ -25,8 +25,6 @@ class AttackTarget:
     """The true records, and who of them is vulnerable.
 
     Args:
-        people: the true records.
-        guessed: chances of the guessers.
         populations: flags by name of a population, each of shape (n,).
         size: class of size of every block, shape (blocks,).
     """
@@ -41,7 +39,6 @@ class AttackTarget:
         """Everybody, modal and nonmodal persons, and the unique among them; with the variability of blocks also those where it is 0.
 
         Args:
-            people: the true records.
             variability: of every block in percent, NaN where it is not known, shape (blocks,).
 
         Source: attack.md 7.3.
@@ -68,13 +65,6 @@ def reidentification_rows(
     data: str, published: People, attacker: Attacker, target: AttackTarget, seed: int
 ) -> pa.Table:
     """Rates by population and size class: expected over random orders, and in one draw; and both guessers, who know block, sex and age of everybody.
-
-    Args:
-        data: name of what is attacked.
-        published: its records, in the blocks of the target.
-        attacker: whose file is matched.
-        target: the true records.
-        seed: of the draw.
 
     Returns:
         A row for each population and size class, and for each of the published data, the modal and the proportional guesser.
@@ -132,13 +122,7 @@ def _add(
 
 
 def agreement_rows(data: str, published: People, truth: People) -> pa.Table:
-    """Percent of the true persons with a published record of the same block, sex, age, race and origin, by size of the block.
-
-    Args:
-        data: name of what is published.
-        published: its records, in the blocks of the truth.
-        truth: the true records.
-    """
+    """Percent of the true persons with a published record of the same block, sex, age, race and origin, by size of the block."""
     exact, binned = agreement(published, truth)
     size, population = block_size_class(truth.population), truth.population
     rows: _Rows = {name: [] for name in ("data", "block_size", "persons", "exact_percent", "binned_percent")}

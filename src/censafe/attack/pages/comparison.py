@@ -31,11 +31,7 @@ _POPULATIONS: Final = {
 
 
 def comparison_page(folder: Path) -> Page:
-    """The page of a folder that ``attack compare`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``attack compare`` wrote."""
     document = read_evaluation(folder)
     frames = {
         name: read_frame(folder, name, _TEXTS).to_pylist()

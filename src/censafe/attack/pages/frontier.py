@@ -30,10 +30,6 @@ _LEFT_HALF: Final = 0.6
 def efficient(rows: Sequence[_Row], errors: Sequence[str]) -> list[_Row]:
     """Rows of which no other is better: nowhere worse, in its errors and in what it gives away, and somewhere better.
 
-    Args:
-        rows: of the defenses.
-        errors: columns of errors.
-
     Example:
         >>> rows = [{"e": 0, "beyond_guessing": 9}, {"e": 1, "beyond_guessing": 2}, {"e": 2, "beyond_guessing": 3}]
         >>> [row["e"] for row in efficient(rows, ["e"])]

@@ -15,11 +15,7 @@ _Rows = Sequence[Mapping[str, Any]]
 
 
 def ranking_page(folder: Path) -> Page:
-    """The page of a folder that ``attack rank`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``attack rank`` wrote."""
     document = read_evaluation(folder)
     rates = read_frame(folder, "match_rates", ("source",)).to_pylist()
     last = {row["source"]: row["match_rate"] for row in rates if row["distinct_percent"] == 100}

@@ -27,11 +27,7 @@ _GUESSER = "proportional guesser, target left out"
 
 
 def reconstruction_page(folder: Path) -> Page:
-    """The page of a folder that ``attack reconstruct`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``attack reconstruct`` wrote."""
     document = read_evaluation(folder)
     texts = ("block_size", "data", "population_attacked", "attacker")
     answer, exhibits = [_answer(document)], []
@@ -280,8 +276,6 @@ def attack_bars(names: Sequence[str], series: Mapping[str, Sequence[float | None
     """Bars side by side, a group for each name.
 
     Args:
-        names: of the groups.
-        series: values of every group by the words of the series; None for no bar.
         unit: of the values.
     """
     figure = Figure(figsize=(9, 0.55 * len(names) * max(1, len(series) / 2.5) + 1.2), layout="constrained")
@@ -309,10 +303,7 @@ def attack_lines(
     """Lines over names in an order.
 
     Args:
-        names: along the axis, such as sizes of blocks.
-        series: values by the words of the series; None for a gap.
         unit: of the values.
-        along: what the names are.
     """
     figure = Figure(figsize=(8, 3.4 + 0.24 * -(-len(series) // 3)), layout="constrained")
     axes = figure.subplots()

@@ -34,9 +34,6 @@ class GeneratorChoices:
     """How many relaxed data sets there are, and how they are fitted.
 
     Args:
-        generators: data sets; 100 in the published experiments.
-        rows: of each; 1,000 in the published experiments.
-        steps: of the gradient; 1,000 in the published experiments.
         lines: lines of a step; where there are more, they are drawn in proportion to their errors.
     """
 
@@ -74,10 +71,7 @@ def rank_types(
     Types with a line that is 0 cannot be there and are left out.
 
     Args:
-        workload: the lines of the tables.
         values: of the lines, with the number of persons as the greatest that counts persons once, shape (lines,).
-        choices: how the data sets are fitted.
-        draw: of first logits, and of lines.
 
     Source: attack.md 15; Dick, Dwork, Kearns, Liu, Roth, Vietri and Wu, "Confidence-ranked reconstruction of census microdata from published statistics" (PNAS, 2023).
     """

@@ -35,9 +35,6 @@ class RankChoices:
     """Which areas are attacked, and how.
 
     Args:
-        attack: tables, and the seed of halves, first logits and ties.
-        generators: how relaxed data sets are fitted.
-        level: ``block`` or ``tract``.
         areas: how many, from the smallest of ten persons to the largest in equal steps.
     """
 
@@ -55,15 +52,7 @@ class RankChoices:
 
 @dataclass(frozen=True, eq=False)
 class _Ranked:
-    """An area after the attack.
-
-    Args:
-        area: its code.
-        persons: attacked records.
-        true: types of the attacked records, each once.
-        found: ranking from the tables.
-        sources: types by every source, the most frequent first.
-    """
+    """An area after the attack."""
 
     area: str
     persons: int
@@ -74,16 +63,6 @@ class _Ranked:
 
 def rank_records_of(data: Path, out: Path, choices: RankChoices, observer: Observer) -> Evaluated:
     """Rank types of persons of some areas from tables of half of their records, and compare with rankings by the records of others.
-
-    Args:
-        data: the true records; see :func:`~censafe.attack.reading.read_people`.
-        out: a new or empty folder.
-        choices: which areas, and how.
-        observer: receives stages.
-
-    Raises:
-        DataError: the records break a rule, or no area has ten persons.
-        UsageError: the folder holds something else.
 
     Source: attack.md 15.
     """

@@ -24,10 +24,6 @@ class ConflictFinder:
     """Finds the first table, or pair of tables, whose values no records of a block have.
 
     Types of persons that all lines of a pair count alike are one, so that a pair is a small problem; it is made once for all blocks.
-
-    Args:
-        workload: lines of the tables.
-        seconds: limit of one integer program.
     """
 
     workload: Workload

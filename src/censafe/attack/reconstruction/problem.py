@@ -27,9 +27,7 @@ class IncidenceOrder:
         start: where the entries of a type start, shape (types + 1,).
         line: of every entry, shape (entries,).
         weight: of every entry, shape (entries,).
-        lines: how many there are.
         report: type as which each is reported, shape (types,).
-        merges: whether several types are reported as one.
     """
 
     start: _Ints = field(repr=False)
@@ -111,7 +109,6 @@ class BlockProblem:
         least: persons of each type that are there in any case, as far as bounds say, shape (n,).
         most: persons of each type that there may be, shape (n,).
         report: type as which each is reported, shape (n,).
-        feasible: False where the bounds contradict each other.
     """
 
     types: _Ints
@@ -130,7 +127,6 @@ class BlockProblem:
         Every row is looked at until no bound of a type changes any more.
 
         Args:
-            order: the lines of the tables.
             low: of every line, shape (lines,); equal to `high` where the table is exact.
             high: of every line, shape (lines,).
 

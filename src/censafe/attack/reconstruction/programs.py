@@ -24,11 +24,7 @@ _REMEMBERED: Final = 200_000  # parts whose answers are held
 
 @dataclass
 class PartSolver:
-    """Solves parts; an answer is held for parts of the same numbers.
-
-    Args:
-        seconds: limit of one program; what takes longer is unknown, never 0.
-    """
+    """Solves parts; an answer is held for parts of the same numbers."""
 
     seconds: float = 60.0
     _held: dict[tuple[bytes, bytes], tuple[str, Any]] = field(default_factory=dict, repr=False)
@@ -51,7 +47,6 @@ class PartSolver:
         which of the two is smaller, m >= x - (most) b and m >= s b.
 
         Args:
-            part: of a block.
             start: a solution, shape (n,).
 
         Source: attack.md 6.
@@ -152,13 +147,8 @@ def nearest_records(
     Types are those of which at most a quarter of the lines are published as 0, at most a thousand, those with the fewest such lines first.
 
     Args:
-        order: the lines of the tables.
         low: of every line, shape (lines,).
         high: of every line, shape (lines,).
-        seconds: limit; the best records found by then are taken.
-
-    Returns:
-        ``nearest``, or ``unknown`` where none were found in time; types, and persons of each.
     """
     entries = np.repeat(np.arange(len(order.start) - 1), np.diff(order.start))
     empty = np.bincount(entries, high[order.line] == 0, minlength=len(order.start) - 1)
@@ -189,13 +179,8 @@ def nearest_solution(problem: BlockProblem, ties: csr_array, wanted: _Ints, seco
     """Of all solutions of a problem the one of which some further lines differ least, in the sum of absolute differences, from wanted values.
 
     Args:
-        problem: of a block or a tract.
         ties: the further lines, sparse, shape (further lines, types of the problem).
         wanted: their values, shape (further lines,).
-        seconds: limit; the best solution found by then is taken.
-
-    Returns:
-        Persons of each type; None where none were found in time.
     """
     open_ = np.flatnonzero(np.diff(ties.indptr))
     number, extra = len(problem.types), len(open_)

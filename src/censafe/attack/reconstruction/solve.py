@@ -25,11 +25,8 @@ class SolveChoices:
     """What is asked of every block.
 
     Args:
-        variability: how many records another consistent data set can change.
         claims: fewest and most persons of every type of the reconstruction, over all consistent data sets.
         nearest: where no records have the tables, those whose tables differ least are taken; otherwise the block has none.
-        seconds: limit of one integer program.
-        workers: processes.
     """
 
     variability: bool = False
@@ -73,7 +70,6 @@ class SolvedBlock:
         common: fewest persons that another consistent data set shares with the reconstruction; -1 where not asked or not known.
         least: fewest persons of each type in any consistent data set; as far as bounds say where claims were not asked, shape (n,).
         most: the most, shape (n,).
-        seconds: that it took.
     """
 
     status: str
@@ -179,9 +175,6 @@ def solve_block(
     """Reconstruct the persons of one block.
 
     Args:
-        order: the lines of the tables.
-        choices: what is asked.
-        solver: of its parts; holds the answers of other blocks.
         values: lowest and highest value of every line, each of shape (lines,).
     """
     started = time.perf_counter()

@@ -101,12 +101,6 @@ def reconstruct_tracts(
 ) -> SolvedTracts:
     """Reconstruct the persons of every block from its tables and those of its tract.
 
-    Args:
-        lines: of blocks and tracts.
-        tables: their exact values.
-        choices: what is asked.
-        seed: of the order in which persons of one tract, class of age, race and origin get its years.
-
     Source: attack.md 5.3 and 6.
     """
     ends = np.searchsorted(tables.tract, np.arange(len(tables.tracts) + 1))

@@ -31,7 +31,6 @@ def add_to_totals(estimates: GroupEstimates, change: NDArray[np.int64]) -> NDArr
     """Cells of all groups after their totals changed.
 
     Args:
-        estimates: the groups.
         change: int64[rows], what is added to each total.
 
     Returns:

@@ -44,15 +44,8 @@ def read_block_list(path: Path) -> NDArray[np.int64]:
 
     The code is state, county, tract and block of GRF-C one after another, as in Census Bureau block identifiers.
 
-    Args:
-        path: the file.
-
     Returns:
         sorted block numbers without repeats, int64, as in ``Areas.keys``.
-
-    Raises:
-        DataError: another header, or lines that are not such codes.
-        StorageError: the file cannot be read.
     """
     try:
         table = pc.read_csv(
@@ -89,12 +82,6 @@ def area_classes(
 
     Sets are compared by size and by a 64-bit sum of hashes of their blocks, and what agrees in both is compared block
     by block, so that a class is never wrong.
-
-    Args:
-        areas: blocks and their regions.
-        region_types: which types take part.
-        empty: numbers of blocks to leave out, such as those that are water only.
-        populated: numbers of the blocks to keep, for example all that have a housing unit or group quarters.
 
     Returns:
         the classes, sorted by their first member.

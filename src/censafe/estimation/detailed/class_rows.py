@@ -24,7 +24,6 @@ class ClassRows:
     A unit is one class with one iteration; its first entry is the donor.
 
     Args:
-        levels: the estimates of all levels.
         codes: sorted iteration codes of all levels together.
         regions: int64[levels, classes], position of the class's area in each level's regions, -1 for none.
         level: int64[entries], position in ``levels``.
@@ -35,7 +34,6 @@ class ClassRows:
         indptr: int64[entries + 1], where the cells of an entry begin in ``values``.
         values: int64, cells of all entries.
         noise: int64[entries], position in ``noises``.
-        noises: the noises of all levels.
     """
 
     levels: tuple[GroupEstimates, ...]
@@ -66,12 +64,7 @@ class ClassRows:
 
 
 def class_rows(levels: Sequence[GroupEstimates], classes: AreaClasses) -> ClassRows:
-    """Gather the groups of areas that are in a class.
-
-    Args:
-        levels: estimates of one iteration level, each of another region type.
-        classes: of areas.
-    """
+    """Gather the groups of areas that are in a class."""
     codes = np.unique(np.concatenate([np.array(found.level.iterations, np.str_) for found in levels]))
     regions = np.full((len(levels), len(classes.classes)), -1, np.int64)
     preference = _preference(levels)
@@ -142,9 +135,6 @@ class Units:
         values: int64, cells of all units.
         indptr: int64[units + 1].
         noise: int64[units], position in ``noises``.
-        noises: the noises of the units.
-        conditional: bool[units].
-        near: bool[units].
     """
 
     values: NDArray[np.int64]

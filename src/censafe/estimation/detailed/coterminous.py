@@ -32,18 +32,6 @@ def coterminous(
     Totals that are published only above a limit enter a mean with the bias of that choice, which is small unless they are within a few
     standard deviations of the limit; such results keep the flag ``conditional``. A second application changes nothing.
 
-    Args:
-        estimates: of all levels of a run, all of the same table.
-        classes: from :func:`censafe.estimation.detailed.area_classes.area_classes`.
-        mode: ``donor`` or ``combined``.
-        respect_granularity: whether a group is left out where its iteration is not a candidate of the level.
-
-    Returns:
-        estimates in the order given, and what was changed.
-
-    Raises:
-        ValueError: estimates of several tables, or a level twice.
-
     Source: SafeTab-H paper, section 6.3.3; the rules are ours, specification of SafeTab, section 8.3.
     """
     if len({found.table for found in estimates}) > 1 or len({e.level.name for e in estimates}) < len(

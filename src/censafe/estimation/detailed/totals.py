@@ -33,13 +33,6 @@ def flag_contradictions(
     made it. All counts of a flagged group are shown as ``X``. This is the last step, done for readers of the flagged tables; the
     other tables and the input of SafeTab-H have no flags.
 
-    Args:
-        estimates: of one level, with its totals as they are published.
-        pairs: iteration codes (alone, alone or in any combination) with the same race codes.
-        suppress: ``both`` groups of such a pair, the group ``alone``, or the one whose total has the
-            ``larger-variance`` (both where the variances are equal).
-        negative: what a negative count is shown as.
-
     Source: SafeTab-H paper, section 6.3.4; the rules are ours, specification of SafeTab, section 8.4.
     """
     hidden = np.zeros(estimates.rows, np.bool_)
@@ -96,18 +89,6 @@ def totals(
     standard deviations times the difference of the two shares are left. Totals within three standard deviations of a threshold
     are flagged, or fall back to ``stage2``, which has no such bias. Falling back makes no new one, because the difference of the two
     totals is uncorrelated with the pooled one.
-
-    Args:
-        measurements: of one level, SafeTab-P or SafeTab-H; the latter has only the one kind of total.
-        table: what is measured.
-        t1: ``stage2`` or ``pooled``.
-        thresholds: of the level, for ``pooled``.
-        near: whether pooled totals near a threshold are flagged or fall back to ``stage2``.
-        conditional: whether the level suppresses small totals, so that what is published of stat level 0 had a
-            noisy total above the limit.
-
-    Raises:
-        ValueError: measurements of another table, or ``pooled`` for measurements without a first total.
 
     Source: specification of SafeTab-P, sections 5 and 10.3.
     """

@@ -32,9 +32,6 @@ class GroupedCells:
     """Noisy counts of one table with one row a population group and one column a cell.
 
     Args:
-        table: name of the table.
-        keys: of the rows, in the order of their first appearance.
-        cells: of the columns.
         count: int64, shape (groups, cells).
         variance: float64, shape (groups, cells).
         geometric: bool, shape (groups, cells).
@@ -65,11 +62,6 @@ def grouped(noisy: NoisyCells, cells: Sequence[int]) -> GroupedCells:
 
     Args:
         noisy: rows of one table.
-        cells: numbers of its basis cells, the columns of the result.
-
-    Raises:
-        DataError: a cell that is missing, present twice or not a basis cell, a count or variance that is not
-            possible; names table, group and cell.
     """
     keys: dict[Key, int] = {}
     columns = {cell: column for column, cell in enumerate(cells)}
@@ -121,12 +113,6 @@ def estimate_counts(
     noisy: GroupedCells, rules: CountRules, settings: EstimateSettings, *, workers: int = 1
 ) -> CountEstimates:
     """Posterior means and intervals of basis cells and of their sums.
-
-    Args:
-        noisy: measured cells, in the order of ``rules.basis``.
-        rules: which sums there are.
-        settings: of the model and of the intervals.
-        workers: threads; results do not depend on them.
 
     Source: normal noise about counts of 0 or more under a flat prior, or the exact law of the noise about whole numbers.
 

@@ -58,8 +58,6 @@ def drawn_counts(
         count: noisy counts, shape (cells,).
         variance: published variances, shape (cells,).
         geometric: whether the noise is two-sided geometric, shape (cells,).
-        settings: number of draws, model and conventions.
-        rng: where they come from.
     """
     draws = np.empty((settings.iteration_num, count.size))
     for cell, (z, v, wide) in enumerate(
@@ -83,13 +81,6 @@ def drawn_ratios(
     """Estimates from draws of numerators and denominator within their bounds: total first when there are two parts.
 
     Independent draws are accepted where they meet the bounds; where few do, Gibbs chains take over.
-
-    Args:
-        parts: one noisy numerator and its variance, or two that add up.
-        den: noisy denominator and its variance.
-        model: the bounds.
-        draws: how many are wanted.
-        rng: where they come from.
     """
     found = _within(parts, den, model, draws, rng)
     bottom = found[:, -1]
@@ -105,15 +96,7 @@ def drawn_tenure(
     draws: int,
     rng: np.random.Generator,
 ) -> RatioEstimate:
-    """Estimate of (n2 + n3) / (d2 + d3) from draws of two parts that lie within the bounds of their own ratios.
-
-    Args:
-        first: noisy numerator and denominator of one part, each with its variance.
-        second: those of the other part.
-        model: the bounds.
-        draws: how many are wanted.
-        rng: where they come from.
-    """
+    """Estimate of (n2 + n3) / (d2 + d3) from draws of two parts that lie within the bounds of their own ratios."""
     one, other = (_within((num,), den, model, draws, rng) for num, den in (first, second))
     both = rng.permutation(one) + other  # chains start alike and must not be paired
     return _summary(both[:, 0], both[:, 1], model)

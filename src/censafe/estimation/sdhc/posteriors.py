@@ -23,13 +23,6 @@ _DENSITY = float(1 / np.sqrt(2 * np.pi))
 def truncated_mean(z: ArrayLike, variance: ArrayLike) -> Floats:
     """Mean of a normal variable known to be 0 or more.
 
-    Args:
-        z: mean before the cut, any sign, persons or households.
-        variance: variance before the cut, above 0; of the shape of z or one for all.
-
-    Returns:
-        The mean, above 0.
-
     Source: hazard of the normal law; Laplace's continued fraction of Mills' ratio below -3 standard deviations.
 
     Example:
@@ -45,10 +38,6 @@ def truncated_mean(z: ArrayLike, variance: ArrayLike) -> Floats:
 def truncated_variance(z: ArrayLike, variance: ArrayLike) -> Floats:
     """Variance of a normal variable known to be 0 or more.
 
-    Args:
-        z: mean before the cut.
-        variance: variance before the cut, above 0.
-
     Example:
         >>> truncated_variance([0.0, -40.0], [1.0, 1.0]).round(7).tolist()
         [0.3633802, 0.0006227]
@@ -62,11 +51,6 @@ def truncated_variance(z: ArrayLike, variance: ArrayLike) -> Floats:
 
 def truncated_quantile(p: ArrayLike, z: ArrayLike, variance: ArrayLike) -> Floats:
     """Quantile of a normal variable known to be 0 or more.
-
-    Args:
-        p: probability at or below the quantile, 0 or more and below 1.
-        z: mean before the cut.
-        variance: variance before the cut, above 0.
 
     Source: inversion in the upper tail; far below zero Newton steps on the logarithm of the tail.
 
@@ -87,14 +71,6 @@ def truncated_quantile(p: ArrayLike, z: ArrayLike, variance: ArrayLike) -> Float
 
 def shortest_interval(level: float, z: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
     """Shortest interval that holds a normal variable known to be 0 or more with the given probability.
-
-    Args:
-        level: probability, between 0 and 1.
-        z: mean before the cut.
-        variance: variance before the cut, above 0.
-
-    Returns:
-        Lower and upper ends.
 
     Example:
         >>> [round(float(end), 4) for end in shortest_interval(0.9, 0.0, 1.0)]
@@ -165,12 +141,7 @@ _NATS = 60.0  # outcomes less likely than the likeliest by a factor exp(-60) are
 
 @dataclass(frozen=True, eq=False)
 class CountPosterior:
-    """Probabilities of whole numbers.
-
-    Args:
-        first: the smallest count with mass.
-        mass: of that count and those after it, sum 1.
-    """
+    """Probabilities of whole numbers."""
 
     first: int
     mass: Floats = field(repr=False)
@@ -202,12 +173,6 @@ class CountPosterior:
 
 def count_posterior(z: int, scale: float, noise: Noise) -> CountPosterior:
     """Posterior of a count of 0 or more under a flat prior, given its noisy value.
-
-    Args:
-        z: noisy count.
-        scale: sigma squared of the discrete Gaussian (the parameter, not the variance), or b of the geometric law
-            exp(-|k| / b); above 0.
-        noise: which law.
 
     Example:
         >>> posterior = count_posterior(-3, 4.0, "gaussian")

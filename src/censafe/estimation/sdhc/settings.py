@@ -24,7 +24,6 @@ class CountRules:
     """A table of counts.
 
     Args:
-        table: for example ``PH3``.
         margins: numbers of the sums, each with the basis cells that it adds up, in the order of publication.
     """
 
@@ -42,14 +41,7 @@ class RatioRules:
     """A table of ratios with a total and two parts.
 
     Args:
-        table: for example ``PH1``.
-        numerator: the table of the numerators.
-        denominator: the table of the denominators.
-        lowest: least ratio of the total.
         form: ``shared`` when all three ratios have the same denominator, ``apart`` when every part has its own.
-        total: number of the cell that is the sum of the parts.
-        parts: numbers of the two measured cells.
-        shared_cell: number of the cell of a shared denominator.
     """
 
     table: str
@@ -94,13 +86,6 @@ def parse_estimate_settings(
     values: Mapping[str, Any], start: EstimateSettings | None = None
 ) -> EstimateSettings:
     """Settings from texts (``--set``) or from the values of a JSON file.
-
-    Args:
-        values: by key; numbers may be text, levels may be text with commas.
-        start: what holds where no value is given; None for the Bureau's defaults.
-
-    Raises:
-        ConfigError: lists every key and value that is not possible.
 
     Example:
         >>> found = parse_estimate_settings({"alpha": "0.025", "interval": "shortest"})

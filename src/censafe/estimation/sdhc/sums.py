@@ -22,9 +22,6 @@ def largest_remainder(means: Floats, totals: Integers) -> Integers:
         means: 0 or more, shape (groups, cells).
         totals: of each group, no farther than 1 from the sum of its means; shape (groups,).
 
-    Returns:
-        Integers numbers of the shape of ``means``; of equal remainders the first cell's counts first.
-
     Example:
         >>> largest_remainder(np.array([[1.4, 2.4, 3.4]]), np.array([7])).tolist()
         [[2, 2, 3]]
@@ -42,13 +39,6 @@ def adding_up(means: Mapping[int, Floats], rules: CountRules) -> dict[int, Integ
 
     Args:
         means: posterior means of sums and basis cells by number, shape (groups,) each.
-        rules: which sums there are.
-
-    Returns:
-        by number of sum or cell; every sum is that of its cells, every number less than 1 from its mean.
-
-    Raises:
-        ValueError: two sums share some but not all of their cells.
     """
     found: dict[int, Integers] = {}
     inner = {cell: set(of) for cell, of in rules.margins.items()}
@@ -85,13 +75,7 @@ _NORMAL_POINTS = 4001
 
 @dataclass(frozen=True, eq=False)
 class SumDistribution:
-    """Distribution of a sum of counts.
-
-    Args:
-        at: increasing values.
-        below: probability below each of them, from 0 to 1.
-        known: what is known exactly and added to every value.
-    """
+    """Distribution of a sum of counts."""
 
     at: Floats = field(repr=False)
     below: Floats = field(repr=False)
@@ -117,9 +101,6 @@ def sum_distribution(z: ArrayLike, variance: ArrayLike) -> SumDistribution:
     Args:
         z: means before the cut, shape (cells,).
         variance: variances before the cut, 0 or more; a cell of variance 0 is max(0, z); shape (cells,).
-
-    Raises:
-        ValueError: more than 16 cells, or none.
 
     Source: convolution of the cells' masses on a common grid. Cells that no cut can reach make one normal variable.
     """

@@ -31,13 +31,6 @@ _SLACK = 1e-9  # quadrature may leave a ratio this far beyond its bound
 def count_findings(found: CountEstimates, settings: EstimateSettings) -> tuple[EstimateFinding, ...]:
     """What the reference's check of its output looks for, made fit for noisy counts below 0.
 
-    Args:
-        found: estimates of one table.
-        settings: with the conventions; in the reference's, findings name what its check stops at.
-
-    Raises:
-        CheckError: an estimate below 0, or the ends of an interval in the wrong order.
-
     Source: the reference stops when an estimate is 0 or lies more than 6 standard deviations from its noisy count. Both
         happen by design when a small count has much noise, so that here the second is asked of positive noisy counts only,
         and of others whether noise alone explains them.
@@ -77,15 +70,7 @@ def _tail(found: CountEstimates, sigma: np.typing.NDArray[np.float64]) -> np.typ
 
 
 def ratio_findings(found: RatioEstimates, settings: EstimateSettings) -> tuple[EstimateFinding, ...]:
-    """Ratios whose noisy denominator is 0, after a check that all estimates lie within their bounds.
-
-    Args:
-        found: estimates of one table.
-        settings: with the largest ratio.
-
-    Raises:
-        CheckError: a ratio outside its bounds or not a number, or the ends of an interval in the wrong order.
-    """
+    """Ratios whose noisy denominator is 0, after a check that all estimates lie within their bounds."""
     lowest = np.asarray(found.lowest)
     inside = (found.ratio >= lowest - _SLACK) & (found.ratio <= settings.trun + _SLACK)
     wrong = ~(inside & (found.low <= found.high) & np.isfinite(found.low) & np.isfinite(found.high))
@@ -110,19 +95,7 @@ def estimate_tables(
     *,
     workers: int = 1,
 ) -> Estimated:
-    """Estimate every table of counts and ratios whose noisy counts are there, type of region by type of region.
-
-    Args:
-        noisy: published noisy counts by table.
-        counts: rules of the tables of counts.
-        ratios: rules of the tables of ratios.
-        settings: of the model and of the intervals.
-        workers: threads; results do not depend on them.
-
-    Raises:
-        DataError: rows that are missing, double or impossible, or a numerator without denominator.
-        CheckError: an estimate failed its check.
-    """
+    """Estimate every table of counts and ratios whose noisy counts are there, type of region by type of region."""
     files: list[EstimatedFile] = []
     remarks: list[str] = []
     for rules in counts:

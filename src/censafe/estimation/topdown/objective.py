@@ -110,7 +110,6 @@ class OperatorObjective(Objective):
     Args:
         diagonal: weight of what is measured of a single cell, shape (C, K).
         target: its value, shape (C, K).
-        answers: about groups of cells.
 
     Example:
         >>> total = GroupAnswers(np.zeros(2, np.int32), np.array([[5.0]]), np.array([[2.0]]))

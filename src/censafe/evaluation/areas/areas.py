@@ -24,10 +24,6 @@ Result = TypeVar("Result")
 def in_threads(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Call a function for every item, two at a time; results in the order of the items.
 
-    Args:
-        work: the function; must not change what it shares.
-        items: its arguments.
-
     Example:
         >>> in_threads(lambda one: one * one, [3, 1, 2])
         [9, 1, 4]
@@ -45,7 +41,6 @@ class ComparedAreas:
         area_class: empty for a level of the spine; otherwise the name of the area list.
         names: codes of the areas, shape (n,).
         of_block: int32, shape (blocks,), area of every block in the order of the spine; -1 in none.
-        remarks: what the user should know of the list.
     """
 
     level: str
@@ -77,9 +72,6 @@ class ComparedAreas:
 def level_areas(spine: Spine, level: str) -> ComparedAreas:
     """The geounits of one level of a spine.
 
-    Raises:
-        UsageError: the spine has no level of this name.
-
     Example:
         >>> from censafe.geography.spines.tree import LevelRule, build_spine
         >>> spine = build_spine(np.array(["11", "12", "21"]), (LevelRule("US", 0), LevelRule("State", 1), LevelRule("Block", 2)))
@@ -98,13 +90,8 @@ def areas_of_codes(
     """Areas from the code of the area of some blocks.
 
     Args:
-        spine: the tree.
-        name: of the kind of area, such as ``place``.
         blocks: geocodes as numbers, shape (m,), each once. Blocks that the spine does not have are left out.
         codes: code of the area of every one of them, shape (m,); an empty text means no area.
-
-    Raises:
-        DataError: a block is given twice, or no block of the list is in the spine.
     """
     if len(np.unique(blocks)) != len(blocks):
         raise DataError(
@@ -141,8 +128,6 @@ class Strata:
     """Named classes of the areas of one level.
 
     Args:
-        kind: what the classes are, such as ``population``.
-        names: of the classes, in order.
         of_area: int32, shape (areas,); -1 for areas in no class.
     """
 
@@ -161,7 +146,6 @@ def size_classes(population: NDArray[np.int64], edges: Sequence[int]) -> Strata:
 
     Args:
         population: true count of every area, shape (areas,).
-        edges: lower ends, rising. Areas below the first are in no class.
 
     Example:
         >>> found = size_classes(np.array([999, 1000, 200000]), COUNTY_SIZES)
@@ -194,7 +178,6 @@ def size_edges(areas: ComparedAreas, lowest: str = "") -> tuple[int, ...]:
     """Lower ends of the classes that areas of a kind are sorted into.
 
     Args:
-        areas: a level of the spine or a list of areas.
         lowest: name of the lowest level, whose areas are sorted as blocks are.
 
     Source: classes of the Bureau's demonstration metrics; those of blocks are the ones of its slides.

@@ -38,12 +38,7 @@ _CENSUS_DIGITS: Final = 16
 
 
 def known_areas(spine: Spine, known: BlockAreas) -> tuple[ComparedAreas, ...]:
-    """Places, county subdivisions, American Indian, Alaska Native and Hawaiian areas, and school districts, as far as there are any.
-
-    Args:
-        spine: tree over census blocks.
-        known: areas of its blocks, as a run reads them.
-    """
+    """Places, county subdivisions, American Indian, Alaska Native and Hawaiian areas, and school districts, as far as there are any."""
     columns: dict[str, tuple[NDArray[np.integer], int]]
     columns = {"place": (known.place, 5), "cousub": (known.cousub, 5), "aiannh": (known.aiannh, 4)}
     if "districts" in known.keys:
@@ -58,16 +53,7 @@ def known_areas(spine: Spine, known: BlockAreas) -> tuple[ComparedAreas, ...]:
 
 
 def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
-    """Kinds of areas that a file lists: columns of text that are neither geocodes nor levels of the spine.
-
-    Args:
-        path: see :func:`read_area_lists`.
-        spine: the tree.
-
-    Raises:
-        DataError: not such a file.
-        StorageError: the file cannot be read.
-    """
+    """Kinds of areas that a file lists: columns of text that are neither geocodes nor levels of the spine."""
     return tuple(_held(_list(path), spine))
 
 
@@ -78,13 +64,6 @@ def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tu
         path: CSV or Parquet file with a column of blocks (``geocode``, ``GEOID20``, ``GEOID``, ``GISJOIN``, ``BLOCKID`` or ``block``) and columns of
             area codes as text, where those of :func:`censafe.geography.identifiers.no_area` mean that the block lies in none; or the block file GRF-C, which has
             the kinds ``place``, ``cousub`` and ``aiannh``.
-        spine: the tree. Blocks of the file that it does not have are left out; its blocks that the file does not have lie
-            in no area. Geocodes of 15 digits are those of 16 without the block group.
-        columns: which; without, all kinds of the file that the blocks of the spine lie in.
-
-    Raises:
-        DataError: columns are missing, geocodes are of another form, a block is given twice, or none is in the spine.
-        StorageError: the file cannot be read.
     """
     table = _list(path)
     held = _held(table, spine)
@@ -120,17 +99,7 @@ def _list(path: Path) -> pa.Table:
 
 
 def read_named_lists(spine: Spine, files: Sequence[Path]) -> tuple[ComparedAreas, ...]:
-    """All areas of some files, each kind once.
-
-    Args:
-        spine: the tree.
-        files: see :func:`read_area_lists`.
-
-    Raises:
-        DataError: a file is not a list of areas.
-        StorageError: a file cannot be read.
-        UsageError: two files list one kind, or a kind has the name of a level.
-    """
+    """All areas of some files, each kind once."""
     found = [one for path in files for one in read_area_lists(path, spine)]
     names = [one.level for one in found]
     wrong = sorted({name for name in names if names.count(name) > 1 or name in spine.names})

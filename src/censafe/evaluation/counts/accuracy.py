@@ -49,15 +49,6 @@ def accuracy(
 
     Args:
         runs: matched counts of the same areas, one entry a run.
-        mode: ``corrected`` uses all answers of the domain; ``as_published`` those not zero on either side, and summaries of
-            true counts over non-zero cells.
-        zeros: which answers count, in place of what the mode says.
-        strata: one row set for each class of areas; an empty class has NaN and the reason ``empty``.
-        by_answer: a row set for each answer of the query (characteristic ``query=answer``) instead of one for all.
-        suite: what the column of this name says.
-
-    Raises:
-        ValueError: runs of different areas or queries.
 
     Example:
         >>> from censafe.evaluation.counts.cells import cells_of_counts
@@ -165,16 +156,9 @@ _Floats = NDArray[np.float64]
 def run_variability(runs: Sequence[MatchedCells], *, strata: Strata | None = None) -> pa.Table:
     """Standard deviation, CV and RMSE over runs of every answer, averaged over answers and areas.
 
-    Args:
-        runs: matched counts of the same areas, two runs or more.
-        strata: one row set for each class of areas; without, one for all.
-
     Returns:
         A long frame (suite ``variability``): mean_sd (one degree of freedom less), mean_cv in percent (answers whose mean over
         runs is above zero), mean_rmse, mean_abs_bias, and n_answers, how many are not zero everywhere.
-
-    Raises:
-        UsageError: fewer than two runs.
     """
     if len(runs) < 2:
         raise UsageError("variability over runs needs two runs or more; publish with other seeds, too")

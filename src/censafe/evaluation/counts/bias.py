@@ -26,14 +26,6 @@ _ALONE: Final = 6
 def race_groups(schema: HistogramSchema, query: str | None = None) -> CellQuery:
     """Exclusive groups: Hispanic, then each race alone and two or more races, not Hispanic.
 
-    Args:
-        schema: with an attribute ``hispanic`` (level 1 is Hispanic) and one of races (``cenrace`` of 63 or ``race`` of 6 levels,
-            of which the first six are one race alone).
-        query: for other schemas, a query of which every answer is a group.
-
-    Raises:
-        UsageError: the schema has no such attributes and no query is given, or no such query.
-
     Example:
         >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
         >>> race_groups(shipped_schemas()["pl94-persons"]).answers, race_groups(shipped_schemas()["e2e-1940"]).answers
@@ -95,14 +87,7 @@ def bias_by_diversity(
     """Mean residual by quintile of true diversity, pooled over runs. Meant for block groups and larger areas.
 
     Args:
-        pair: truth and runs.
-        areas: areas.
-        groups: of :func:`race_groups`.
-        strata: classes of areas that are told apart as well; quintiles are those of all areas.
         residuals: by characteristic, shape (runs, areas); without, those of the total.
-
-    Returns:
-        Columns level, area_class, size_class, characteristic, quintile, n_areas, n_runs, bias, se, lo, hi.
     """
     quintile = diversity_quintiles(diversity_index(pair, areas, groups))
     rows = [
@@ -161,10 +146,7 @@ def bias_rows(
     """Rows of :func:`class_bias`, of all areas and of those of each stratum, for everything that was counted.
 
     Args:
-        pair: truth and runs.
-        areas: areas.
         classes: class of every area, such as its index; shape (areas,).
-        strata: classes of size, beside all areas.
         residuals: by characteristic, shape (runs, areas); without, those of the total.
     """
     about = {"level": areas.level, "area_class": areas.area_class}
@@ -181,16 +163,6 @@ def homogeneity_index(
     pair: Pair, areas: ComparedAreas, attributes: Sequence[str], *, mode: LossMode = "corrected"
 ) -> NDArray[np.int64]:
     """How many of the cells of some attributes are empty in the truth, shape (areas,).
-
-    Args:
-        pair: of which the true side is read.
-        areas: areas.
-        attributes: names of attributes or recodes, such as ``("age18plus", "race", "hispanic")``; their product are the cells.
-        mode: ``corrected`` counts empty cells; ``as_published`` takes cells less the product of the numbers of levels that
-            occur, as the study's code does. An area without anybody has the number of all cells in both.
-
-    Raises:
-        UsageError: the schema has no such attribute.
 
     Source: Petti & Flaxman (2020) and their published code.
     """
@@ -221,16 +193,7 @@ def bias_by_homogeneity(
     """Mean residual by index, pooled over runs.
 
     Args:
-        pair: truth and runs.
-        areas: areas.
-        attributes: see :func:`homogeneity_index`.
-        mode: see :func:`homogeneity_index`.
-        strata: classes of areas that are told apart as well.
         residuals: by characteristic, shape (runs, areas); without, those of the total.
-
-    Returns:
-        Columns mode, level, area_class, size_class, characteristic, index, cells (of the attributes), n_areas, n_runs, bias, se (areas as clusters), lo, hi
-        (90 %).
     """
     cells = math.prod(pair.query(name).answers for name in attributes)
     index = homogeneity_index(pair, areas, attributes, mode=mode)
@@ -248,14 +211,7 @@ def bias_by_homogeneity(
 def residuals_by_homogeneity(
     pair: Pair, areas: ComparedAreas, attributes: Sequence[str], *, mode: LossMode = "corrected"
 ) -> pa.Table:
-    """Residuals of the total by index, for violins: columns mode, level, index, run_id, residual, n.
-
-    Args:
-        pair: truth and runs.
-        areas: areas.
-        attributes: see :func:`homogeneity_index`.
-        mode: see :func:`homogeneity_index`.
-    """
+    """Residuals of the total by index, for violins: columns mode, level, index, run_id, residual, n."""
     index = homogeneity_index(pair, areas, attributes, mode=mode)
     residuals = total_residuals(pair, areas)
     frames = []

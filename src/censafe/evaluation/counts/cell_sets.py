@@ -30,12 +30,7 @@ class AttributeSets:
     """What the levels of one attribute mean.
 
     Args:
-        names: of the attribute, in different schemas.
-        levels: how many it has.
-        record: whose attribute it is.
         beside: an attribute that the schema must have as well; empty for none.
-        sets: levels by name of the set.
-        ages: youngest age of every level; empty where levels are not ages.
         age_word: first words of sets of ages, such as ``age`` in ``age 65+``.
     """
 
@@ -77,25 +72,13 @@ class AttributeSets:
 
 @dataclass(frozen=True)
 class CellSets:
-    """Meanings of attributes, the first that fits a schema first.
-
-    Args:
-        attributes: what is known of them.
-        aliases: names of sets that a set is the common part of.
-    """
+    """Meanings of attributes, the first that fits a schema first."""
 
     attributes: tuple[AttributeSets, ...]
     aliases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def cells(self, schema: HistogramSchema, sets: Sequence[str]) -> NDArray[np.bool_] | None:
         """Cells that lie in every one of some sets, shape (cells,); None where the schema does not tell them apart.
-
-        Args:
-            schema: of the cells.
-            sets: names; ``not x`` for all other cells, ``x | y`` for either.
-
-        Raises:
-            UsageError: a name that no attribute has.
 
         Example:
             >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
@@ -166,16 +149,7 @@ def shipped_cell_sets() -> CellSets:
 
 
 def read_cell_sets(document: Mapping[str, Any], where: str, beside: CellSets | None = None) -> CellSets:
-    """Meanings of attributes from the keys ``attributes`` and ``aliases`` of a TOML document.
-
-    Args:
-        document: the parsed file.
-        where: its name, for messages.
-        beside: further meanings, which count after those of the document.
-
-    Raises:
-        ConfigError: a key or a value is not allowed.
-    """
+    """Meanings of attributes from the keys ``attributes`` and ``aliases`` of a TOML document."""
     listed = document.get("attributes", [])
     if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
         raise ConfigError(f"{where}, attributes: allowed are tables [[attributes]]")
@@ -220,9 +194,6 @@ def _attribute(raw: Mapping[str, Any], where: str) -> AttributeSets:
 
 def read_levels(items: object, levels: int, where: str) -> tuple[int, ...]:
     """Levels from whole numbers and runs such as ``"3-7"``.
-
-    Raises:
-        ConfigError: another value, or a level that the attribute does not have.
 
     Example:
         >>> read_levels([0, "3-5"], 8, "sets.x")

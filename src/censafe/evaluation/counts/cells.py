@@ -50,14 +50,6 @@ def match_entries(order, starts, label, answers, true, public, entries):  # type
     Args:
         order: blocks by area, shape (blocks,).
         starts: shape (areas + 1,).
-        label: answer of every cell; below 0 for cells that are not counted.
-        answers: how many there are.
-        true: true histograms of the blocks.
-        public: published ones.
-        entries: receives the entries.
-
-    Returns:
-        Number of entries.
     """
     written, totals = 0, np.zeros((2, answers), dtype=np.int64)
     entries.ptr[0] = 0
@@ -80,12 +72,7 @@ class MatchedCells:
     """CONFIDENTIAL. Counts of the answers of one query; those that are zero on both sides are left out and counted.
 
     Args:
-        level: of the areas.
-        area_class: name of the area list; empty for the spine.
         areas: codes, shape (n,).
-        query: its text.
-        answers: of the query.
-        run_id: of the published side.
         ptr: int64, shape (n + 1,); area i owns the entries ptr[i] .. ptr[i + 1] - 1.
         answer: int32, shape (m,), rising within an area.
         confidential: int64, shape (m,).
@@ -137,18 +124,7 @@ class MatchedCells:
 
 
 def match(pair: Pair, areas: ComparedAreas, query: str | CellQuery, run: int = 0) -> MatchedCells:
-    """Add both sides of a pair up to areas and the answers of a query.
-
-    Args:
-        pair: truth and published runs.
-        areas: where to add up to, of :func:`~.areas.level_areas` or :func:`~.area_files.read_area_lists`.
-        query: text that the schema knows, such as ``total``, ``hispanic * cenrace``, ``detailed``; or a query.
-        run: position of the published run.
-
-    Raises:
-        UsageError: the schema has no such query.
-        ValueError: areas of another spine.
-    """
+    """Add both sides of a pair up to areas and the answers of a query."""
     asked = pair.query(query) if isinstance(query, str) else query
     return match_labels(pair, areas, asked.name, asked.label, asked.answers, run)
 
@@ -159,15 +135,7 @@ def match_labels(
     """The same for any sorting of cells into answers, in which cells may count towards none.
 
     Args:
-        pair: truth and published runs.
-        areas: where to add up to.
-        name: what the answers are, in place of a query.
         label: answer of every cell, shape (cells,); below 0 for none.
-        answers: how many there are.
-        run: position of the published run.
-
-    Raises:
-        ValueError: areas of another spine.
     """
     if len(areas.of_block) != pair.spine.leaf.nodes:
         raise ValueError("the areas are not made of the blocks of the pair")
@@ -208,14 +176,7 @@ def cells_of_counts(
 
     Args:
         confidential: shape (n,) or (n, answers).
-        published: of the same shape; may be negative.
         areas: codes, shape (n,); positions without.
-        level: of the areas.
-        query: what was counted.
-        run_id: of the published side.
-
-    Raises:
-        ValueError: the shapes differ.
 
     Example:
         >>> cells_of_counts(np.array([0, 0, 10]), np.array([0, 3, 12])).residual.tolist()

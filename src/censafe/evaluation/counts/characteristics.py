@@ -19,15 +19,7 @@ from censafe.model.topdown.histograms import HistogramSchema
 
 @dataclass(frozen=True)
 class Characteristic:
-    """Records that are counted: those in every one of some sets of cells.
-
-    Args:
-        name: short and stable, such as ``hispanic_65``.
-        label: for readers.
-        sets: names that :class:`~.cell_sets.CellSets` knows; empty for all records.
-        universe: of which records it is a part, for readers.
-        record: whose records are counted.
-    """
+    """Records that are counted: those in every one of some sets of cells."""
 
     name: str
     label: str
@@ -39,17 +31,7 @@ class Characteristic:
 def characteristic_runs(
     pair: Pair, areas: ComparedAreas, characteristic: Characteristic, *, sets: CellSets | None = None
 ) -> tuple[MatchedCells, ...]:
-    """True and published counts of one characteristic, one answer an area, for every published run.
-
-    Args:
-        pair: truth and published runs.
-        areas: where to add up to.
-        characteristic: which records.
-        sets: meanings of attributes; the shipped ones without.
-
-    Raises:
-        UsageError: the schema of the pair does not tell these records apart, or a set has no such name.
-    """
+    """True and published counts of one characteristic, one answer an area, for every published run."""
     label = _label(pair.schema, characteristic, sets or shipped_cell_sets())
     return tuple(
         match_labels(pair, areas, characteristic.name, label, 1, run) for run in range(len(pair.runs))
@@ -59,13 +41,7 @@ def characteristic_runs(
 def measured_and_unmeasured(
     schema: HistogramSchema, characteristics: Iterable[Characteristic], *, sets: CellSets | None = None
 ) -> tuple[list[Characteristic], list[tuple[Characteristic, str]]]:
-    """Which characteristics a schema tells apart; the others with the reason.
-
-    Args:
-        schema: of a histogram.
-        characteristics: asked for.
-        sets: meanings of attributes; the shipped ones without.
-    """
+    """Which characteristics a schema tells apart; the others with the reason."""
     measured: list[Characteristic] = []
     unmeasured: list[tuple[Characteristic, str]] = []
     for one in characteristics:

@@ -36,20 +36,6 @@ def sample_runs(
 ) -> tuple[PublishedRun, ...]:
     """Independent samples without replacement, drawn from the exact law of the cell counts.
 
-    Args:
-        pair: whose truth is sampled.
-        rate: share of persons, in (0, 1].
-        replicates: how many.
-        seed: of all of them.
-        mode: ``corrected`` gives each its own stream of random numbers; ``as_published`` restarts the same stream, as the
-            study's code does, so that all replicates are one sample.
-
-    Returns:
-        Runs ``sample 1`` and so on, of weight one over the rate.
-
-    Raises:
-        UsageError: a rate outside (0, 1], no replicate, or more than 999,999,999 persons.
-
     Source: Petti & Flaxman (2020); multivariate hypergeometric law.
     """
     if not 0 < rate <= 1 or replicates < 1:
@@ -80,13 +66,6 @@ def matching_rates(topdown: pa.Table, srs: pa.Table) -> pa.Table:
     """The sampling rate that is most like each budget: nearest by the log ratios of median errors and of privacy losses.
 
     The distance is the sum of both absolute log ratios. Of equal ones the smaller rate is taken.
-
-    Args:
-        topdown: columns epsilon, median_ae, epl.
-        srs: columns sample_pct, median_ae, epl.
-
-    Returns:
-        Columns epsilon, sample_pct, distance. A budget without finite distance to any rate has NaN.
 
     Example:
         >>> one = pa.table({"epsilon": [1.0], "median_ae": [6.0], "epl": [0.2]})
@@ -136,8 +115,6 @@ def fit_blocks(noisy, label, first, weight, allowed, tolerance, sweeps, out):  #
         first: where the answers of each query start, shape (queries,).
         weight: of the answers of each query, shape (queries,).
         allowed: cells that may hold records, shape (blocks, cells).
-        tolerance: no cell moves by more than this at the end.
-        sweeps: most rounds over the cells.
         out: receives whole counts whose sum is that of the fit, rounded; shape (blocks, cells).
     """
     blocks, answers = noisy.shape
@@ -222,16 +199,8 @@ def block_by_block(
     rounded up so that the total is the nearest whole number. No block knows of any other.
 
     Args:
-        pair: whose truth is measured.
-        config: budget, and queries with their shares.
-        histogram: of the configuration.
-        seed: of the noise; a test key.
-        run_id: name of the run.
         facilities: published facilities, shape (blocks, kinds), as the readers give them: kinds without any hold nobody. Without
             them every kind may hold records.
-
-    Raises:
-        KeyError: the configuration does not measure that histogram.
     """
     measured = config.histogram(histogram)
     work = _workload(config, measured)

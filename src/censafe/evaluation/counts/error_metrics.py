@@ -113,8 +113,6 @@ def sorted_quantile(ordered: NDArray[np.float64], zeros: int, share: float) -> f
 
     Args:
         ordered: rising, shape (n,).
-        zeros: how many zeros are added.
-        share: of the quantile.
     """
     number = len(ordered) + zeros
     if not number:
@@ -151,9 +149,6 @@ class ErrorSample:
         confidential: shape (m,).
         published: shape (m,).
         area: position of the area of every entry, shape (m,).
-        zero_zero: how many more answers are zero on both sides, and count.
-        areas: how many areas there are.
-        domain: all answers of all areas and runs.
     """
 
     confidential: NDArray[np.int64] = field(repr=False)
@@ -170,10 +165,6 @@ def error_metrics(sample: ErrorSample, *, non_zero_counts: bool = False) -> dict
     The percent difference is 100 (P - C) / C; where C is zero it is 0 for P = 0 and 200, with the sign of P, otherwise.
     ``mean_relative_error`` is the mean of abs(P - C) / C where C is not zero, ``total_relative_error`` the sum of errors over
     the sum of counts, and ``cv`` 100 rmse over the mean count.
-
-    Args:
-        sample: counts.
-        non_zero_counts: whether ``count_*`` describe true counts above zero only.
     """
     number = len(sample.confidential) + sample.zero_zero
     if not number:

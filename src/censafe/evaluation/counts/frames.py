@@ -32,17 +32,7 @@ LONG: Final = pa.schema(
 
 @dataclass(frozen=True)
 class Subject:
-    """What a number is about; the first columns of a long frame.
-
-    Args:
-        run_id: of one run, or ``pooled``.
-        suite: which family of measures, such as ``accuracy``.
-        mode: the right formula (``corrected``) or the arithmetic of the study (``as_published``).
-        level: of the spine, or kind of area.
-        area_class: name of the area list; empty for the spine.
-        size_class: stratum of areas, such as a population bin; ``all`` without.
-        characteristic: query, or query and answer.
-    """
+    """What a number is about; the first columns of a long frame."""
 
     run_id: str
     suite: str

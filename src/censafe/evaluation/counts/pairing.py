@@ -46,8 +46,6 @@ class PublishedRun:
     """Published block histograms.
 
     Args:
-        run_id: name of the run.
-        histograms: of the blocks, in the order of the spine.
         weight: what a count stands for: 1, or the inverse of the rate of a sample.
         setting: what distinguishes runs of different parameters, such as an epsilon; runs of one setting may be pooled.
     """
@@ -63,10 +61,6 @@ class Pair:
     """CONFIDENTIAL. True block histograms and one or more published runs.
 
     Args:
-        schema: of all of them.
-        spine: tree over every block of the domain.
-        confidential: true histograms of its blocks.
-        runs: published ones.
         facts: counted when the files were matched: ``only_true`` and ``only_published``, blocks with records on
             one side only, where no list of blocks was given.
     """
@@ -95,18 +89,7 @@ class Pair:
 def pair_histograms(
     schema: HistogramSchema, spine: Spine, confidential: ExactHistograms, runs: Sequence[PublishedRun]
 ) -> Pair:
-    """A pair of histograms that are in memory and in the order of one spine.
-
-    Args:
-        schema: of all histograms.
-        spine: tree over the blocks.
-        confidential: true histograms of the blocks.
-        runs: published ones.
-
-    Raises:
-        DataError: histograms of other blocks, or cells that the schema does not have.
-        UsageError: two runs of one name.
-    """
+    """A pair of histograms that are in memory and in the order of one spine."""
     if len({run.run_id for run in runs}) != len(runs):
         raise UsageError("two published runs have one name; give each its own")
     sides: list[tuple[str, ExactHistograms | SparseLevel]] = [("the truth", confidential)]
@@ -132,22 +115,7 @@ def pair_files(
     domain: Path | None = None,
     more: Sequence[tuple[Path, HistogramSchema]] = (),
 ) -> Pair:
-    """Read and match files of histograms (geocode, cell, count) or microdata of the redistricting data.
-
-    Args:
-        schema: of all files. A file that names another schema in its metadata is refused.
-        rules: levels of the spine, root first; the last one is that of the files' geocodes.
-        confidential: Parquet or CSV file, or a folder of them.
-        published: the same by name of the run.
-        domain: a file with a column ``geocode`` that lists every block, such as ``units.parquet``; without it the blocks
-            are those of any file, and blocks of one side only are counted in ``facts`` and are zero on the other side.
-        more: files of housing units with their schema, whose blocks belong to the domain as well where no list was given.
-
-    Raises:
-        DataError: a file has blocks that the domain does not have (their number and widest level are reported, no count), cells
-            outside the schema, repeated or negative counts, or no block in common with the truth.
-        StorageError: a file cannot be read.
-    """
+    """Read and match files of histograms (geocode, cell, count) or microdata of the redistricting data."""
     form = rules[-1].form
     true = _rows(confidential, form, schema)
     public = {name: _rows(path, form, schema) for name, path in published.items()}
@@ -176,17 +144,7 @@ def pair_files(
 
 
 def pair_with_files(truth: Pair, rules: Sequence[LevelRule], published: Mapping[str, Path]) -> Pair:
-    """Published files beside a truth that was read already, whose blocks are the domain.
-
-    Args:
-        truth: without published runs.
-        rules: levels of its spine.
-        published: files of histograms or microdata by name of the run.
-
-    Raises:
-        DataError: a file has blocks that the truth does not have, or breaks a rule.
-        StorageError: a file cannot be read.
-    """
+    """Published files beside a truth that was read already, whose blocks are the domain."""
     read = {name: _rows(path, rules[-1].form, truth.schema) for name, path in published.items()}
     for one in read.values():
         _inside(one, truth.spine.leaf.codes, rules)
@@ -200,20 +158,7 @@ def pair_with_files(truth: Pair, rules: Sequence[LevelRule], published: Mapping[
 def pair_beside(
     persons: Pair, schema: HistogramSchema, confidential: Path | ExactHistograms, published: Sequence[Path]
 ) -> Pair:
-    """Another histogram of the blocks and runs of a pair, such as occupied and vacant housing units.
-
-    Args:
-        persons: whose blocks and runs they belong to.
-        schema: of the other histogram.
-        confidential: a table of units (geocode, gq0, occupied), a histogram file, or microdata of units; or histograms of the
-            blocks of the pair.
-        published: the same for every run, in the order of the runs.
-
-    Raises:
-        DataError: a file has blocks that the pair does not have, or breaks a rule.
-        StorageError: a file cannot be read.
-        UsageError: there is not one file for each run.
-    """
+    """Another histogram of the blocks and runs of a pair, such as occupied and vacant housing units."""
     if len(published) != len(persons.runs):
         raise UsageError(
             f"{len(published)} files of units for {len(persons.runs)} published runs; give one for each"
@@ -313,12 +258,7 @@ def _sparse(
 
 
 def summed_out(pair: Pair, attribute: str) -> Pair:
-    """The same records counted without an attribute.
-
-    Args:
-        pair: truth and published runs.
-        attribute: of its schema. Recodes of it, empty cells that depend on it and bounds by units go with it.
-    """
+    """The same records counted without an attribute."""
     full = pair.schema.schema
     remaining = [one for one in full.attributes if one.name != attribute]
     schema = HistogramSchema(

@@ -17,12 +17,7 @@ from censafe.model.schema import CellQuery
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What counts as reliable.
-
-    Args:
-        alpha: largest difference of the shares.
-        beta: share of areas that may be off.
-    """
+    """What counts as reliable."""
 
     alpha: float = 0.05
     beta: float = 0.05
@@ -62,7 +57,6 @@ class Reliability:
 
     Args:
         answer: smallest bin such that it and all larger ones are reliable, such as ``200-249``; empty when there is none.
-        answer_alone: smallest reliable bin, whatever the larger ones are.
         bins: columns run_id, level, area_class, bin_low, bin, n_areas, n_reliable, share; bins without areas are left out.
     """
 
@@ -81,14 +75,6 @@ def reliability(
     bin_width: int = 50,
 ) -> Reliability:
     """The smallest population bin in which enough areas have the share of their largest group close to the true one.
-
-    Args:
-        pair: truth (the reference) and published runs.
-        areas: areas. Those where nobody lives in the truth are in no bin.
-        groups: exclusive groups, of :func:`~.bias.race_groups`; ties for the largest go to the first.
-        run: position of the published run. Where it has nobody in an area, the share there is 0.
-        tolerance: how close, and in how many areas; 5 points in 95% of them unless another is given.
-        bin_width: persons.
 
     Source: Wright & Irimata (SSS 2021-02).
     """

@@ -34,8 +34,6 @@ class BlockCells:
     """CONFIDENTIAL or public. Rows of a file.
 
     Args:
-        name: of the file.
-        schema: that its metadata name; empty when they name none.
         codes: int64, shape (b,), geocodes that occur, as numbers.
         row: int64, shape (rows,), position of the geocode of every row.
         cell: int64, shape (rows,).
@@ -56,12 +54,6 @@ def read_block_cells(path: Path, form: GeocodeForm, schema: Schema | None = None
     Args:
         path: Parquet or CSV with the columns geocode, cell and count, or a folder of either. In the place of ``cell`` there may be
             one column for each attribute of the schema (levels from 0), and then without ``count`` every row is one record.
-        form: of a geocode; where 16 digits, codes of 15 digits are read as well.
-        schema: of the attributes; None where the file must have cells.
-
-    Raises:
-        DataError: columns are missing, or values are not of the right form.
-        StorageError: nothing can be read there.
     """
     choices = (
         _COLUMNS,
@@ -110,16 +102,7 @@ def _counts(table: pa.Table, file: str) -> NDArray[np.int64]:
 
 
 def read_geocodes(path: Path, form: GeocodeForm) -> NDArray[np.int64]:
-    """Geocodes of a file or folder with a column ``geocode``, each once, rising.
-
-    Args:
-        path: Parquet or CSV, or a folder of either.
-        form: of a geocode.
-
-    Raises:
-        DataError: the column is missing or has values of another form.
-        StorageError: nothing can be read there.
-    """
+    """Geocodes of a file or folder with a column ``geocode``, each once, rising."""
     found = [
         _codes(_table(file, (_COLUMNS[:1],)).column("geocode"), form, path.name)[0] for file in _files(path)
     ]
@@ -127,24 +110,12 @@ def read_geocodes(path: Path, form: GeocodeForm) -> NDArray[np.int64]:
 
 
 def table_columns(path: Path) -> list[str]:
-    """Names of the columns of a file of any form that tables are read in.
-
-    Raises:
-        DataError, OSError, pyarrow.ArrowInvalid: it is none.
-    """
+    """Names of the columns of a file of any form that tables are read in."""
     return column_names(path, "the file")
 
 
 def whole_geocodes(texts: pa.Array, form: GeocodeForm, place: str = "geocode") -> NDArray[np.int64]:
     """Geocodes as numbers; -1 where a text is none. Census blocks given by a GEOID or GISJOIN get their block group.
-
-    Args:
-        texts: Arrow array of text.
-        form: that every geocode must have.
-        place: file and column, for messages.
-
-    Raises:
-        DataError: codes of 15 digits that are those of no county, or geocodes of 16 digits without their leading zero.
 
     Example:
         >>> whole_geocodes(pa.array(["440010301001000", "4400103010011001", "44", None]), GeocodeForm(16)).tolist()
@@ -249,16 +220,7 @@ def is_unit_table(path: Path) -> bool:
 
 
 def read_unit_table(path: Path, form: GeocodeForm) -> BlockCells:
-    """Vacant (cell 0) and occupied (cell 1) housing units of blocks.
-
-    Args:
-        path: CSV or Parquet with geocode, gq0 (housing units) and occupied.
-        form: of a geocode.
-
-    Raises:
-        DataError: values are of another form, or more units are occupied than there are.
-        StorageError: the file cannot be read.
-    """
+    """Vacant (cell 0) and occupied (cell 1) housing units of blocks."""
     table = _table_of_unit_files(path)
     codes = _codes_of_unit_files(path, table, form)
     homes, occupied = (_whole(table.column(name), path.name, name) for name in (_HOMES, _OCCUPIED))
@@ -274,13 +236,7 @@ def read_unit_table(path: Path, form: GeocodeForm) -> BlockCells:
 
 
 def facilities_of(path: Path, form: GeocodeForm, blocks: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Facilities of group quarters, shape (blocks, 8), column 0 unused; None where the file does not have them.
-
-    Args:
-        path: as of :func:`read_unit_table`.
-        form: of a geocode.
-        blocks: geocodes as numbers, rising; those that the file does not have get none.
-    """
+    """Facilities of group quarters, shape (blocks, 8), column 0 unused; None where the file does not have them."""
     if not set(_FACILITIES) <= set(_names(path)):
         return None
     table = _table_of_unit_files(path)

@@ -26,12 +26,7 @@ class RecordRows(NamedTuple):
 
 
 def added_rows(rows: RecordRows, cells: int) -> RecordRows:
-    """One row a geocode and cell, rising.
-
-    Args:
-        rows: to add up.
-        cells: of the schema.
-    """
+    """One row a geocode and cell, rising."""
     codes, block = np.unique(rows.code, return_inverse=True)
     # a geocode of 16 digits times the number of cells would not fit 64 bits; the position of a block does
     keys, place = np.unique(block * cells + rows.cell, return_inverse=True)
@@ -41,13 +36,7 @@ def added_rows(rows: RecordRows, cells: int) -> RecordRows:
 
 
 def rows_of_parts(path: Path, parts: Sequence[RecordRows], cells: int) -> BlockCells:
-    """Added-up pieces of a file as one.
-
-    Args:
-        path: of the file.
-        parts: of :func:`added_rows`, one for each piece.
-        cells: of the schema.
-    """
+    """Added-up pieces of a file as one."""
     empty = RecordRows(*(np.zeros(0, np.int64) for _ in range(3)))
     whole = added_rows(RecordRows(*(np.concatenate(one) for one in zip(empty, *parts, strict=True))), cells)
     codes, row = np.unique(whole.code, return_inverse=True)
@@ -59,13 +48,7 @@ _BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the file that says the level of an attribute.
-
-    Args:
-        name: of the column.
-        levels: of the attribute.
-        first: code of its first level.
-    """
+    """A column of the file that says the level of an attribute."""
 
     name: str
     levels: int
@@ -92,14 +75,6 @@ def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
 
     Lines that start with ``#`` before the header are passed over, group quarters in a file of units as well. Columns beyond
     those of the block and the cell may be there or not.
-
-    Args:
-        path: pipe-delimited text with a header.
-        schema: hhgq 8, votingage 2, hispanic 2, cenrace 63 for persons; two cells, vacant and occupied, for units.
-
-    Raises:
-        DataError: columns are missing, a code is outside its range, or the file cannot hold this schema.
-        StorageError: the file cannot be read.
     """
     columns = _columns(path, file_header(path), schema)
     wanted = [*_BLOCK, *(column.name for column in columns)]
@@ -171,14 +146,6 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
     The kind of quarters of a person is that of its unit (EUID) in the file of units in the same folder. Without such a file
     the kinds are not known, and every person is counted as one of a household; see :func:`lacks_units`.
     Lines that start with ``#`` before a header are passed over.
-
-    Args:
-        path: pipe-delimited text of persons, with a header.
-        schema: hhgq 8, age18plus 2, hispanic 2, race 6.
-
-    Raises:
-        DataError: columns are missing, a code is outside its range, or the file of units lacks units of persons.
-        StorageError: a file cannot be read.
     """
     if tuple(attribute.levels for attribute in schema.schema.attributes) != _SHAPE:
         raise DataError(
@@ -200,11 +167,7 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
 
 
 def lacks_units(path: Path) -> bool:
-    """Whether a file is microdata of 1940 without the file of units that tells the kinds of quarters.
-
-    Raises:
-        DataError: several files of units lie beside it.
-    """
+    """Whether a file is microdata of 1940 without the file of units that tells the kinds of quarters."""
     return is_district_microdata(path) and _units_beside(path) is None
 
 

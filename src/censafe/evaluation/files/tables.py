@@ -60,16 +60,7 @@ def made_up(path: Path, schema: HistogramSchema) -> tuple[str, ...]:
 
 
 def read_legacy_cells(path: Path, schema: HistogramSchema) -> BlockCells:
-    """Persons or housing units of the blocks of a state's P.L. 94-171 folder.
-
-    Args:
-        path: folder with the header and three segments.
-        schema: hhgq 8, votingage 2, hispanic 2, cenrace 63 for persons; two cells, vacant and occupied, for units.
-
-    Raises:
-        DataError: everything that is wrong with the files, or another schema.
-        StorageError: a file cannot be opened.
-    """
+    """Persons or housing units of the blocks of a state's P.L. 94-171 folder."""
     persons = schema.record is ProtectedUnit.PERSON
     _require(path, schema)
     layout = HistogramLayout(
@@ -102,11 +93,6 @@ def read_table_cells(path: Path, schema: HistogramSchema) -> BlockCells:
     Args:
         path: Parquet or CSV with one row an item (geocode, table, item from 1, count), or one row a block (geocode and the items
             P1_001 to H1_003).
-        schema: as of :func:`read_legacy_cells`.
-
-    Raises:
-        DataError: items are missing, given twice or do not fit each other, or another schema.
-        StorageError: the file cannot be read.
     """
     _require(path, schema)
     tables, codes = _tables_of(path)

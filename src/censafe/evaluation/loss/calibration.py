@@ -32,10 +32,6 @@ _DEVIATIONS: Final = 1.6448536269514722
 def noise_law_masses(law: NoiseLaw, added: int = 1) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Values and probabilities of the sum of independent draws of a noise law, its far tails cut off.
 
-    Args:
-        law: of one draw.
-        added: how many draws are added up.
-
     Example:
         >>> from fractions import Fraction
         >>> for added in (1, 10):
@@ -78,23 +74,7 @@ def calibrate(
     bandwidth_factor: float | None = 0.1,
     n_min: int = 25,
 ) -> pa.Table:
-    """Estimates of pure noise beside their true values.
-
-    Args:
-        law: two-sided geometric (the true loss is one over the scale everywhere) or discrete Gaussian (it grows with the
-            residual; the truth is then the value that the estimator has for the exact law, on the range it sees on average).
-        sizes: numbers of residuals.
-        added: draws of the law that are added up for one residual; of more than one the truth is the value of the estimator for
-            the exact law of their sum.
-        trials: repetitions.
-        seed: of the draws.
-        bandwidth_factor: of the kernel.
-        n_min: of the discrete estimator.
-
-    Returns:
-        Columns law, parameter, n, estimator, statistic, truth, mean, lo, hi, bias; bias = mean - truth, lo and hi a 90 %
-        interval of the mean over trials. What cannot be estimated is NaN.
-    """
+    """Estimates of pure noise beside their true values."""
     k, mass = noise_law_masses(law, added)
     rng = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
@@ -134,16 +114,6 @@ def linear_noise_examples(epsilons: Sequence[float], *, trees: int = 4, seed: in
 
     The first is geometric noise of epsilon at every leaf, the second the mean of four draws of epsilon / 4 each, the third has a
     quarter of epsilon at each of root, two levels and leaves, and children are scaled to the total of their parent.
-
-    Args:
-        epsilons: losses.
-        trees: whose residuals are taken together.
-        seed: of the draws.
-
-    Returns:
-        Columns mechanism, epsilon, epl, ratio (epl over epsilon): about 1, 1/2 and 1/4. The median loss over the middle of the
-        residuals, kernel factor 0.15. Below an epsilon of about 0.04 noisy sums of 21 leaves come near zero, scaling by them
-        makes errors of any size, and the third ratio falls further.
     """
     rng = np.random.default_rng(seed)
     columns: dict[str, list[Any]] = {"mechanism": [], "epsilon": [], "epl": [], "ratio": []}
@@ -205,18 +175,7 @@ _SCHEMA: Final = pa.schema(
 
 
 def epl_noise_frames(epl: pa.Table) -> dict[str, pa.Table]:
-    """What the same estimators say of pure noise of the loss that was measured, and of three known mechanisms.
-
-    Args:
-        epl: frame of measured losses: level, area_class, size_class, characteristic, and the columns of
-            :func:`censafe.evaluation.loss.epl.epl_summary`.
-
-    Returns:
-        ``epl_noise``: for every level and characteristic of 100 errors or more, two-sided geometric noise whose loss is the reported
-        one, and discrete Gaussian noise of the same variance, drawn as many times as there are errors; mean estimate, its true
-        value, 90 % interval and bias beside the measured value. ``epl_examples``: noise at leaves, a mean of four draws, and
-        raking from the root, whose losses are as 1 : 1/2 : 1/4.
-    """
+    """What the same estimators say of pure noise of the loss that was measured, and of three known mechanisms."""
     measured: dict[tuple[Any, ...], dict[tuple[str, str], Mapping[str, Any]]] = {}
     for row in epl.to_pylist():
         if row["size_class"] == "all":

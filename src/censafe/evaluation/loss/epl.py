@@ -56,19 +56,7 @@ def epl_curve(
     """Densities of residuals and their log ratios on the unit grid of the study.
 
     Args:
-        residuals: pooled residuals.
-        bandwidth_factor: kernel standard deviation as a share of that of the residuals (the study: 0.1, which is used when
-            neither is given).
         bandwidth_persons: kernel standard deviation in persons; one of the two, not both.
-        percentile: the grid ends at the larger of this percentile and the opposite one, by size.
-        multiplier: of that end.
-
-    Returns:
-        Columns x, hist, epl_hist, epl_cusum, smooth_hist, smooth_epl; the last row has no ratios. No rows where the grid has
-        fewer than two points. Where it has more than 20,000, 4,000 of them with the kernel's columns only.
-
-    Raises:
-        UsageError: both bandwidths, or one that is not above zero.
 
     Source: Petti & Flaxman (2020), methods; their published code.
 
@@ -122,22 +110,6 @@ def epl_summary(
     Intervals are basic bootstrap intervals (twice the value less the quantiles of the replicates), since the replicates of a
     maximum lie above it; ``bias`` is the mean of the replicates less the value, and shows by how much the maximum is too high.
     Grid and bandwidth are those of the sample itself.
-
-    Args:
-        residuals: with ``by_group`` for intervals.
-        mode: ``as_published`` (kernel, factor 0.1, maximum) or ``corrected`` (median of the ratios of whole residuals where most
-            residuals lie at values with enough counts; of the kernel otherwise, and for weighted samples). Both give all
-            estimators that apply; ``reported`` marks the one that the mode reports.
-        bandwidth_factor: see :func:`epl_curve`.
-        bandwidth_persons: see :func:`epl_curve`.
-        n_min: both counts of a ratio must be at least this.
-        replicates: of the bootstrap.
-        confidence: of the intervals.
-        seed: of the bootstrap.
-
-    Returns:
-        Columns mode, estimator (discrete, kernel, histogram, cumulative), statistic (max, median, mean), reported, value, lo,
-        hi, bias, n, n_grid, n_areas, reason (``all_equal``, ``too_few`` counts, ``no_ratio`` for a grid too small or too wide).
     """
     sample = _Sample(residuals, _bootstrap(residuals, replicates, seed), confidence)
     whole = residuals.values.dtype.kind in "iu"

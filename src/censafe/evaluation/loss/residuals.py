@@ -29,7 +29,6 @@ class Residuals:
         values: different residuals, rising; int64, or float64 of weighted samples, shape (v,).
         counts: how often each occurs, int64, shape (v,).
         by_group: the same by group of areas, shape (groups, v); areas are dealt to groups at random.
-        areas: how many areas they come from.
     """
 
     values: NDArray[Any] = field(repr=False)
@@ -83,11 +82,6 @@ def pooled_residuals(
 
     Args:
         runs: matched counts of the same areas, one entry a run.
-        zeros: which answers count.
-        strata: classes of areas, of which one is wanted.
-        stratum: its position.
-        groups: at most so many random groups of areas are held apart for the bootstrap; 0 for none.
-        seed: of the grouping.
     """
     areas = len(runs[0].areas)
     inside = (strata or everything(areas)).of_area == stratum
@@ -134,16 +128,7 @@ def _groups(areas: int, inside: NDArray[np.bool_], groups: int, seed: int) -> ND
 
 
 def residual_frame(cells: MatchedCells, areas: AreaNames | None = None) -> pa.Table:
-    """CONFIDENTIAL. Every count that is not zero on both sides.
-
-    Args:
-        cells: true and published counts.
-        areas: what stands beside the codes of areas; None for what is always known.
-
-    Returns:
-        Columns run_id, level, area_class, geocode, GEOID, GISJOIN, NAME (empty where the areas are not those of census
-        geography), characteristic, answer, confidential, published, residual.
-    """
+    """CONFIDENTIAL. Every count that is not zero on both sides."""
     area = cells.area_of_entry
     size = len(area)
     about = {"run_id": cells.run_id, "level": cells.level, "area_class": cells.area_class}

@@ -17,15 +17,7 @@ _TEXTS = ("kind", "group", "status", "words", "relation", "label", "classes", "c
 
 
 def consistency_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
-    """Bias by size and diversity, contradictions of persons and households, and the Bureau's kinds; those that have files.
-
-    Args:
-        folder: of the evaluation.
-        document: its ``evaluation.json``.
-
-    Raises:
-        UsageError: a file cannot be read.
-    """
+    """Bias by size and diversity, contradictions of persons and households, and the Bureau's kinds; those that have files."""
     found = []
     for name, build in (
         ("bias_classes", _bias),
@@ -121,12 +113,7 @@ def _contradiction_line(level: str, runs: Mapping[str, Mapping[str, Any]]) -> li
 
 
 def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    """Areas by kind of contradiction.
-
-    Args:
-        rows: of ``inconsistency.csv``.
-        document: of the evaluation; ``inconsistencies`` gives the words of every kind.
-    """
+    """Areas by kind of contradiction."""
     words = document["inconsistencies"]
     whole = [row for row in rows if row["size_class"] == "all"]
     parts = _counted(whole)

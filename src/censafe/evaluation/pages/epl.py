@@ -24,12 +24,7 @@ _MECHANISMS: Final[Mapping[str, str]] = {
 
 
 def loss_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    """The reported loss and the largest one, with intervals and the bias that the bootstrap shows.
-
-    Args:
-        rows: of ``epl``.
-        document: of the evaluation, with words of the characteristics.
-    """
+    """The reported loss and the largest one, with intervals and the bias that the bootstrap shows."""
     return Exhibit(
         name="epl",
         question="How well do the errors hide one record?",
@@ -88,12 +83,7 @@ def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def noise_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    """Measured loss beside that of pure noise.
-
-    Args:
-        rows: of ``epl_noise``.
-        document: of the evaluation, with words of the characteristics.
-    """
+    """Measured loss beside that of pure noise."""
     lines, groups = _noise_lines(rows, document)
     return Exhibit(
         name="epl-noise",
@@ -149,12 +139,7 @@ def _noise_lines(rows: _Rows, document: Mapping[str, Any]) -> tuple[list[list[st
 
 
 def examples_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    """Three mechanisms whose loss is known.
-
-    Args:
-        rows: of ``epl_examples``.
-        document: of the evaluation; not read.
-    """
+    """Three mechanisms whose loss is known."""
     return Exhibit(
         name="epl-examples",
         question="Does the measure find the loss of mechanisms where it is known?",

@@ -17,12 +17,7 @@ _Rows = Sequence[Mapping[str, Any]]
 
 
 def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
-    """Figure 1: residuals of stratified counts on the unit grid, and their empirical privacy loss.
-
-    Args:
-        curves: by budget, rows with x, hist and smooth_epl.
-        symbol: of the budget.
-    """
+    """Figure 1: residuals of stratified counts on the unit grid, and their empirical privacy loss."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     for place, (budget, rows) in enumerate(curves.items()):
@@ -46,13 +41,7 @@ def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
 
 
 def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
-    """Figure 2: error against empirical privacy loss, TopDown by budget and samples by rate.
-
-    Args:
-        topdown: rows with epsilon, epl and median_ae.
-        srs: rows with sample_pct, epl and median_ae.
-        symbol: of the budget.
-    """
+    """Figure 2: error against empirical privacy loss, TopDown by budget and samples by rate."""
     figure = Figure(figsize=(8, 5), layout="constrained")
     axes = figure.subplots()
     named: list[tuple[float, float, str, str]] = []
@@ -85,12 +74,7 @@ _ROOM = 5.0  # between a point and its name
 
 
 def _name_points(axes: Axes, named: Sequence[tuple[float, float, str, str]]) -> None:
-    """Write names beside points, each on the first side where it covers no point and no name before it.
-
-    Args:
-        axes: with their scales and limits.
-        named: x, y, name and color.
-    """
+    """Write names beside points, each on the first side where it covers no point and no name before it."""
     dots = 72 / axes.figure.dpi
     points = axes.transData.transform([(x, y) for x, y, _, _ in named]).reshape(-1, 2) * dots
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in points.tolist()]
@@ -118,13 +102,7 @@ def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
-    """Figure 3: distribution of the residual of the total by homogeneity index, three budgets beside each other.
-
-    Args:
-        violins: rows with setting, index, residual and n.
-        symbol: of the budget.
-        largest: end of the axis; residuals and means beyond it are not drawn (means are of all residuals).
-    """
+    """Figure 3: distribution of the residual of the total by homogeneity index, three budgets beside each other."""
     settings = sorted({row["setting"] for row in violins})
     indices = sorted({row["index"] for row in violins})
     figure = Figure(figsize=(max(8.0, 0.62 * len(indices) + 2), 4.6), layout="constrained")
@@ -167,13 +145,7 @@ def _violins(
 
 
 def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Figure:
-    """Mean absolute error of totals and of stratified counts against the budget, a line for each level.
-
-    Args:
-        rows: rows with stat, level, epsilon and mean_ae.
-        levels: names, the widest first.
-        symbol: of the budget.
-    """
+    """Mean absolute error of totals and of stratified counts against the budget, a line for each level."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     grid = figure.subplots(1, 2)
     for axes, stat, title in zip(grid, ("TC", "SC"), ("total", "stratified counts"), strict=True):

@@ -42,11 +42,7 @@ _TEXTS: Final = ("table", "cell", "region_type", "size", "measured")
 
 
 def safetab_page(folder: Path) -> Page:
-    """The page of a folder that ``evaluate safetab-p`` or ``evaluate safetab-h`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``evaluate safetab-p`` or ``evaluate safetab-h`` wrote."""
     document = read_evaluation(folder)
     errors = read_report_rows(folder, "accuracy", ErrorRow, _TEXTS)
     shares = read_report_rows(folder, "tables", ShareRow, _TEXTS)

@@ -28,20 +28,12 @@ _ENOUGH: Final = 30  # published totals whose mean is more than a hint
 
 
 def level_words(row: ErrorRow | ShareRow | ZeroRow) -> str:
-    """The population group level of a row in words.
-
-    Args:
-        row: of any frame of the evaluation.
-    """
+    """The population group level of a row in words."""
     return PopulationGroupLevel(row.region_type, row.iteration_level).label
 
 
 def zero_words(zeros: Sequence[ZeroRow]) -> str:
-    """Published empty groups beside their exact number, in a sentence.
-
-    Args:
-        zeros: of all levels below the states.
-    """
+    """Published empty groups beside their exact number, in a sentence."""
     found, expected = sum(row.published for row in zeros), sum(row.expected for row in zeros)
     deviation = math.sqrt(sum(row.deviation**2 for row in zeros))
     verdict = (
@@ -65,7 +57,6 @@ def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
 
     Args:
         errors: rows of ``accuracy.csv``.
-        document: of the evaluation.
     """
     first = min((row.table for row in errors), default="")
     rows = [
@@ -146,7 +137,6 @@ def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> E
 
     Args:
         shares: rows of ``tables.csv``.
-        document: of the evaluation.
     """
     return Exhibit(
         name="tables",

@@ -25,11 +25,7 @@ _TEXTS: Final = ("histogram", "method", "law", "estimator", "statistic", "questi
 
 
 def noise_page(folder: Path) -> Page:
-    """The page of a folder that an evaluation wrote with ``--public``.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that an evaluation wrote with ``--public``."""
     document = read_evaluation(folder)
     expected = read_frame(folder, "expected", _TEXTS).to_pylist()
     losses = read_frame(folder, "noise_loss", _TEXTS).to_pylist()

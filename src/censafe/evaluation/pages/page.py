@@ -24,17 +24,7 @@ _FOOTERS: Final = {
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """A whole evaluation.
-
-    Args:
-        title: what was evaluated.
-        kicker: kind of evaluation.
-        answer: the main finding in plain sentences.
-        facts: name, value and small print of the most important numbers.
-        exhibits: questions in the order in which they are answered.
-        settings: how the evaluation was made, by name.
-        standing: who may see it.
-    """
+    """A whole evaluation."""
 
     title: str
     kicker: str
@@ -89,13 +79,7 @@ def draw_levels(
     levels: Sequence[str],
     words: Mapping[str, str],
 ) -> Figure:
-    """Mean absolute error at every level, a panel for each characteristic and a line for each method.
-
-    Args:
-        errors: by characteristic and method, for every level value, lower and upper end (NaN without).
-        levels: names, the widest first.
-        words: of the methods.
-    """
+    """Mean absolute error at every level, a panel for each characteristic and a line for each method."""
     panels = len(errors)
     columns = min(2, panels)
     rows = -(-panels // columns)
@@ -145,12 +129,7 @@ def _level_panel(
 
 
 def draw_growth(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> Figure:
-    """Root mean square error of totals against the number of blocks, a panel for each level.
-
-    Args:
-        rows: of the frame of errors by number of blocks.
-        words: of the methods.
-    """
+    """Root mean square error of totals against the number of blocks, a panel for each level."""
     levels = list(dict.fromkeys(row["level"] for row in rows))
     figure = Figure(figsize=(max(3.6 * len(levels), 6), 3.9), layout="constrained")
     grid = np.atleast_1d(figure.subplots(1, len(levels), sharey=True))

@@ -22,11 +22,7 @@ _BANDS = 12
 
 
 def pair_page(folder: Path) -> Page:
-    """The page of a folder that ``evaluate pair`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``evaluate pair`` wrote."""
     document = read_evaluation(folder)
     builders = {
         "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),

@@ -39,11 +39,7 @@ _FILES: Final = ("accuracy.csv",)
 
 
 def phsafe_page(folder: Path) -> Page:
-    """The page of a folder that ``evaluate phsafe`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``evaluate phsafe`` wrote."""
     document = read_evaluation(folder)
     rows = read_report_rows(folder, "accuracy", AccuracyRow, ("table", "region_type", "iteration", "cell"))
     return Page(

@@ -32,17 +32,7 @@ PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
 
 
 def write_report(folder: Path) -> tuple[str, ...]:
-    """Draw the figures and write the page; the frames stay as they are.
-
-    Args:
-        folder: of an evaluation.
-
-    Returns:
-        Names of the files, the page first.
-
-    Raises:
-        UsageError: the folder holds no evaluation, or one of its files is missing.
-    """
+    """Draw the figures and write the page; the frames stay as they are."""
     kind = str(read_evaluation(folder).get("kind"))
     if kind not in PAGES:
         raise UsageError(f"{folder} holds no evaluation that has a page; allowed: {', '.join(PAGES)}.")

@@ -32,11 +32,7 @@ _READINGS: Final = (
 
 
 def semantics_page(folder: Path) -> Page:
-    """The page of a folder that ``evaluate semantics`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``evaluate semantics`` wrote."""
     document = read_evaluation(folder)
     power = read_frame(folder, "power", ("question", "symbol")).to_pylist()
     exhibits = [

@@ -37,11 +37,7 @@ _TEXTS: Final = ("method", "stat", "epl_estimator", "epl_reason")
 
 
 def sweep_page(folder: Path) -> Page:
-    """The page of a folder that ``evaluate sweep`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``evaluate sweep`` wrote."""
     document = read_evaluation(folder)
     full = read_frame(folder, "full_table", _TEXTS).to_pylist()
     exhibits = [

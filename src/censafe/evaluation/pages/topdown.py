@@ -54,11 +54,7 @@ def mean_errors(folder: Path) -> dict[_Key, dict[str, Estimate]]:
 
 
 def topdown_page(folder: Path) -> Page:
-    """The page of a folder that ``evaluate topdown`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``evaluate topdown`` wrote."""
     document = read_evaluation(folder)
     errors = mean_errors(folder)
     exhibits = [_accuracy(folder, document, errors, name) for name in document["histograms"]]

@@ -21,11 +21,7 @@ _Rows = Sequence[Mapping[str, Any]]
 
 
 def uncertainty_page(folder: Path) -> Page:
-    """The page of a folder that ``evaluate uncertainty`` wrote.
-
-    Raises:
-        UsageError: a file is missing.
-    """
+    """The page of a folder that ``evaluate uncertainty`` wrote."""
     document = read_evaluation(folder)
     rows = read_frame(folder, "uncertainty", ("histogram", "size_class")).to_pylist()
     exhibits = [

@@ -25,12 +25,7 @@ _LABELLED: Final = 18  # bars of a panel that have room for their value
 
 
 def draw_bars(panels: Mapping[str, Mapping[str, Sequence[Triple]]], places: Sequence[str]) -> Figure:
-    """A panel for each measure, at each place one bar for each vintage.
-
-    Args:
-        panels: by measure and vintage, for every place value, lower and upper end (NaN without).
-        places: levels and lists of areas, the widest first.
-    """
+    """A panel for each measure, at each place one bar for each vintage."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(10, 2.9 * rows + 0.6), layout=ConstrainedLayoutEngine(h_pad=PANEL_ROOM))
@@ -106,15 +101,7 @@ Values = Mapping[tuple[str, str, str, str], Triple]
 
 
 def vintage_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
-    """Errors by characteristic, and every measure of the first characteristic, a bar and a column for each vintage.
-
-    Args:
-        folder: of the evaluation.
-        document: of the evaluation, with the names of the vintages.
-
-    Returns:
-        Nothing where neither errors nor empirical privacy loss were measured.
-    """
+    """Errors by characteristic, and every measure of the first characteristic, a bar and a column for each vintage."""
     values = _values(folder)
     words: Mapping[str, str] = document["words"]
     places = [*document["levels"], *document.get("lists", [])]

@@ -29,7 +29,6 @@ class DefinedAreas:
     """Areas as unions of geounits.
 
     Args:
-        kind: of the areas.
         codes: by name of the area, first digits of the geocodes of its blocks, such as those of a county.
     """
 
@@ -37,11 +36,7 @@ class DefinedAreas:
     codes: Mapping[str, tuple[str, ...]]
 
     def areas(self, spine: Spine) -> ComparedAreas:
-        """The areas over the blocks of a spine.
-
-        Raises:
-            DataError: an area without blocks, or a block in two areas.
-        """
+        """The areas over the blocks of a spine."""
         texts = spine.leaf.geounits
         of_block = np.full(len(texts), -1, np.int32)
         for place, (name, starts) in enumerate(self.codes.items()):
@@ -60,14 +55,7 @@ class DefinedAreas:
 
 @dataclass(frozen=True)
 class Definitions:
-    """What a file defines.
-
-    Args:
-        characteristics: named sets of records.
-        queries: texts of queries.
-        areas: areas off the spine.
-        sets: meanings of attributes, those of the file before the shipped ones.
-    """
+    """What a file defines."""
 
     characteristics: tuple[Characteristic, ...] = ()
     queries: tuple[str, ...] = ()
@@ -76,17 +64,7 @@ class Definitions:
 
 
 def read_definitions(path: Path) -> Definitions:
-    """Read characteristics, queries, areas and meanings of attributes.
-
-    Args:
-        path: TOML with tables ``[[characteristics]]`` (name, label, sets, and perhaps universe and record), a list ``queries``,
-            tables ``[[areas]]`` (kind, and codes by name of the area), and ``[[attributes]]`` and ``[aliases]`` as the shipped
-            ``cell_sets.toml`` has them.
-
-    Raises:
-        ConfigError: the file breaks a rule; the first breach is reported.
-        StorageError: the file cannot be read.
-    """
+    """Read characteristics, queries, areas and meanings of attributes."""
     document = read_toml(path)
     refuse_unknown_keys(document, path.name, _KEYS)
     queries = document.get("queries", [])

@@ -40,13 +40,7 @@ _OF_TABLES = (
 
 @dataclass(frozen=True)
 class PairRequest:
-    """What is asked; see :class:`censafe.api.comparisons.CompareKeywords` for every field.
-
-    Args:
-        truth: the true side.
-        published: the published side.
-        out: a new or empty folder.
-    """
+    """What is asked; see :class:`censafe.api.comparisons.CompareKeywords` for every field."""
 
     truth: Path
     published: Path
@@ -88,17 +82,7 @@ class PairRequest:
 
 
 def compare_files(request: PairRequest, config: TopdownConfig | None, reading: ReadOptions) -> Evaluated:
-    """Measure a true and a published file, and write frames and a page.
-
-    Args:
-        request: what is asked.
-        config: both sides are block histograms of it; None for tables of one shape.
-        reading: receives stages.
-
-    Raises:
-        UsageError: options that do not go together, or the folder holds something else.
-        DataError: the sides do not fit together.
-    """
+    """Measure a true and a published file, and write frames and a page."""
     check_vintages([name for name, _ in request.also if name])
     if config is None:
         return _tables(request, reading)

@@ -59,13 +59,7 @@ class PairChoices:
     """How a pair is measured.
 
     Args:
-        suites: which measures.
-        mode: arithmetic of errors and empirical privacy loss.
-        asked: queries, characteristics, groups and population bins.
         sides: levels and lists whose counts are written side by side; all of at most 10,000 areas where empty.
-        residuals: whether every residual is written as well.
-        book: tables of summary metrics; the Bureau's without.
-        standing: who may see the files.
     """
 
     suites: Collection[str] = SUITES
@@ -78,16 +72,7 @@ class PairChoices:
 
 
 def scopes_of(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
-    """What is measured, by vintage.
-
-    Args:
-        opened: truth and published runs, units, and areas off the spine. Runs of one setting are pooled; each setting is
-            measured by itself, as a vintage.
-        choices: what is measured.
-
-    Raises:
-        UsageError: groups are needed and not there, or something asked for is not known.
-    """
+    """What is measured, by vintage."""
     alone = tuple(choices.suites) == ("reliability",)
     return {
         vintage: scope_of(one, choices.asked, choices.mode, need_groups=alone)
@@ -98,18 +83,7 @@ def scopes_of(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
 def measure_vintages(
     scopes: Mapping[str, Scope], choices: PairChoices, reading: ReadOptions
 ) -> tuple[Frames, tuple[FilledTable, ...]]:
-    """Measure every vintage; nothing is written.
-
-    Args:
-        scopes: by vintage, of :func:`scopes_of`.
-        choices: what is measured.
-        reading: receives stages.
-
-    Returns:
-        Tidy frames by name, such as ``metrics_long``; counts side by side and residuals among them. Where there are several
-        vintages they have a first column ``vintage``. Then the tables of the first vintage, and those of every other one on a
-        sheet of its own.
-    """
+    """Measure every vintage; nothing is written."""
     first, *others = scopes
     frames: dict[str, Frames] = {}
     frames[first], tables = _measured(scopes[first], choices, reading)
@@ -171,19 +145,7 @@ def evaluate_pair(
     choices: PairChoices | None = None,
     config: TopdownConfig | None = None,
 ) -> Evaluated:
-    """Measure a pair of block histograms, and write frames and a page.
-
-    Args:
-        opened: truth and published runs, units, and areas off the spine.
-        out: a new or empty folder.
-        reading: receives stages.
-        sources: names of both sides, for the page.
-        choices: what is measured.
-        config: of the published side; it is stored, so that a public page of its noise laws can be made.
-
-    Raises:
-        UsageError: the folder holds something else, groups are needed and not there, or something asked for is not known.
-    """
+    """Measure a pair of block histograms, and write frames and a page."""
     asked = choices or PairChoices()
     scopes = scopes_of(opened, asked)
     scope = next(iter(scopes.values()))
@@ -225,15 +187,7 @@ def evaluate_tables(
     sources: Mapping[str, str],
     choices: PairChoices | None = None,
 ) -> Evaluated:
-    """The same for two tables of any product: errors and empirical privacy loss.
-
-    Args:
-        tables: both sides.
-        out: a new or empty folder.
-        reading: receives stages.
-        sources: names of both sides, for the page.
-        choices: what is measured, of which suites, mode and standing count.
-    """
+    """The same for two tables of any product: errors and empirical privacy loss."""
     frames: Frames = {}
     asked = choices or PairChoices()
     suites, mode = asked.suites, asked.mode

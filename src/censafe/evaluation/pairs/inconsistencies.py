@@ -33,10 +33,6 @@ class Inconsistency:
     """A kind of areas that contradict themselves, the truth or common sense.
 
     Args:
-        number: of the Bureau's table of it.
-        name: of its condition.
-        words: the areas concerned first, then what is wrong with them.
-        by_group: whether it is asked of every race group as well.
         of_lowest: whether it says anything about areas of the lowest level, such as blocks.
     """
 
@@ -109,12 +105,6 @@ def inconsistencies(
     lowest: str = "",
 ) -> pa.Table:
     """Count areas of every kind, in the truth and in every published run.
-
-    Args:
-        sources: persons, and units or households where there are any.
-        lists: levels of the spine and areas off it.
-        strata: classes of the areas of every list, or None, counted beside all of them; None for none at all.
-        lowest: name of the level at which kinds about ages and sexes of few persons are not asked.
 
     Returns:
         Columns number, kind, group, level, area_class, size_class, run_id (``truth`` or that of the run), universe, n, percent,

@@ -51,7 +51,6 @@ class UnitFiles:
 
     Args:
         truth: a table of units (geocode, gq0, occupied), a histogram file, or microdata of units.
-        published: the same for every run.
     """
 
     truth: Path
@@ -60,13 +59,7 @@ class UnitFiles:
 
 @dataclass(frozen=True)
 class AreaLists:
-    """Files of areas off the spine.
-
-    Args:
-        files: CSV, Parquet, or the block file GRF-C.
-        kinds: kinds of areas wanted; all where empty.
-        defined: areas made of geounits.
-    """
+    """Files of areas off the spine."""
 
     files: tuple[Path, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -78,13 +71,9 @@ class OpenedPair:
     """CONFIDENTIAL. What is compared.
 
     Args:
-        persons: or units, where the configuration measures nothing else.
         units: housing units of the same blocks, occupied and vacant; None without.
         households: occupied units of the same blocks by householder and type; None without.
         facilities: published numbers of units, shape (blocks, kinds), housing units first; None where they are not known.
-        lists: areas off the spine.
-        notes: how the sides were read, for readers.
-        names: what stands beside the codes of areas.
     """
 
     persons: Pair
@@ -110,20 +99,7 @@ def open_pair(
     """Histograms, microdata or published tables, or folders that hold them, as a pair.
 
     Args:
-        config: whose levels and schema they have.
-        histogram: of the configuration.
-        truth: a histogram file, microdata, the tables of blocks of the redistricting data, a data folder of any reader, or the
-            folder of a run.
-        published: the same by name of the run, but of data folders only those of P.L. 94-171 files.
-        domain: a file that lists every block; None for ``units.parquet`` beside the truth, where it is.
         units: files of housing units; None for those in the folders, where every folder has one.
-        areas: lists of areas off the spine, beside those that the data folder has.
-        reading: receives stages.
-
-    Raises:
-        DataError: files that do not belong together, or break a rule.
-        StorageError: a file cannot be read.
-        UsageError: options that do not go together.
     """
     config = _with_reader(config, truth)
     opener = _Opener(config, histogram, dict(published), units)
@@ -139,18 +115,7 @@ def open_pair(
 def read_published(
     config: TopdownConfig, histogram: MeasuredHistogram, truth: Pair, published: Mapping[str, Path]
 ) -> tuple[PublishedRun, ...]:
-    """Published runs beside a truth that was read already.
-
-    Args:
-        config: whose levels and schema they have.
-        histogram: of the configuration.
-        truth: whose blocks they have.
-        published: as for :func:`open_pair`, by name of the run.
-
-    Raises:
-        DataError: a file has blocks that the truth does not have, or breaks a rule.
-        StorageError: a file cannot be read.
-    """
+    """Published runs beside a truth that was read already."""
     opener = _Opener(config, histogram, published, None)
     files = {name: opener.file(path, histogram.name) for name, path in published.items()}
     return pair_with_files(truth, level_rules(config), files).runs
@@ -177,17 +142,7 @@ def _without_unknown(opened: OpenedPair, files: Sequence[Path]) -> OpenedPair:
 
 
 def with_lists(opened: OpenedPair, areas: AreaLists) -> tuple[ComparedAreas, ...]:
-    """Known lists and those that were named, of the kinds wanted; a named list takes the place of a known one of its kind.
-
-    Args:
-        opened: both sides, with the lists that are known.
-        areas: those that were named.
-
-    Raises:
-        DataError: a file is not a list of areas.
-        StorageError: a file cannot be read.
-        UsageError: a kind that is not there, is listed twice, or has the name of a level.
-    """
+    """Known lists and those that were named, of the kinds wanted; a named list takes the place of a known one of its kind."""
     spine = opened.persons.spine
     named: dict[str, ComparedAreas] = {}
     for path in areas.files:

@@ -24,11 +24,7 @@ class Contradiction:
     """Two counts of the same homes, one in each file, and what must hold between them.
 
     Args:
-        name: in files.
-        words: what must hold.
         households: sets of households, each with what one of them counts for; their counts are added.
-        persons: sets that the persons lie in.
-        relation: of the households to the persons.
         without: a set of households; areas that have any are left out, as nothing is known of them.
     """
 
@@ -166,16 +162,7 @@ _SCHEMA: Final = pa.schema(
 
 
 def count_contradictions(sources: SummarySources, lists: Sequence[ComparedAreas]) -> pa.Table:
-    """Count areas of which persons and households contradict each other, in the truth and in every published run.
-
-    Args:
-        sources: persons and households with relationships; a kind that they do not tell has no rows.
-        lists: levels of the spine and areas off it.
-
-    Returns:
-        Columns kind, words (what must hold), relation, level, area_class, run_id (``truth`` or that of the run), universe (areas with
-        records of either side), n (those that break the rule), percent, records (by how many, all areas together).
-    """
+    """Count areas of which persons and households contradict each other, in the truth and in every published run."""
     kinds = [one for one in CONTRADICTIONS if not any(map(sources.why_unmeasured, one.requests))]
     rows: list[dict[str, Any]] = []
     for areas in lists:

@@ -67,14 +67,7 @@ def epl_frames(scope: Scope) -> Frames:
 
 
 def epl_frame(runs: tuple[MatchedCells, ...], mode: LossMode, strata: Strata, at: int = 0) -> pa.Table:
-    """Empirical privacy loss of the pooled residuals of one subject.
-
-    Args:
-        runs: matched counts of the same areas.
-        mode: arithmetic; the study leaves out answers that are zero on both sides.
-        strata: classes of areas.
-        at: which of them.
-    """
+    """Empirical privacy loss of the pooled residuals of one subject."""
     zeros: ZeroCells = "all" if mode == "corrected" else "either"
     residuals = pooled_residuals(runs, zeros=zeros, strata=strata, stratum=at, groups=_GROUPS)
     found = epl_summary(residuals, mode=mode)

@@ -37,12 +37,7 @@ class PairQuestions:
     """What is measured beyond the default.
 
     Args:
-        queries: texts of further queries of the schema.
-        characteristics: named sets of records.
-        sets: meanings of attributes.
-        groups: query whose answers are exclusive groups; None for race and origin.
         bins: width of population bins, in place of the classes of size; 0 for classes.
-        tolerance: what counts as reliable.
     """
 
     queries: tuple[str, ...] = ()
@@ -58,14 +53,7 @@ class PairSubject:
     """Something that is counted at every area.
 
     Args:
-        name: query or characteristic.
-        words: for readers.
-        pair: whose records are counted.
         label: answer of every cell, below 0 for none, shape (cells,).
-        labels: of the answers, for names of columns.
-        meanings: what each answer counts.
-        answers: how many there are.
-        apart: whether bias is measured for each answer.
     """
 
     name: str
@@ -88,19 +76,7 @@ class PairSubject:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """CONFIDENTIAL. Areas, classes and subjects of an evaluation.
-
-    Args:
-        opened: both sides.
-        lists: levels of the spine, widest first, then areas off it.
-        subjects: what is counted.
-        unmeasured: characteristics that no file can count, with the reason.
-        groups: exclusive groups; None where the schema has none.
-        mode: arithmetic of errors and empirical privacy loss.
-        bins: width of population bins; 0 for classes of size.
-        sets: meanings of attributes.
-        tolerance: what counts as reliable.
-    """
+    """CONFIDENTIAL. Areas, classes and subjects of an evaluation."""
 
     opened: OpenedPair
     lists: tuple[ComparedAreas, ...]
@@ -149,17 +125,7 @@ class Scope:
 
 
 def scope_of(opened: OpenedPair, asked: PairQuestions, mode: LossMode, *, need_groups: bool = False) -> Scope:
-    """What is measured on a pair.
-
-    Args:
-        opened: both sides.
-        asked: what is measured beyond the default.
-        mode: arithmetic.
-        need_groups: whether a schema without groups is an error.
-
-    Raises:
-        UsageError: the schema has no such query or groups, two subjects of one name, or a width below 0.
-    """
+    """What is measured on a pair."""
     if asked.bins < 0:
         raise UsageError("the width of population bins must be 1 person or more")
     pair = opened.persons

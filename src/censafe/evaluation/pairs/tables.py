@@ -47,13 +47,6 @@ def side_frames(scope: Scope, kinds: Sequence[str] = ()) -> dict[str, pa.Table]:
     Answers end in ``_sf`` as tabulated and in ``_dp`` as published by the first run. Subjects of more than 150 answers are in the
     long frame only. Areas of the census have a GEOID, a GISJOIN, a NAME
     where it is known, and the parts of their geocode.
-
-    Args:
-        scope: of the evaluation.
-        kinds: levels and lists; without, all of at most 10,000 areas. ``none`` alone for none.
-
-    Raises:
-        UsageError: there are no areas of a kind.
     """
     if tuple(kinds) == (NONE,):
         return {}
@@ -98,16 +91,7 @@ def _geocodes(areas: ComparedAreas, names: AreaNames) -> dict[str, Any]:
 
 
 def write_residuals(folder: Path, frame: pa.Table, standing: Standing = Standing.COMPARED) -> str:
-    """Write ``residuals.parquet``, stamped in its metadata.
-
-    Args:
-        folder: of the evaluation.
-        frame: of :func:`~.pair_measures.residual_frames`.
-        standing: who may see it.
-
-    Returns:
-        Name of the file.
-    """
+    """Write ``residuals.parquet``, stamped in its metadata."""
     with atomic_write(folder / "residuals.parquet") as temporary:
         pq.write_table(
             frame.replace_schema_metadata({"classification": standing.value}), temporary, compression="zstd"
@@ -146,9 +130,7 @@ class MatchedTables:
     """CONFIDENTIAL. Two tables with the same keys, cut into levels.
 
     Args:
-        cells: by name of the level, counts of both sides.
         facts: rows on one side only, which count as 0 on the other; and published rows without a count, which are withheld and left out on both.
-        notes: how the rows were matched, in sentences.
     """
 
     cells: Mapping[str, MatchedCells] = field(repr=False)
@@ -168,17 +150,6 @@ def match_tables(
 
     Rows are matched by the columns of codes, attributes and texts that both sides have, and by as many columns of whole numbers as make each row one of its
     own; other counts are not keys.
-
-    Args:
-        truth: text (CSV) or Parquet file, or a folder of such files of the same columns.
-        published: the same; a row without a count is one that was withheld.
-        count: name of the column of counts; None for COUNT, count or value.
-        by: columns whose values make the levels, or ``file`` for the names of the files of folders; none for one level, ``all``.
-        unmatched_as_zero: whether any number of rows may be on one side only, which count as 0 on the other.
-
-    Raises:
-        DataError: columns are missing, keys repeat, counts are not whole numbers, or more than 5% of the rows are on one side only.
-        StorageError: a file cannot be read.
     """
     paths = (truth, published)
     sides = [_table(path, files=_FILE in by) for path in paths]
@@ -448,11 +419,7 @@ def _unmatched(
     *,
     unmatched_as_zero: bool,
 ) -> list[str]:
-    """What is to be said of rows on one side only.
-
-    Raises:
-        DataError: they are more than 5%, and are not meant to be.
-    """
+    """What is to be said of rows on one side only."""
     number = facts["only_true"] + facts["only_published"]
     if not number:
         return []

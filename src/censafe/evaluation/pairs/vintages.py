@@ -24,12 +24,6 @@ _TAKEN: Final = (MAIN, "pooled", "truth")
 def check_vintages(names: Collection[str]) -> None:
     """Refuse names of vintages that cannot stand in a column, a figure or a sheet, or that mean something else.
 
-    Args:
-        names: as given.
-
-    Raises:
-        UsageError: such a name, or one name twice.
-
     Example:
         >>> check_vintages(["2021", "2021-08-12"])
     """
@@ -48,15 +42,7 @@ def check_vintages(names: Collection[str]) -> None:
 
 
 def with_vintages(opened: OpenedPair, names: Collection[str]) -> OpenedPair:
-    """The same sides, with runs of these names as vintages of their own.
-
-    Args:
-        opened: both sides.
-        names: of runs.
-
-    Raises:
-        UsageError: a name that a vintage cannot have.
-    """
+    """The same sides, with runs of these names as vintages of their own."""
     check_vintages(names)
 
     def dated(pair: Pair) -> Pair:
@@ -67,11 +53,7 @@ def with_vintages(opened: OpenedPair, names: Collection[str]) -> OpenedPair:
 
 
 def by_vintage(opened: OpenedPair) -> dict[str, OpenedPair]:
-    """The truth with the runs of one vintage, by its name; the first one is that without a name.
-
-    Args:
-        opened: both sides; runs of one setting are one vintage.
-    """
+    """The truth with the runs of one vintage, by its name; the first one is that without a name."""
     settings = list(dict.fromkeys(run.setting for run in opened.persons.runs))
     if len(settings) < 2:
         return {MAIN: opened}
@@ -99,9 +81,6 @@ def stacked_vintages(frames: Mapping[str, Mapping[str, pa.Table]]) -> dict[str, 
 
     What does not depend on the published side is there once: reasons, examples, counts of the truth in ``inconsistency``. Wide
     counts side by side are those of the first vintage.
-
-    Args:
-        frames: by vintage and name.
     """
     first = next(iter(frames))
     if len(frames) == 1:

@@ -40,7 +40,6 @@ class Side:
 
     Args:
         counts: by request, each of shape (areas,).
-        terms: sets that every request of persons lies in as well.
         no_quarters: areas without a facility of group quarters; None where facilities are not known.
     """
 

@@ -55,9 +55,7 @@ class SummarySources:
 
     Args:
         pairs: of persons, households or housing units over one spine, with the same runs.
-        lists: areas off the spine.
         facilities: published numbers of units, shape (blocks, kinds), housing units first; None where they are not known.
-        sets: meanings of attributes.
     """
 
     pairs: tuple[Pair, ...]
@@ -120,11 +118,7 @@ class SummarySources:
     def count(
         self, areas: ComparedAreas, requests: Iterable[SummaryRequest]
     ) -> dict[SummaryRequest, Counted]:
-        """Counts of every request at every area.
-
-        Raises:
-            ValueError: a request that no pair can answer.
-        """
+        """Counts of every request at every area."""
         by_pair: dict[int, list[SummaryRequest]] = {}
         for request in dict.fromkeys(requests):
             reason = self.why_unmeasured(request)

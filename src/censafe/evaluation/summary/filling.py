@@ -47,11 +47,8 @@ class FilledLine:
     """CONFIDENTIAL. A row of a table with its numbers.
 
     Args:
-        line: what it is.
         listed: name of the list that its areas are from; empty for the spine.
         units: how many areas; None where nothing was counted.
-        runs: metrics of every run.
-        reason: why numbers are missing; empty where none is.
     """
 
     line: Line
@@ -101,16 +98,7 @@ class FilledTable:
 
 
 def fill_book(book: SummaryBook, sources: SummarySources) -> tuple[FilledTable, ...]:
-    """Every table of a book; rows that cannot be filled say why.
-
-    Args:
-        book: tables.
-        sources: pairs, lists of areas and what the attributes mean.
-
-    Raises:
-        ConfigError: a condition that there is not.
-        UsageError: a set of records that no attribute has.
-    """
+    """Every table of a book; rows that cannot be filled say why."""
     _check(book)
     places: dict[str, list[tuple[int, int]]] = {}
     for at, table in enumerate(book.tables):
@@ -246,10 +234,6 @@ def summary_long(tables: Sequence[FilledTable], runs: Sequence[str]) -> pa.Table
 
     Rates, ages and sexes have a row of areas left out, too. The kind of areas stands in ``level``, the list that they are from
     in ``area_class``. Rows are for each run and, where there are several, ``pooled``: mean and standard deviation over runs.
-
-    Args:
-        tables: filled ones.
-        runs: names of the published runs.
     """
     seen: set[tuple[Subject, str]] = set()
     values = []

@@ -26,11 +26,7 @@ class Given:
     """CONFIDENTIAL. What a row is measured from.
 
     Args:
-        counts: of every request, at all areas of the kind.
         included: areas of the row, shape (areas,).
-        run: position of the published run.
-        rates: by name.
-        totals: true and published count of the whole that shares are of.
         no_quarters: areas without facilities of group quarters; None where they are not known.
     """
 
@@ -80,12 +76,7 @@ def size_request(line: Line) -> SummaryRequest | None:
 
 
 def measure_summary(line: Line, given: Given) -> Found:
-    """Metrics of a row, each with its interval (NaN without one); those that need counts not at hand are left out.
-
-    Args:
-        line: the row.
-        given: counts.
-    """
+    """Metrics of a row, each with its interval (NaN without one); those that need counts not at hand are left out."""
     return _MEASURES[line.measure](line, given)
 
 

@@ -48,16 +48,7 @@ def shipped_book() -> SummaryBook:
 
 
 def read_book(path: Path) -> SummaryBook:
-    """The shipped tables and those of a TOML file of the same form, on sheets of their own names.
-
-    Args:
-        path: a file with ``[[tables]]`` and, where they are wanted, ``areas``, ``rates``, ``columns``, ``rows``, ``groups``,
-            ``classes`` and ``states`` beside those of ``summary_tables.toml``, or in their place.
-
-    Raises:
-        ConfigError: a key or name that is not allowed.
-        StorageError: the file cannot be read.
-    """
+    """The shipped tables and those of a TOML file of the same form, on sheets of their own names."""
     own = read_toml(path)
     refuse_unknown_keys(own, path.name, _TOP)
     base = _shipped()

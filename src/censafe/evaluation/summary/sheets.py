@@ -59,11 +59,6 @@ def add_summary_sheets(book: Any, tables: Sequence[FilledTable], mark: str) -> N
     A table takes a line for each of title, universe, geography and column heads, then its rows, then an empty line; the first
     starts at line 3, so that numbers stand where they stand in the Bureau's workbook. What is not in the product is grey and
     empty, and the line of the universe says why.
-
-    Args:
-        book: of xlsxwriter.
-        tables: filled ones, in order.
-        mark: who may see them, for the first line of every sheet.
     """
     formats = _formats(book)
     contents = book.add_worksheet(CONTENTS)
@@ -187,16 +182,7 @@ SHEETLESS = ("metrics_long", "summary_tables")
 def summarise(
     sources: SummarySources, frames: Mapping[str, pa.Table], book: SummaryBook | None = None
 ) -> tuple[tuple[FilledTable, ...], dict[str, pa.Table]]:
-    """Fill tables, and add their numbers to the frames.
-
-    Args:
-        sources: what the tables are filled from.
-        frames: of the evaluation; ``metrics_long`` and ``metrics_wide`` grow where they are among them.
-        book: of tables; the shipped one without.
-
-    Returns:
-        Filled tables for the workbook, and all frames, ``summary_tables`` among them.
-    """
+    """Fill tables, and add their numbers to the frames."""
     tables = fill_book(book or shipped_book(), sources)
     long = summary_long(tables, sources.runs)
     if "metrics_long" in frames:
@@ -210,13 +196,7 @@ def topdown_sources(
     runs: Mapping[str, Sequence[PublishedRun]],
     lists: Sequence[ComparedAreas] = (),
 ) -> SummarySources:
-    """What the tables are filled from: the truth and the runs of some histograms, and areas off the spine.
-
-    Args:
-        population: whose runs they are.
-        runs: by histogram, the same ones of each.
-        lists: further areas off the spine; of a kind that the run knows, too, the given ones are used.
-    """
+    """What the tables are filled from: the truth and the runs of some histograms, and areas off the spine."""
     facts = population.loaded.facts
     pairs = tuple(population.pairs[name].with_runs(own) for name, own in runs.items())
     known = () if facts.areas is None else known_areas(pairs[0].spine, facts.areas)
@@ -228,12 +208,6 @@ def topdown_sources(
 def budget_sheet(
     population: EvaluatedPopulation, runs: Sequence[PublishedRun], sheet: str
 ) -> tuple[FilledTable, ...]:
-    """The tables that the first histogram fills, all on one sheet, such as that of a budget.
-
-    Args:
-        population: whose runs they are.
-        runs: of one budget.
-        sheet: name of the sheet.
-    """
+    """The tables that the first histogram fills, all on one sheet, such as that of a budget."""
     tables = fill_book(shipped_book(), topdown_sources(population, {population.main.name: runs}))
     return tuple(FilledTable(replace(one.table, sheet=sheet), one.lines) for one in tables if one.filled)

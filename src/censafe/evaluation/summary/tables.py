@@ -11,12 +11,7 @@ Measure = Literal["counts", "rate", "shares", "ages and sexes", "largest", "cond
 
 
 class SummaryRequest(NamedTuple):
-    """Records that are counted: whose they are, and the sets of cells that all of them lie in.
-
-    Args:
-        record: persons, or households and housing units.
-        terms: names of sets, as :class:`~.histograms.cell_sets.CellSets` knows them; none for all records.
-    """
+    """Records that are counted: whose they are, and the sets of cells that all of them lie in."""
 
     record: Record = "person"
     terms: tuple[str, ...] = ()
@@ -36,12 +31,8 @@ class SummaryAreas:
     """A kind of areas, of the spine or of a list.
 
     Args:
-        name: in rows.
-        level: of the spine; empty for areas of a list.
         lists: names of lists, any of which will do. Beside a level the list says which blocks count.
         within: codes of the list that count: first letters, or from and to; none for all.
-        only_in: codes of states; none for all.
-        not_in: codes of states that do not count.
     """
 
     name: str
@@ -57,10 +48,7 @@ class SizeClass:
     """A class of areas by a true count, closed on the left.
 
     Args:
-        label: of the class.
         by: whose count it is: persons (empty), the row's own count (``own``), or the records of a set.
-        low: fewest; None for all areas.
-        high: one more than the most; None without.
     """
 
     label: str
@@ -95,9 +83,6 @@ class ErrorRate:
     """A ratio of two counts.
 
     Args:
-        of: counted above the line.
-        to: counted below it.
-        scale: 100 for percent.
         empty_is_zero: whether a rate of nothing is 0; otherwise such areas are left out and counted.
     """
 
@@ -116,13 +101,7 @@ class Line:
     """A row of a table, or a heading.
 
     Args:
-        label: words.
-        areas: kind; empty for a heading.
-        request: what is counted.
-        measure: what becomes of the counts.
-        size: which areas.
         options: names of conditions, or of the rate, or the code of a state.
-        among: of which the largest is looked for.
     """
 
     label: str
@@ -149,18 +128,7 @@ class Line:
 
 @dataclass(frozen=True)
 class SummaryTable:
-    """One table.
-
-    Args:
-        number: such as ``Table 1.a``.
-        sheet: of the workbook.
-        section: heading before the table; empty for none.
-        title: of the table.
-        universe: in words.
-        geography: in words.
-        columns: after that of the labels.
-        lines: rows and headings in order.
-    """
+    """One table."""
 
     number: str
     sheet: str

@@ -36,16 +36,7 @@ class TableConfig(Protocol):
 def table_document(
     product: str, config: TableConfig, plan: ReleasePlan, *, trials: int, seed: int, confidence: Fraction
 ) -> dict[str, Any]:
-    """Facts about an evaluation for ``evaluation.json``; nothing in it depends on a record.
-
-    Args:
-        product: by name.
-        config: what was evaluated.
-        plan: of one release.
-        trials: number of draws.
-        seed: of the test keys.
-        confidence: level of the margins.
-    """
+    """Facts about an evaluation for ``evaluation.json``; nothing in it depends on a record."""
     return {
         "kind": product,
         "configuration": config.origin,
@@ -60,11 +51,7 @@ def table_document(
 
 
 def table_facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """The most important numbers of the page of a table product.
-
-    Args:
-        document: what :func:`table_document` returned.
-    """
+    """The most important numbers of the page of a table product."""
     return [
         (
             f"Privacy loss {SYMBOLS[document['symbol']]}",
@@ -87,11 +74,7 @@ def short_name(document: Mapping[str, Any]) -> str:
 
 
 def table_settings(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How the evaluation was made, by name.
-
-    Args:
-        document: what :func:`table_document` returned.
-    """
+    """How the evaluation was made, by name."""
     changed = "; ".join(f"{name} = {value}" for name, value in document["settings"].items())
     return [
         ("Product", document["kind"]),
@@ -104,11 +87,6 @@ def table_settings(document: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def chance_within(law: NoiseLaw, draws: int, margin: int) -> float:
     """P(abs(X_1 + ... + X_draws) <= margin), or NaN where the sum has no law of its kind.
-
-    Args:
-        law: of each draw.
-        draws: how many are added up.
-        margin: zero or more.
 
     Example:
         >>> round(chance_within(NoiseLaw.gaussian(Fraction(4)), 4, 7), 4)
@@ -126,10 +104,6 @@ def chance_within(law: NoiseLaw, draws: int, margin: int) -> float:
 def pooled_share(numbers: Sequence[int], shares: Iterable[float | None]) -> float:
     """Share of all cells together; NaN without cells or where a share is unknown.
 
-    Args:
-        numbers: of cells.
-        shares: of each number.
-
     Example:
         >>> pooled_share([1, 3], [1.0, 0.0])
         0.25
@@ -143,10 +117,6 @@ def pooled_share(numbers: Sequence[int], shares: Iterable[float | None]) -> floa
 
 def share_doubt(share: float, number: int) -> float:
     """Two standard errors of a share of independent cells.
-
-    Args:
-        share: expected one.
-        number: of cells.
 
     Example:
         >>> share_doubt(0.5, 100)
@@ -168,12 +138,6 @@ def percent_text(share: float, places: int) -> str:
 def coverage_words(number: int, share: float, exact: float, places: int) -> str:
     """Whether noisy counts are within their margins as often as was promised, in a sentence.
 
-    Args:
-        number: of independent noisy counts.
-        share: of them within their margin of error.
-        exact: the same by the noise laws.
-        places: decimals of the percentages.
-
     Example:
         >>> coverage_words(100, 0.93, 0.95, 0)
         'Of 100 noisy counts 93% are within their margin of error; by the exact noise laws it should be 95% give or take 4 points: as promised.'
@@ -188,11 +152,6 @@ def coverage_words(number: int, share: float, exact: float, places: int) -> str:
 
 def bias_doubt(document: Mapping[str, Any], numbers: Sequence[int], margins: Sequence[float]) -> float:
     """Two standard errors of the mean of independent noise, from its margins of error.
-
-    Args:
-        document: what :func:`table_document` returned.
-        numbers: of noisy counts.
-        margins: of each number, in the papers' form.
 
     Example:
         >>> round(bias_doubt({"symbol": "rho", "confidence": 0.95}, [100], [1.96]), 3)
@@ -212,10 +171,6 @@ def few_draws(document: Mapping[str, Any], number: int) -> float:
     """Typical margin found in a number of draws of right noise, over the true margin: below 1 where draws are few.
 
     The margin found is the k-th smallest of n errors; the middle of the law of its rank is (k - 1/3) / (n + 1/3) up to 0.01.
-
-    Args:
-        document: what :func:`table_document` returned.
-        number: n, of noisy counts.
 
     Example:
         >>> round(few_draws({"symbol": "rho", "confidence": 0.9}, 20), 2), round(few_draws({"symbol": "rho", "confidence": 0.9}, 10**6), 2)

@@ -30,15 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableRequest:
-    """Which records are evaluated under which configuration.
-
-    Args:
-        config: a path or a shipped name.
-        settings: overrides of configuration keys.
-        data: folder (or .ini file) with the records.
-        out: a new or empty folder.
-        reading: how the records are read and checked.
-    """
+    """Which records are evaluated under which configuration."""
 
     config: str
     settings: Mapping[str, str]
@@ -49,13 +41,7 @@ class TableRequest:
 
 @dataclass(frozen=True)
 class Drawing:
-    """How often noise is drawn, and what the errors are compared with.
-
-    Args:
-        trials: number of independent draws of every noisy answer.
-        seed: of the test key.
-        confidence: level of the margins, 9/10 or 19/20.
-    """
+    """How often noise is drawn, and what the errors are compared with."""
 
     trials: int
     seed: int
@@ -99,14 +85,7 @@ class TrueTables(Protocol):
 
 @dataclass(frozen=True)
 class TableProduct:
-    """What is a product's own in its evaluation and its true tables.
-
-    Args:
-        name: on the command line.
-        title: in the figure.
-        trials: from a configuration and overrides of its keys.
-        truth: from the same, and whether the private path is counted.
-    """
+    """What is a product's own in its evaluation and its true tables."""
 
     name: str
     title: str
@@ -115,18 +94,7 @@ class TableProduct:
 
 
 def evaluate_product(product: TableProduct, request: TableRequest, drawing: Drawing) -> Evaluated:
-    """Count once, draw noise many times with test keys, and compare with the truth.
-
-    Args:
-        product: whose tables.
-        request: its folder gets ``report.html``, ``evaluation.json``, a CSV file for every frame (``accuracy.csv`` always),
-            ``accuracy.svg`` and ``accuracy.png``.
-        drawing: how often.
-
-    Raises:
-        UsageError: the folder holds something else.
-        InputError: the configuration or the records break a rule.
-    """
+    """Count once, draw noise many times with test keys, and compare with the truth."""
     require_confidence(drawing.confidence)
     trials = product.trials(request.config, request.settings)
     out, reading = request.out, request.reading
@@ -152,21 +120,7 @@ def evaluate_product(product: TableProduct, request: TableRequest, drawing: Draw
 
 
 def write_truth(product: TableProduct, request: TableRequest, *, private_path: bool) -> tuple[Path, ...]:
-    """Count without noise and write the tables to ``OUT/tables``, every folder stamped CONFIDENTIAL.
-
-    Args:
-        product: whose tables.
-        request: states and reader of the configuration matter; budgets and thresholds for the private path only.
-        private_path: False for the true tables; True for what a release adds noise to. PHSafe: the basis cells after
-            truncation over the full key domain, zeros included. SafeTab: what infinite budgets give.
-
-    Returns:
-        The files of the tables.
-
-    Raises:
-        UsageError: the folder holds something else.
-        InputError: the configuration or the records break a rule.
-    """
+    """Count without noise and write the tables to ``OUT/tables``, every folder stamped CONFIDENTIAL."""
     tables = product.truth(request.config, request.settings, private_path)
     out, reading = request.out, request.reading
     with confidential_run(out, "truth") as run:

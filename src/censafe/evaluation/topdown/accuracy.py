@@ -46,9 +46,6 @@ class Compared:
     """CONFIDENTIAL. Counts of one characteristic at one level by every method, beside the truth.
 
     Args:
-        histogram: whose characteristic.
-        level: of the geography.
-        characteristic: query.
         cells: by method, one entry a run.
     """
 
@@ -67,17 +64,7 @@ def compare_methods(
     seed: int,
     lists: Sequence[ComparedAreas] = (),
 ) -> list[Compared]:
-    """Bring all methods together for every characteristic and level of one histogram.
-
-    Args:
-        population: input and configuration.
-        histogram: of the configuration.
-        runs: of TopDown.
-        noise_runs: draws of the comparators; fitted blocks get one above two million cells of blocks, none above fifty,
-            and none of a histogram that is held to published results.
-        seed: of their test keys.
-        lists: areas off the spine, for which only counts of blocks are added up.
-    """
+    """Bring all methods together for every characteristic and level of one histogram."""
     pair = population.pairs[histogram.name].with_runs(runs)
     blocks = pair.with_runs(_fitted_blocks(population, histogram, pair, noise_runs, seed))
     found = []
@@ -141,16 +128,7 @@ def accuracy_frame(compared: Sequence[Compared]) -> pa.Table:
 
 
 def growth_frames(pair: Pair, compared: Sequence[Compared]) -> tuple[pa.Table, pa.Table]:
-    """How the error of totals depends on the number of blocks of an area.
-
-    Args:
-        pair: whose spine says how many blocks an area has.
-        compared: of one histogram; totals of levels above the blocks are used.
-
-    Returns:
-        Errors by number of blocks (histogram, method, level, blocks_low, blocks_high, blocks_mean, n_areas, rmse, mean_ae), in
-        bins that double; and slopes (histogram, method, level, n_areas, slope).
-    """
+    """How the error of totals depends on the number of blocks of an area."""
     bins, slopes = [], []
     for one in compared:
         if one.characteristic != "total" or one.level not in pair.spine.names[1:-1]:

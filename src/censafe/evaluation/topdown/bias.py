@@ -35,9 +35,6 @@ def classes_of_areas(pair: Pair) -> dict[str, tuple[Strata, ...]]:
     """Classes of the areas of every level: true persons (or other records), and quintiles of diversity.
 
     Quintiles are made of levels above the lowest, and only where the schema tells race and origin.
-
-    Args:
-        pair: truth and at least one run.
     """
     lowest = pair.spine.leaf.name
     found: dict[str, tuple[Strata, ...]] = {}
@@ -62,9 +59,7 @@ def bias_by_class(
     """Mean residual of every answer over the areas of each class, all runs together; empty answers count as residuals of 0.
 
     Args:
-        runs: matched counts of the same areas.
         of_area: class of every area, -1 for none, shape (areas,).
-        classes: how many there are.
 
     Returns:
         ``n_areas``, shape (classes,); ``count_mean``, ``bias`` and ``se`` (areas as clusters), shape (classes, answers); NaN
@@ -97,17 +92,7 @@ def bias_by_class(
 def bias_frame(
     compared: Sequence[Compared], classes: Mapping[str, Sequence[Strata]], words: Mapping[str, Sequence[str]]
 ) -> pa.Table:
-    """Bias by class of the areas, of every characteristic of a hundred answers or fewer.
-
-    Args:
-        compared: of all histograms.
-        classes: of :func:`classes_of_areas`.
-        words: what each answer counts, by ``histogram/characteristic``.
-
-    Returns:
-        Columns histogram, level, characteristic, answer, label, classes (population or diversity), class, n_areas, n_runs, count_mean,
-        bias, se, lo, hi (90 %).
-    """
+    """Bias by class of the areas, of every characteristic of a hundred answers or fewer."""
     rows: list[dict[str, Any]] = []
     for one in compared:
         runs = one.cells[_METHOD]

@@ -64,21 +64,7 @@ def evaluate_topdown(
     areas: Sequence[Path] = (),
     names: Path | None = None,
 ) -> Evaluated:
-    """Run TopDown with test keys and compare it, block-by-block noise and raw noisy counts with the truth.
-
-    Args:
-        source: configuration and records.
-        out: a new or empty folder, or the folder of the same evaluation.
-        reading: receives stages.
-        series: independent runs of every method.
-        standing: who may see it; what is public is written from the noise laws alone, without any comparison with the truth.
-        areas: files that say which areas off the spine the blocks lie in.
-        names: file with names of areas; None for none.
-
-    Raises:
-        UsageError: the folder holds something else.
-        InputError: the configuration or the records break a rule.
-    """
+    """Run TopDown with test keys and compare it, block-by-block noise and raw noisy counts with the truth."""
     population = source.open(reading)
     if names is not None:
         population = replace(population, names=named_areas(population.config, names))
@@ -134,15 +120,7 @@ def described(population: EvaluatedPopulation) -> dict[str, Any]:
 
 @dataclass
 class _Measured:
-    """CONFIDENTIAL. What the evaluation writes.
-
-    Args:
-        frames: by name of the file.
-        wide: counts side by side, by name of the file.
-        meanings: words of the labels of answers.
-        answers: words of the answers, by histogram and query.
-        tables: the Bureau's tables, for the workbook.
-    """
+    """CONFIDENTIAL. What the evaluation writes."""
 
     frames: dict[str, pa.Table] = field(default_factory=dict)
     wide: dict[str, pa.Table] = field(default_factory=dict)

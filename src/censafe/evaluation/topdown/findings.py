@@ -21,15 +21,7 @@ _SOLVER: Final = "another solver: optimal fits with certificates in place of a s
 
 @dataclass(frozen=True)
 class StudyFinding:
-    """One statement of the study.
-
-    Args:
-        finding: what it found.
-        published: in its numbers.
-        measured: the same from the sweep.
-        verdict: ``yes``, ``partly``, ``no``, or ``open`` where this population cannot show it.
-        why: what differs.
-    """
+    """One statement of the study."""
 
     finding: str
     published: str
@@ -45,9 +37,6 @@ class Sweep:
     Args:
         full: rows of the full table.
         bias: rows of the bias by homogeneity.
-        levels: names, the widest first.
-        exact: levels whose totals are published exactly.
-        middle: the level that stands for counties.
         children: mean number of lowest geounits in a geounit of that level; NaN where it is not known.
     """
 

@@ -33,11 +33,7 @@ class BestQuery:
     """The measured query whose answers, added up, give a characteristic with the least noise.
 
     Args:
-        query: the measured one.
-        ordinal: its position among the measured queries of the level.
-        law: of the noise of one of its answers.
         target: for each of its answers, the answer of the characteristic that it adds to, shape (answers,).
-        variances: of the noise of each answer of the characteristic.
     """
 
     query: CellQuery
@@ -72,13 +68,6 @@ def best_query(
     """The best source of a characteristic at a level; None where no measured query tells its answers apart.
 
     A level under which a run publishes need not be one that it measures: it has no noisy answers of its own then.
-
-    Args:
-        config: under which definition noise is drawn.
-        histogram: its queries and their shares at the level.
-        level: of the geography.
-        wanted: the characteristic.
-        loss: of the level, all queries; that of the configuration without.
     """
     if level not in histogram.query_shares:
         return None
@@ -113,15 +102,7 @@ def _refines(query: CellQuery, wanted: CellQuery) -> NDArray[np.int64] | None:
 def noisy_level(
     population: EvaluatedPopulation, histogram: MeasuredHistogram, level: str, characteristic: str, seed: int
 ) -> MatchedCells | None:
-    """Noisy answers of a level as they are, beside the truth; totals that are published exactly have no noise.
-
-    Args:
-        population: input and configuration.
-        histogram: of the configuration.
-        level: of the geography.
-        characteristic: query.
-        seed: of the test key.
-    """
+    """Noisy answers of a level as they are, beside the truth; totals that are published exactly have no noise."""
     depth = population.levels.index(level)
     exact = population.exact[histogram.name][depth]
     wanted = histogram.schema.query(characteristic)

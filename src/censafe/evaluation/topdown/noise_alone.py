@@ -62,7 +62,6 @@ class Budget:
     """The loss of a whole run.
 
     Args:
-        loss: in the unit of the configuration's definition.
         epsilon: the same as epsilon; under zCDP by the tight conversion at delta 1e-10.
     """
 
@@ -85,17 +84,7 @@ def budget_of(definition: Definition, loss: Fraction) -> Budget:
 def expected_errors(
     config: TopdownConfig, areas: Mapping[str, int], budgets: Sequence[Budget] = ()
 ) -> pa.Table:
-    """Errors of noisy counts, of every level and of blocks added up, as the laws have them; no record is used.
-
-    Args:
-        config: its queries and their shares.
-        areas: number of areas of every level, the widest first.
-        budgets: of whole runs; the configuration's own where there are none.
-
-    Returns:
-        Columns loss, epsilon, histogram, method, level, characteristic, n_units, expected_rmse, expected_mean_ae, within_95 (19 of
-        20 noisy counts are this close).
-    """
+    """Errors of noisy counts, of every level and of blocks added up, as the laws have them; no record is used."""
     rows = []
     for budget, chosen, histogram in _histograms(config, budgets):
         blocks = list(areas.values())[-1]
@@ -120,17 +109,7 @@ def expected_errors(
 def noise_loss_frame(
     config: TopdownConfig, areas: Mapping[str, int], budgets: Sequence[Budget] = ()
 ) -> pa.Table:
-    """What the estimators of empirical privacy loss say of the noise alone, for as many errors as one run has.
-
-    Args:
-        config: its queries and their shares.
-        areas: number of areas of every level, the widest first.
-        budgets: of whole runs; the configuration's own where there are none.
-
-    Returns:
-        Columns loss, epsilon, histogram, level, characteristic, added (draws that make one error), and those of
-        :func:`censafe.evaluation.loss.calibration.calibrate`. Exact totals and laws of more than 40,000 values have no rows.
-    """
+    """What the estimators of empirical privacy loss say of the noise alone, for as many errors as one run has."""
     rows: list[dict[str, Any]] = []
     for budget, chosen, histogram in _histograms(config, budgets):
         for characteristic, level, own, _ in _sources(chosen, histogram, areas):
@@ -151,19 +130,7 @@ def noise_loss_frame(
 def noise_of_level(
     config: TopdownConfig, loss: Fraction, level: str, characteristic: str, errors: int
 ) -> dict[tuple[str, str], Mapping[str, float]]:
-    """What the estimators say of the noise of one level, for any number of errors.
-
-    Args:
-        config: its first histogram is meant.
-        loss: of the whole run.
-        level: of the geography.
-        characteristic: query.
-        errors: how many are drawn.
-
-    Returns:
-        By estimator and statistic ``truth`` and ``mean``; empty for exact totals, where no measured query gives the answers, for
-        fewer than 100 errors, and for laws of more than 40,000 values.
-    """
+    """What the estimators say of the noise of one level, for any number of errors."""
     chosen = at_loss(config, loss)
     histogram = chosen.histograms[0]
     wanted = histogram.schema.query(characteristic)
@@ -183,15 +150,7 @@ def _calibrated(own: BestQuery, errors: int) -> list[dict[str, Any]]:
 
 
 def attack_frame(config: TopdownConfig, budgets: Sequence[Budget] = ()) -> pa.Table:
-    """How often the best attack finds a fact about one record, at three chances of a false alarm.
-
-    Args:
-        config: its queries and their shares.
-        budgets: of whole runs; the configuration's own where there are none.
-
-    Returns:
-        Columns loss, epsilon, question, words, question_loss, false_alarm, best_attack (NaN where only the bound is known), bound.
-    """
+    """How often the best attack finds a fact about one record, at three chances of a false alarm."""
     planner, rows = product_of("topdown").planner, []
     for budget, chosen in _configs(config, budgets):
         for reach in planner.questions(chosen):
@@ -273,18 +232,7 @@ def evaluate_noise(
     reading: ReadOptions,
     budgets: Sequence[Budget] = (),
 ) -> Evaluated:
-    """Write what the noise laws of a configuration imply; it takes no record, so that nothing of one can be in it.
-
-    Args:
-        config: its budgets and queries.
-        areas: published number of areas of every level, the widest first.
-        out: a new or empty folder, or that of the same.
-        reading: receives stages.
-        budgets: of whole runs; the configuration's own where there are none.
-
-    Raises:
-        UsageError: the folder holds something else.
-    """
+    """Write what the noise laws of a configuration imply; it takes no record, so that nothing of one can be in it."""
     chosen = tuple(budgets) or (budget_of(config.definition, plan_release(config).total),)
     identity = {
         "kind": "noise laws",
@@ -331,13 +279,7 @@ def _document(
 def keep_configuration(
     folder: Path, config: TopdownConfig, losses: Sequence[Fraction] = ()
 ) -> dict[str, Any]:
-    """Keep the configuration in the folder of an evaluation; returns what the document says of it.
-
-    Args:
-        folder: of the evaluation.
-        config: as it was read.
-        losses: of whole runs, where they are not the configuration's own.
-    """
+    """Keep the configuration in the folder of an evaluation; returns what the document says of it."""
     atomic_text(folder / CONFIGURATION, config.text)
     return {
         "configuration": config.origin,

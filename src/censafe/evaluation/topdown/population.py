@@ -30,21 +30,12 @@ from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
 
 @dataclass(frozen=True)
 class PublishedSource:
-    """The folder of a finished run.
-
-    Args:
-        folder: where its manifest is.
-    """
+    """The folder of a finished run."""
 
     folder: Path
 
     def manifest(self) -> Manifest:
-        """The manifest of the run.
-
-        Raises:
-            StorageError: there is no finished run.
-            UsageError: it is a run of another product.
-        """
+        """The manifest of the run."""
         manifest = read_manifest(self.folder / "manifest.json")
         if manifest.plan.product != "topdown":
             raise UsageError(
@@ -54,15 +45,7 @@ class PublishedSource:
         return manifest
 
     def open(self, reading: ReadOptions) -> EvaluatedPopulation:
-        """Published histograms and exact figures of the run, in the place of records.
-
-        Args:
-            reading: receives stages.
-
-        Raises:
-            UsageError: a run of another product, or one that did not keep its geography.
-            CheckError: files were changed, or do not belong together.
-        """
+        """Published histograms and exact figures of the run, in the place of records."""
         manifest = self.manifest()
         if not all((self.folder / name).exists() for name in RUN_FACTS):
             raise UsageError(
@@ -88,12 +71,7 @@ class PublishedSource:
 
 @dataclass(frozen=True)
 class ComparedCharacteristic:
-    """Something that is counted.
-
-    Args:
-        query: as the schema knows it.
-        words: for readers, such as ``voting age``.
-    """
+    """Something that is counted."""
 
     query: str
     words: str
@@ -104,12 +82,7 @@ class EvaluatedPopulation:
     """CONFIDENTIAL. One input and its configuration.
 
     Args:
-        config: of the runs.
-        loaded: the records.
-        exact: by histogram, true histograms of every standard level, root first.
         pairs: by histogram, the truth over the standard levels, without any published run.
-        commitment: keyed fingerprint of the input files, hexadecimal.
-        names: what stands beside the codes of areas.
         published: by name of a result that constraints hold to, the same records as the input of the run that publishes it.
     """
 
@@ -141,18 +114,7 @@ class EvaluatedPopulation:
 def open_evaluated(
     config: str, data: Path, settings: Mapping[str, str], reading: ReadOptions
 ) -> EvaluatedPopulation:
-    """Read and check configuration and records as a run does.
-
-    Args:
-        config: a path or a shipped name.
-        data: folder with the records.
-        settings: overrides of configuration keys.
-        reading: receives stages.
-
-    Raises:
-        ConfigError: the configuration breaks a rule.
-        DataError: everything that is wrong with the files.
-    """
+    """Read and check configuration and records as a run does."""
     chosen = load_for_data(config, settings, data, reading)
     with open_intake(data, chosen, reading) as intake:
         hashes = hash_files(intake.files, data, reading.observer)

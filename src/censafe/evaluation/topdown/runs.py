@@ -29,8 +29,6 @@ class SourceOf:
     """Where a population comes from, so that another process can open it.
 
     Args:
-        config: a path or a shipped name.
-        data: folder with the records.
         settings: overrides, as sorted pairs.
     """
 
@@ -63,9 +61,7 @@ class RunSeries:
     """Independent runs with test keys.
 
     Args:
-        runs: how many; in a sweep, of every budget.
         seed: of the test keys, and of what the runs are compared with.
-        workers: processes.
     """
 
     runs: int
@@ -79,13 +75,7 @@ class RunSeries:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run of TopDown.
-
-    Args:
-        loss: of all histograms and levels together.
-        run: number of the run, from 1.
-        seed: of the evaluation.
-    """
+    """One run of TopDown."""
 
     loss: Fraction
     run: int
@@ -120,20 +110,7 @@ def run_all(
     workers: int,
     observer: Observer,
 ) -> None:
-    """Make every run that is not in the folder yet.
-
-    Args:
-        population: opened.
-        source: of the population, for further processes.
-        requests: runs.
-        folder: where block histograms are stored.
-        workers: processes, where the runs are long enough; 1 for this one only.
-        observer: receives how many runs are done and how long the rest will take.
-
-    Raises:
-        CheckError: no histograms meet the published figures of a run.
-        StorageError: the folder is not writable.
-    """
+    """Make every run that is not in the folder yet."""
     names = [histogram.name for histogram in population.config.histograms]
     wanted = [one for one in requests if not all(one.path(folder, name).exists() for name in names)]
     if len(wanted) < len(requests):

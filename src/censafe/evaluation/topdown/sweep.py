@@ -34,13 +34,7 @@ _GROUPS: Final = 50
 
 @dataclass(frozen=True)
 class Setting:
-    """One budget, or one sampling rate.
-
-    Args:
-        method: ``topdown`` or ``srs``.
-        value: epsilon, or percent of persons.
-        loss: in the unit of the configuration's definition; None for samples.
-    """
+    """One budget, or one sampling rate."""
 
     method: str
     value: float
@@ -95,16 +89,7 @@ def measure_setting(
     detail: bool,
     seed: int,
 ) -> None:
-    """Add the rows of one setting to the frames.
-
-    Args:
-        frames: of the sweep.
-        population: whose truth it is.
-        setting: what the runs have in common.
-        runs: published ones.
-        detail: whether the setting gets a curve of empirical privacy loss and violins.
-        seed: of bootstraps.
-    """
+    """Add the rows of one setting to the frames."""
     histogram = population.main
     pair = population.pairs[histogram.name].with_runs(runs)
     named = characteristics(histogram.schema)

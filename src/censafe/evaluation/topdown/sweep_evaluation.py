@@ -54,21 +54,7 @@ def evaluate_sweep(
     losses: Sequence[Fraction],
     standing: Standing = Standing.COMPARED,
 ) -> Evaluated:
-    """Run TopDown several times at every budget, beside simple random samples, and compare all with the truth.
-
-    Args:
-        source: configuration and records.
-        out: a new or empty folder, or the folder of the same sweep, to which runs and budgets are added.
-        reading: receives stages.
-        series: independent runs of every budget, whose seed is also that of the samples.
-        epsilons: budgets of the whole run; under zCDP by the tight conversion at delta 1e-10.
-        losses: further budgets in the unit of the configuration's definition.
-        standing: who may see it; what is public is written from the noise laws alone, without any run.
-
-    Raises:
-        UsageError: the folder holds something else.
-        InputError: the configuration or the records break a rule.
-    """
+    """Run TopDown several times at every budget, beside simple random samples, and compare all with the truth."""
     population = source.open(reading)
     require_free(population.config, "a sweep over budgets")
     settings = _settings(population, epsilons, losses)
@@ -103,20 +89,7 @@ def evaluate_published_sweep(
     seed: int,
     standing: Standing = Standing.COMPARED,
 ) -> Evaluated:
-    """The same study on files that were published at several budgets, such as those of the 1940 demonstrations.
-
-    Args:
-        source: configuration of the published files, and the records that they were made from.
-        out: a new or empty folder, or the folder of the same study.
-        reading: receives stages.
-        published: by epsilon of the whole run, files or folders as ``evaluate pair`` reads them, one for each run.
-        seed: of the samples.
-        standing: who may see it.
-
-    Raises:
-        UsageError: the folder holds something else.
-        InputError: the configuration, the records or a published file break a rule.
-    """
+    """The same study on files that were published at several budgets, such as those of the 1940 demonstrations."""
     population = source.open(reading)
     require_free(population.config, "a sweep over budgets")
     settings = {one.loss: one for one in _settings(population, tuple(published), ())}
@@ -138,11 +111,7 @@ class _Study:
     """CONFIDENTIAL. Runs by budget, and how they are compared.
 
     Args:
-        read: by budget, what reads its runs.
         runs: of a budget, or of the budget of most runs; as many samples are drawn at each rate.
-        seed: of samples.
-        standing: who may see it.
-        published: whether the runs are files that were published.
     """
 
     read: Mapping[Setting, Callable[[], Sequence[PublishedRun]]]

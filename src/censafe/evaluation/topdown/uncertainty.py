@@ -44,14 +44,6 @@ def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.T
     Classes are those of the further run's count, since what is asked is how far the truth is from a published count of some
     size: a published 0 may stand for a true 3, although a 3 is rarely published as 0.
 
-    Args:
-        runs: counts of further runs beside the published ones that they started from.
-        confidence: of the interval.
-
-    Returns:
-        Columns level, characteristic, size_class (lower end), n_cells, bias, rmse, mean_ae, lo, hi. The interval is for
-        true less published: the truth lies between the published count plus lo and the published count plus hi.
-
     Source: approximate Monte Carlo, arXiv 2503.19714.
     """
     rows: list[dict[str, Any]] = []
@@ -96,17 +88,9 @@ def cell_intervals(
     """Every published count of one characteristic and level with the error that is expected of it.
 
     Args:
-        runs: as for :func:`error_classes`.
-        classes: of the same runs.
         published: shape (areas, answers).
-        labels: what each answer counts.
-        areas: what stands beside the codes of areas; None for what is always known.
 
     A count of a size that no further run gave takes the errors of the nearest size.
-
-    Returns:
-        Columns geocode, GEOID, GISJOIN and NAME (where the areas are those of census geography), label, published, rmse,
-        own_rmse (of the further runs of this very count), lo, hi; the ends are counts, not below 0.
     """
     by_size = _by_size(classes)
     squares = np.zeros(published.shape)
@@ -152,19 +136,7 @@ def evaluate_uncertainty(
     *,
     confidence: float = 0.9,
 ) -> Evaluated:
-    """Repeat the configuration of a finished run on what it published, and say how far that leads from it.
-
-    Args:
-        source: folder of the finished run.
-        out: a new or empty folder, or the folder of the same evaluation.
-        reading: receives stages.
-        series: further runs, with noise of their own.
-        confidence: of the intervals.
-
-    Raises:
-        UsageError: folders that hold something else, or a run that did not keep its geography.
-        CheckError: files of the run were changed.
-    """
+    """Repeat the configuration of a finished run on what it published, and say how far that leads from it."""
     private = not source.manifest().test_key
     population = source.open(reading)
     identity = {
@@ -210,14 +182,7 @@ def _write(out: Path, classes: pa.Table, tables: Mapping[str, pa.Table]) -> dict
 def uncertainty_frames(
     population: EvaluatedPopulation, requests: Sequence[RunRequest], folder: Path, confidence: float
 ) -> tuple[pa.Table, dict[str, pa.Table]]:
-    """Errors by class of counts, and every count with its interval, by histogram, characteristic and level.
-
-    Args:
-        population: the published run.
-        requests: its further runs.
-        folder: where they are stored.
-        confidence: of the intervals.
-    """
+    """Errors by class of counts, and every count with its interval, by histogram, characteristic and level."""
     classes, tables = [], {}
     for histogram in population.config.histograms:
         runs = read_runs(population.pairs[histogram.name], histogram.name, requests, folder)

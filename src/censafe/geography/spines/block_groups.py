@@ -17,10 +17,7 @@ class BlockTraits:
 
     Args:
         tract: of every block, rising: a number for each geounit at the level of the tracts, shape (blocks,).
-        state: two digits as a number.
         aiannh: American Indian, Alaska Native or Hawaiian area that parts the state, 9999 for none.
-        place: 99999 for none.
-        cousub: county subdivision, 99999 for none.
         pattern: which kinds of group quarters there are, one bit each, less than 256.
     """
 
@@ -49,10 +46,6 @@ def optimised_groups(traits: BlockTraits, fanout_cutoff: int) -> tuple[NDArray[n
 
     Blocks of a tract are of one group if entity, area and pattern agree; a group is cut into runs of at most
     int(sqrt(blocks of the tract) + fanout_cutoff) + 1 blocks, in the order of the blocks.
-
-    Args:
-        traits: of the blocks, tracts together and blocks in their order within each.
-        fanout_cutoff: see above.
 
     Returns:
         Positions of the blocks in their new order, int64, shape (blocks,); numbers of their groups, rising from 0.

@@ -35,7 +35,6 @@ class Bypassed:
     """A spine after parents were passed over.
 
     Args:
-        starts: first block of every geounit, one array a level, root first.
         shares: of every histogram, the share of every geounit, one entry a level, root first.
     """
 
@@ -52,11 +51,6 @@ def bypass(
     is at least (c - 1) / 2 times its own and the parent above has few enough children afterwards. Every child of
     a parent that is passed over becomes a geounit of the parent's level with both shares, and its own only child with
     the share 0. A parent with several children is passed over only where the rule holds for every histogram.
-
-    Args:
-        starts: first block of every geounit, one array a level, root first.
-        shares: of every histogram, one share a level, root first.
-        rule: when; None for never.
 
     Source: 2020 production, optimised spine; path sums are equal by construction and checked by
         :func:`censafe.geography.spines.paths.check_path_sums`.

@@ -44,9 +44,6 @@ def inside_areas(aiannh: NDArray[np.int32]) -> NDArray[np.bool_]:
     Args:
         aiannh: AIANNHCE of every block, 9999 for none, shape (blocks,).
 
-    Raises:
-        DataError: codes that no type of area has, such as 4990 to 4999.
-
     Source: ranges of AIANNHCE by type of area, ``aiannh_types.csv``.
 
     Example:
@@ -91,7 +88,6 @@ class SpineChoice:
         name: ``standard``; ``aian``: states parted by American Indian, Alaska Native and Hawaiian areas; ``optimised``:
             these, with block groups that follow places and facilities; ``prim``: that of the DHC, with the levels
             :data:`censafe.geography.spines.prim.PRIM_LEVELS`.
-        bypass: when parents are passed over; None for never.
         shares: of every histogram, the share of every level of the run, root first; their sum is what each path spends.
         fanout_cutoff: a tract of n blocks has optimised block groups of at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
         counties: where blocks of an area have the area for their county: ``nowhere``, ``in_strong_MCDs`` (states of strong
@@ -114,16 +110,8 @@ def build_run_spine(
     """The spine of a run, with the share of every geounit and the proof that every path spends the same.
 
     Args:
-        standard: the tree over the blocks; other spines than the standard one need levels among US, State, County, Tract,
-            Block_Group and Block with the codes of census blocks. The levels of ``prim`` start at the root of this tree.
-        choice: how it is made.
-        areas: of the blocks, in the order of the standard spine; the standard spine needs none.
         patterns: number that tells apart which kinds of group quarters a block has, shape (blocks,); optimised block groups
             hold blocks of one pattern; None where it plays no part.
-
-    Raises:
-        DataError: the areas are missing, are not those of the blocks, or have codes that no area has.
-        BudgetError: a path does not spend the sum of the shares.
 
     Example:
         >>> from censafe.geography.spines.tree import PL94_PR, build_spine
@@ -155,13 +143,7 @@ def build_run_spine(
 
 
 def standard_levels(run: RunSpine, levels: Sequence[_Histograms], cells: int) -> tuple[_Histograms, ...]:
-    """Histograms of the standard levels, from those of the blocks of a run: what is published.
-
-    Args:
-        run: the tree.
-        levels: histograms of its levels, root first, of which the last are those of the blocks.
-        cells: cells of the schema.
-    """
+    """Histograms of the standard levels, from those of the blocks of a run: what is published."""
     if run.spine is run.standard:
         return tuple(levels)
     blocks = levels[-1]

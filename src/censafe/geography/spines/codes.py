@@ -21,14 +21,7 @@ _MOST_DIGITS = 19  # of a code that begins with a flag of 0 or 1
 
 @dataclass(frozen=True)
 class CodePart:
-    """What a level adds to the code of its parent: digits of its own, then a running number.
-
-    Args:
-        name: of the level.
-        digits: of its own.
-        running: fewest digits of the running number.
-        first: running number of the first of several.
-    """
+    """What a level adds to the code of its parent: digits of its own, then a running number."""
 
     name: str
     digits: int
@@ -67,7 +60,6 @@ class PartedPath:
 
     Args:
         codes: of every block, its 16 digits with the flag of the areas before them.
-        parts: what every level adds, the widest first.
         county: five digits of the county of every block within its half state; None for ``10`` and the county.
     """
 
@@ -91,14 +83,6 @@ def parted_spine(starts: Mapping[str, Integers], root: SpineLevel, path: PartedP
 
     Codes are those of the Census Bureau's noisy measurement files: flag 1, state 2, county 5, running numbers of the levels below,
     then the 16 digits of the block.
-
-    Args:
-        starts: by name of the level, the first block of each of its geounits, root first.
-        root: the whole, where the first level is none of the parts.
-        path: of the blocks.
-
-    Raises:
-        ValueError: codes above the blocks do not fit 19 digits.
     """
     cuts = _part_cuts(starts, path)
     names, places = tuple(starts), tuple(starts.values())
@@ -119,12 +103,7 @@ def parted_spine(starts: Mapping[str, Integers], root: SpineLevel, path: PartedP
 
 
 def split_spine(standard: Spine, starts: Sequence[Integers]) -> Spine:
-    """The standard tree after some of its geounits were split: these have a running number after their code.
-
-    Args:
-        standard: the tree before.
-        starts: first block of every geounit afterwards, one array a level, root first.
-    """
+    """The standard tree after some of its geounits were split: these have a running number after their code."""
     levels = []
     for depth, level in enumerate(standard.levels):
         parent, edges = _links(starts, depth)

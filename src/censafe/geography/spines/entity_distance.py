@@ -16,7 +16,6 @@ def entity_distances(spine: Spine, entity: NDArray[np.integer]) -> tuple[Integer
     the sum over the children, or one more than the sum of the other: the parent itself, less what does not belong.
 
     Args:
-        spine: the tree.
         entity: area of every block, in the order of the tree, -1 for none, shape (blocks,).
 
     Returns:

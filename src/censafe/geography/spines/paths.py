@@ -19,7 +19,6 @@ class LevelShares:
     """The share of every geounit of a level.
 
     Args:
-        values: the distinct shares, exact.
         index: shape (n,), position in `values` of the share of every geounit.
     """
 
@@ -32,12 +31,9 @@ class RunSpine:
     """The tree that a run walks, beside the standard one.
 
     Args:
-        name: of the choice.
         spine: the tree of the run; it has several roots where the widest geounit is parted.
-        standard: the tree under whose levels and codes everything is published.
         order: position in the standard order of every block of the run's order, shape (blocks,); None where they agree.
         shares: of every histogram, the share of every geounit, one entry a level, root first.
-        notes: in sentences, where the areas come from that the spine follows.
     """
 
     name: str
@@ -49,12 +45,7 @@ class RunSpine:
 
 
 def even_shares(spine: Spine, shares: Sequence[Fraction]) -> tuple[LevelShares, ...]:
-    """One share for all geounits of a level.
-
-    Args:
-        spine: the tree.
-        shares: one a level, root first.
-    """
+    """One share for all geounits of a level."""
     return tuple(
         LevelShares((share,), np.zeros(level.nodes, np.int32))
         for level, share in zip(spine.levels, shares, strict=True)

@@ -106,7 +106,6 @@ def runs(groups: Integers, members: int, most: Integers) -> Integers:
 
     Args:
         groups: first member of every group, rising from 0, shape (groups,).
-        members: number of them.
         most: members of a run, shape (groups,).
 
     Example:
@@ -157,7 +156,6 @@ def facility_patterns(
 
     Args:
         facilities: counts of units by kind, shape (blocks, kinds of units).
-        kinds: columns of every major kind.
 
     Example:
         >>> units = np.zeros((3, 25), np.int64)
@@ -173,12 +171,6 @@ def facility_patterns(
 
 def published_rules(root: str) -> tuple[LevelRule, ...]:
     """The standard levels of a run on this spine, under which everything is published: those of the redistricting data.
-
-    Args:
-        root: level at which the run starts: US, State or County.
-
-    Raises:
-        ValueError: another level.
 
     Example:
         >>> [rule.name for rule in published_rules("State")]
@@ -215,7 +207,6 @@ def prim_keys(
             decides whether the county subdivisions of its county count.
         place: 99999 for none, shape (blocks,).
         cousub: county subdivision, 99999 for none, shape (blocks,).
-        status: of both.
 
     Source: 2020 production of the DHC, primitive geounits from GRF-C.
 
@@ -261,11 +252,9 @@ class PrimBlocks:
     Args:
         codes: geocodes of 16 digits as numbers, rising, shape (blocks,).
         inside: whether the block is in the part of its state inside American Indian, Alaska Native and Hawaiian areas.
-        aiannh: that area, 9999 outside.
         prim: any number, the same for all blocks of a Prim of a county.
         districts: any number, the same for blocks of the same three school districts.
         pattern: which major kinds of group quarters there are, one bit each, the first kind the highest.
-        redefined: blocks whose county is their area; none in the 2020 production.
     """
 
     codes: Integers = field(repr=False)
@@ -288,14 +277,8 @@ def prim_blocks(
     """The keys of the blocks from their areas, and in sentences where they come from.
 
     Args:
-        areas: with the keys ``prim`` and ``districts`` where the input has them. Without the first, Prims are guessed
-            (:func:`guessed_prim_keys`); without the second, no school district is told apart.
         inside: whether a block is in an area of a type that parts its state, shape (blocks,).
         pattern: which major kinds of group quarters a block has, shape (blocks,).
-        counties: where the county of a block inside is its area: ``nowhere``, ``in_strong_MCDs`` or ``everywhere``.
-
-    Raises:
-        ValueError: another word for the counties.
     """
     if counties not in _REDEFINED:
         raise ValueError(f"counties may be redefined {', '.join(_REDEFINED)}, not {counties}")
@@ -341,10 +324,6 @@ def prim_cuts(blocks: PrimBlocks, fanout_cutoff: int) -> PrimCuts:
     most int(sqrt(tract subsets of the Prim) + fanout_cutoff + 1). Blocks of a tract subset that agree in area, kinds of group
     quarters, school districts and block group are put together in runs of at most int(sqrt(blocks of the tract subset) +
     fanout_cutoff + 1). No areas off the spine are weighed against each other here.
-
-    Args:
-        blocks: with their keys.
-        fanout_cutoff: 12 in the 2020 production.
 
     Source: 2020 production of the DHC, Prim branch of the optimized spine.
 

@@ -16,8 +16,6 @@ class Subtree:
     """Neighbouring geounits of one level with all geounits below them.
 
     Args:
-        name: of the first of them, for messages and files.
-        depth: of their level.
         spans: first position, and one past the last, at their level and every level below it.
     """
 
@@ -69,8 +67,6 @@ def subtrees(spine: Spine, depth: int, together: Sequence[NDArray[np.integer]]) 
     """The smallest parts of a tree that keep some geounits together, in the order of the level.
 
     Args:
-        spine: the tree.
-        depth: of the level that is parted.
         together: positions at that level that belong to one part, each of shape (m,).
 
     Example:

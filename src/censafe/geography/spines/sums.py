@@ -17,20 +17,7 @@ _LARGEST = 2**31 - 1
 
 
 def sum_histograms(spine: Spine, blocks: _Histograms, cells: int) -> tuple[_Histograms, ...]:
-    """Histograms of the geounits of every level.
-
-    Args:
-        spine: the tree.
-        blocks: histograms of its blocks, in its order.
-        cells: cells of the schema.
-
-    Returns:
-        One entry a level, root first, of the same kind as `blocks`, which is the last entry.
-
-    Raises:
-        DataError: a sum of counts is above 2,147,483,647.
-        ValueError: the histograms are not those of the blocks of the spine.
-    """
+    """Histograms of the geounits of every level."""
     if not np.array_equal(blocks.geounits, spine.leaf.geounits):
         raise ValueError("the histograms are not those of the blocks of the spine")
     found = [blocks]
@@ -53,15 +40,8 @@ def reordered(blocks: _Histograms, order: NDArray[np.int64], geounits: NDArray[n
     """The same histograms in another order of the geounits, under other codes.
 
     Args:
-        blocks: histograms.
         order: position in `blocks` of every geounit of the result, each once, shape (n,).
         geounits: codes of the result, shape (n,).
-
-    Returns:
-        Histograms of the same kind as `blocks`.
-
-    Raises:
-        ValueError: the order is not one of these geounits.
 
     Example:
         >>> pointer, cell, count = np.array([0, 1, 3]), np.array([4, 0, 5], np.int32), np.array([9, 7, 8], np.int32)
@@ -81,14 +61,10 @@ def sum_vectors(spine: Spine, blocks: NDArray[np.integer]) -> tuple[NDArray[np.i
     """Sums of a vector of every block, such as its numbers of facilities, for the geounits of every level.
 
     Args:
-        spine: the tree.
         blocks: shape (blocks, items), in the order of the spine.
 
     Returns:
         One entry a level, root first, int64, shape (geounits, items).
-
-    Raises:
-        ValueError: there is not one row a block.
     """
     if len(blocks) != spine.leaf.nodes:
         raise ValueError("there must be one vector for each block of the spine")

@@ -20,14 +20,7 @@ from censafe.geography.geocodes import DIGITS, GeocodeForm
 
 @dataclass(frozen=True)
 class LevelRule:
-    """How a level is cut from the geocodes of the blocks.
-
-    Args:
-        name: of the level.
-        digits: length of the prefix; 0 for one geounit that holds everything.
-        constant: code of that one geounit, where `digits` is 0.
-        alphabet: characters that geocodes may have.
-    """
+    """How a level is cut from the geocodes of the blocks."""
 
     name: str
     digits: int
@@ -73,16 +66,11 @@ class SpineLevel:
     """The geounits of one level, in the order of their codes.
 
     Args:
-        name: of the level.
-        digits: length of a code; 0 for a root that holds everything.
-        constant: code of that root.
         codes: int64, shape (n,); the codes as numbers, rising where nothing stands before them.
         parent: int32, shape (n,), position of the parent in the level above; -1 at the root.
         first_child: int64, shape (n + 1,); geounit i has the geounits first_child[i] .. first_child[i + 1] - 1 of the
             level below. All zero at the last level.
         prefix: int64, shape (n,); what stands before `codes` in the text of a geounit, or None for nothing.
-        prefix_digits: its length.
-        alphabet: characters of the codes.
     """
 
     name: str
@@ -142,11 +130,7 @@ class SpineLevel:
 
 @dataclass(frozen=True, eq=False)
 class Spine:
-    """The levels of a tree of geounits, root first.
-
-    Args:
-        levels: root first; the last one is the level of the blocks.
-    """
+    """The levels of a tree of geounits, root first."""
 
     levels: tuple[SpineLevel, ...]
 
@@ -161,11 +145,7 @@ class Spine:
         return tuple(level.name for level in self.levels)
 
     def ancestors(self, depth: int) -> NDArray[np.int32]:
-        """Position, in the level at `depth`, of the geounit that holds each block; shape (blocks,).
-
-        Args:
-            depth: 0 for the root.
-        """
+        """Position, in the level at `depth`, of the geounit that holds each block; shape (blocks,)."""
         held = np.arange(self.leaf.nodes, dtype=np.int32)
         for level in reversed(self.levels[depth + 1 :]):
             held = level.parent[held]
@@ -183,17 +163,8 @@ class Spine:
 def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[LevelRule]) -> Spine:
     """The tree over some blocks.
 
-    Args:
-        geocodes: of the blocks, each once, in any order; text, or numbers as :meth:`GeocodeForm.pack` gives them.
-        rules: root first, prefixes growing.
-
     Returns:
         The spine; its blocks are sorted by geocode.
-
-    Raises:
-        DataError: no block, a geocode of another length or with other characters, a block given twice, or
-            several roots.
-        ValueError: prefixes that do not grow, or are too long for numbers.
 
     Example:
         >>> spine = build_spine(np.array(["4402", "4401", "5001"]), (LevelRule("US", 0), LevelRule("State", 2), LevelRule("Block", 4)))

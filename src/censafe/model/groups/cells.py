@@ -15,12 +15,7 @@ class ShellCell:
     """One written cell of a table.
 
     Args:
-        code: unique in its table.
-        label: in words.
-        fields: what stands in the cell columns of the Bureau's layout.
-        members: positions of the measured cells that it is the sum of.
         ages: first and last age; None where the cell is of all ages.
-        sex: ``1``, ``2``, or empty where the cell is of both.
     """
 
     code: str
@@ -33,14 +28,7 @@ class ShellCell:
 
 @dataclass(frozen=True)
 class Shell:
-    """The cells of a group at one stat level.
-
-    Args:
-        table: the published table, for example ``T02001``.
-        title: what it counts.
-        basis: how many cells are measured.
-        cells: what is written, in the order of the file.
-    """
+    """The cells of a group at one stat level."""
 
     table: str
     title: str
@@ -53,9 +41,6 @@ class GroupLayout:
     """One file of the Bureau's layout.
 
     Args:
-        name: of the file, without ``.csv``.
-        folder: relative to the folder of the tables.
-        cell_columns: headers between ITERATION_CODE and COUNT.
         shells: by stat level; groups of other stat levels have no rows in the file.
     """
 
@@ -77,15 +62,7 @@ class GroupLayout:
 
 @dataclass(frozen=True)
 class GroupTable:
-    """Tables that are measured together: a group gets the cells of its stat level, measured once.
-
-    Args:
-        key: ``t1t2``, ``t3`` or ``t4``.
-        names: of the published tables, in words.
-        title: what they count.
-        universe: who is counted.
-        layouts: the files, in order.
-    """
+    """Tables that are measured together: a group gets the cells of its stat level, measured once."""
 
     key: str
     names: str
@@ -115,12 +92,7 @@ class GroupTable:
 
 @dataclass(frozen=True)
 class ProductTables:
-    """All tables of population groups of one product.
-
-    Args:
-        product: ``safetab-p`` or ``safetab-h``.
-        tables: in the order in which they are published.
-    """
+    """All tables of population groups of one product."""
 
     product: str
     tables: tuple[GroupTable, ...]

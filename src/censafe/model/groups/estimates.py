@@ -30,12 +30,6 @@ class GroupNoise:
     The noise of cell i is ``e_i + shift * (e_1 + ... + e_cells) + sum(others)``, where the e are independent
     draws of ``law``; the last two are the same in every cell, because totals are adjusted by adding the same amount
     to every cell. Rounding to whole numbers is not in it.
-
-    Args:
-        law: of the draw of one cell.
-        cells: number of measured cells.
-        shift: 0 for cells as they were measured.
-        others: draws of other measurements that were combined with these.
     """
 
     law: NoiseLaw
@@ -66,20 +60,15 @@ class GroupEstimates:
     Rows are sorted by (region, iteration). The total of a group is the sum of its cells.
 
     Args:
-        level: regions and iterations that the ordinals point into.
-        table: ``t1t2``, ``t3`` or ``t4``.
-        sizes: number of measured cells of a group, by stat level.
         region: int32[rows], position in ``level.regions``.
         iteration: int32[rows], position in ``level.iterations``.
         stat_level: int8[rows].
         indptr: int64[rows + 1], where the cells of a row begin in ``values``.
         values: int64, the measured cells of all rows, adjusted or not.
         noise: int32[rows], position in ``noises``.
-        noises: the different noises of the level.
         conditional: bool[rows], whether the group is published only because its noisy total was above a limit.
         near: bool[rows], whether a pooled total is so near a threshold that the choice of the table biases it.
         shared: bool[rows], whether the row was made equal to those of areas with the same blocks.
-        cost: privacy loss of the level.
         source: ``system`` for a release; ``seeded`` for a test key, which is never private; ``unaccounted`` outside a plan and
             ledger, which is never published.
     """
@@ -131,8 +120,6 @@ class FlaggedGroups:
     """Estimates with those groups named that the tables show as ``X``.
 
     Args:
-        estimates: the groups.
-        hidden: bool[rows], groups all of whose counts are shown as ``X``.
         negative: what a negative count is shown as: ``zero``, ``X``, or ``keep`` for the count itself.
     """
 
@@ -151,12 +138,8 @@ class CoterminousChange:
     """Groups of one level that were changed so that areas with the same blocks agree.
 
     Args:
-        level: name of the level.
-        region: str[rows], region ids.
-        iteration: str[rows], iteration codes.
         before: float64[rows], total before; NaN where the group was not there.
         after: int64[rows], total after.
-        donor: str[rows], region type whose table detail the group has now.
     """
 
     level: str
@@ -169,13 +152,7 @@ class CoterminousChange:
 
 @dataclass(frozen=True)
 class CoterminousReport:
-    """What making coterminous areas agree has changed.
-
-    Args:
-        mode: ``donor`` or ``combined``.
-        classes: areas with the same blocks, as (region type, region id).
-        changes: by level.
-    """
+    """What making coterminous areas agree has changed."""
 
     mode: str
     classes: tuple[tuple[tuple[str, str], ...], ...]

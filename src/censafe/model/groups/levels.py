@@ -20,15 +20,9 @@ class GroupLevel:
     """One population group level: every region of one type with every candidate iteration of one level.
 
     Args:
-        name: for example ``usa_1``, ``tract_2``, ``pr_county_1``.
-        region_type: for example ``USA``, ``TRACT``, ``PR-COUNTY``.
-        iteration_level: 1 (regional) or 2 (detailed).
         regions: every region of the type, populated or not, sorted.
         iterations: candidate iteration codes, sorted.
         detailed_only: bool, one an iteration; groups that get a total only. All False below the states.
-
-    Raises:
-        ValueError: regions or iterations are not sorted and distinct, or ``detailed_only`` has another length.
     """
 
     name: str
@@ -57,12 +51,7 @@ class TableVariant:
     """One of the tables that a group may get: its measured cells, each a sum of most detailed cells; public.
 
     Args:
-        name: for example ``total``, ``sex_age4``, ``T03002``.
-        cells: labels of the measured cells, in the order of their values.
         slots: int16, shape (most detailed cells,), the measured cell of every most detailed cell.
-
-    Raises:
-        ValueError: the slots are not exactly the ordinals of the cells.
     """
 
     name: str
@@ -83,7 +72,6 @@ class GroupBlock:
     Every group has a row of ``counts``; all empty groups share row 0, which is zero.
 
     Args:
-        first: ordinal of the first region.
         rows: int32, shape (regions, iterations), the row of ``counts`` of every group.
         counts: int32, shape (any, cells), counts of the most detailed cells.
 
@@ -144,8 +132,6 @@ class GroupMeasurements:
     Rows are sorted by (region, iteration), each group at most once.
 
     Args:
-        level: the public level.
-        table: ``t1t2`` for SafeTab-P, ``t3`` or ``t4`` for SafeTab-H.
         region: int32, shape (rows,), ordinal into ``level.regions``.
         iteration: int32, shape (rows,), ordinal into ``level.iterations``.
         stat_level: int8, shape (rows,), the table variant: 0 to 3. Detailed-only groups have 0.
@@ -157,12 +143,8 @@ class GroupMeasurements:
             sex-major, then age. SafeTab-H: the basis cells of the variant in their order.
         laws: noise law of one draw, by query: ``detailed_only``, ``stage1`` and ``stage2`` for SafeTab-P (the
             values of detailed-only rows follow the first, those of other rows the last); ``cells`` for SafeTab-H.
-        costs: privacy cost by query, as planned.
         source: ``system`` for a release; ``seeded`` for a test key, which is never private; ``unaccounted`` outside a plan and
             ledger, which is never published.
-
-    Raises:
-        ValueError: arrays of another type or length, rows out of order, or an ordinal out of range.
     """
 
     level: GroupLevel

@@ -24,7 +24,6 @@ class AnswerSums:
         length: int32, shape (pieces,), how many answers it has.
         start: int64, shape (pieces,), where they start in `slot`.
         slot: int32, the sum of every answer, one piece after another; there may be pieces that are not wanted.
-        sums: how many sums there are.
     """
 
     query: NDArray[np.int32] = field(repr=False)
@@ -45,7 +44,6 @@ class AnswerSums:
 
         Args:
             slots: of every query the sum of each of its answers, -1 for none.
-            marks: of every query a number of each answer; an answer of another number starts a new piece.
 
         Example:
             >>> found = AnswerSums.of((np.array([0, 1, -1, 1]),), (np.array([0, 0, 0, 0]),))
@@ -91,7 +89,6 @@ class Summing(Protocol):
         """Sums of noisy answers of some geounits.
 
         Args:
-            asked: which answers are added up.
             geounits: positions in the level, shape (n,).
 
         Returns:
@@ -110,7 +107,6 @@ class SummingInRounds(Protocol):
         """Sums of noisy answers of all geounits that are wanted, as many at a time as memory holds.
 
         Args:
-            asked: which answers are added up, by pattern; parts of the sums of one level, so that they share `slot`.
             pattern: of every geounit of the level, -1 where it is not wanted.
 
         Yields:

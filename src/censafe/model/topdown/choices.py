@@ -25,10 +25,8 @@ class Choices:
             (``all_positive``).
         detailed_cost: rounding prefers the larger ``fraction`` of a cell, or is ``flat`` between rounded ones.
         hispanic9: how a person of 1940 counts whose Hispanic origin was not reported; ``hispanic`` is the rule of the Bureau's code.
-        bypass: whether the budget of an only child moves to its parent.
         fanout_cutoff: optimised block groups of a tract of n blocks have at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
         bypass_cutoff: under pure DP, most children of a geounit after geounits below it were passed over.
-        joint: whether persons and units are kept possible together.
         joint_first: of which the first are estimated as ever, and bound the others: ``units`` or ``persons``.
         joint_max_household_size: most persons of a household where they are; the default is the cap of the redistricting data.
         production_spine: whether the configuration leaves the spine to the data: ``optimised``, as in 2020, wherever they give block

@@ -13,7 +13,6 @@ class CellGroups:
 
     Args:
         query: attributes and recodes joined by ``*``, or ``total``; recodes need not cover their attributes.
-        when: levels by attribute, to which the groups are restricted.
     """
 
     query: str
@@ -31,7 +30,6 @@ class FacilityCounts:
 
     Args:
         kinds: name of the kinds by which they are counted; one group of cells for every kind, in their order.
-        each: by kind, what one unit counts for.
     """
 
     kinds: str
@@ -43,8 +41,6 @@ class PublishedAnswers:
     """Answers of a histogram that another run published, in the same geounit.
 
     Args:
-        result: name of that result in the configuration.
-        histogram: of that run.
         groups: of its cells; as many as those on the left, in the same order.
     """
 
@@ -58,7 +54,6 @@ class AnswersInStack:
     """Answers of another histogram that is estimated together with this one, in the same geounit.
 
     Args:
-        histogram: of the same stack.
         groups: of its cells; as many as those on the left, in the same order.
     """
 
@@ -74,10 +69,6 @@ class LinearConstraint:
     """What holds in every geounit: the sum of each group of cells in its relation to the right side.
 
     Args:
-        name: unique in its histogram.
-        groups: of the cells of the histogram that it belongs to.
-        relation: of the sums to the right side.
-        right: one number for every group and geounit.
         lowest: the lowest level at which it is known, with all above it; None for every level.
 
     Example:
@@ -99,10 +90,6 @@ class InformedSums:
 
     The estimate of the other histogram, which comes first, is fitted as further answers about the cells; afterwards it is
     changed to the sums that came out.
-
-    Args:
-        groups: of the cells of the histogram; every cell is in one.
-        right: the sums of the other one.
     """
 
     groups: CellGroups

@@ -52,8 +52,6 @@ class Wanted:
     """Answers to be given of every child of some parents; those of a parent's children are the same ones.
 
     Args:
-        child_ptr: as in :class:`Families`.
-        child: as in :class:`Families`.
         answer_ptr: int64, shape (parents + 1,); of parent i the answers answer_ptr[i] .. answer_ptr[i + 1] - 1 are wanted.
         query: int32, ordinal of the query of every answer, rising within a parent.
         answer: int32, position of every answer in its query, rising within a parent and query.

@@ -24,12 +24,7 @@ from censafe.model.topdown.outputs import OutputLayout
 
 @dataclass(frozen=True)
 class EmptyCells:
-    """A rule for structural zeros: cells whose levels all lie in the named sets are empty; other attributes are free.
-
-    Args:
-        name: of the rule.
-        when: levels by attribute.
-    """
+    """A rule for structural zeros: cells whose levels all lie in the named sets are empty; other attributes are free."""
 
     name: str
     when: Mapping[str, tuple[int, ...]]
@@ -41,8 +36,6 @@ class Facilities:
 
     Args:
         attribute: whose levels are the kinds of unit, or a recode whose groups are.
-        minimum: fewest persons of one unit, by level.
-        largest: most persons of one unit, by level.
         largest_beside_total: whether the reference uses ``largest`` where the total of an area is known as well; here it holds there
             in any case, since the blocks of the area imply it.
         other_kinds: kinds of unit that hold nobody and are passed through, in the order of their columns.
@@ -60,11 +53,7 @@ class HistogramSchema:
     """A histogram and everything public about its cells.
 
     Args:
-        schema: the attributes in flattening order.
         record: whose record a count is: a person's, or a household's (a housing unit's).
-        recodes: by name.
-        zeros: rules for cells that are empty in every file.
-        facilities: bounds from counts of units; None without.
         labels: words for the levels of attributes and the groups of recodes, by name; those without have none.
         tables: by attribute, columns with one value for every level, by name.
     """
@@ -92,9 +81,6 @@ class HistogramSchema:
 
     def grouped(self, groups: CellGroups) -> CellQuery:
         """The query whose answers sum the groups of cells of a constraint; cells in no group have the label -1.
-
-        Raises:
-            ValueError: the groups name no query, or put a level into two groups.
 
         Example:
             >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
@@ -157,12 +143,9 @@ class GeoLevel:
     """A level of the geography: the geounit of a block is the first ``prefix`` characters of its code, or made by the spine.
 
     Args:
-        name: of the level.
         prefix: 0 for one geounit that holds everything; None where the spine makes its geounits of keys of the blocks. Where
             crosswalks give levels, the codes of their areas are part of the codes of the blocks, and so of the prefix.
-        code: of that one geounit.
         crosswalk: column of the crosswalk with the area of every block; empty where the geocodes of the input tell it.
-        digits: characters of the codes of such areas.
     """
 
     name: str
@@ -186,13 +169,8 @@ class MeasuredHistogram:
 
     Args:
         name: of the histogram, and first word of the names of its parts.
-        schema: its cells.
-        loss: rho or epsilon of the whole histogram, all levels.
         exact_totals: lowest level whose totals are published exactly, with all above it; None where none is.
-        level_shares: by level, in order; they sum to 1.
         query_shares: by level and query, in order of the queries' ordinals; they sum to 1 at every level and are all above 0.
-        passes: by level.
-        folder: of its noisy measurements, named as the Bureau names its products.
         constraints: that hold in every geounit, beside its exact totals and the facilities of its schema.
         record_totals: lowest level at which the totals of the records are exact that it or another histogram counts.
         outputs: what is published of it beside the histogram itself; None for what a shipped schema with its attributes has.
@@ -222,9 +200,7 @@ class Pass:
     """One outer pass of the estimation of a geounit's children.
 
     Args:
-        histogram: that is fitted and rounded.
         l2: inner passes of queries that are fitted; those that are not measured have no term.
-        rounding: inner passes of queries whose answers are rounded.
         carried: queries whose rounded answers hold in all later passes of the stack; none in its last pass.
     """
 
@@ -236,11 +212,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Stack:
-    """Histograms of which one level is estimated together.
-
-    Args:
-        histograms: in the order in which their passes follow.
-    """
+    """Histograms of which one level is estimated together."""
 
     histograms: tuple[MeasuredHistogram, ...]
 
@@ -251,9 +223,6 @@ class Stack:
 
     def passes(self, level: str) -> tuple[Pass, ...]:
         """The outer passes of a level: all of the first histogram, then those of the next.
-
-        Args:
-            level: of the children.
 
         Example:
             >>> from censafe.products.topdown.configuration.config import load_config
@@ -275,9 +244,6 @@ class Stack:
 def constraints_on(histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]:
     """Its constraints with those that its exact totals and the facilities of its schema mean.
 
-    Args:
-        histogram: as a configuration gives it.
-
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> for one in constraints_on(load_config("pl94-us").histogram("persons")):
@@ -290,12 +256,7 @@ def constraints_on(histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]
 
 
 def own_constraints(schema: HistogramSchema, exact_totals: str | None) -> tuple[LinearConstraint, ...]:
-    """The constraints that exact totals and the facilities of a schema mean.
-
-    Args:
-        schema: of the histogram.
-        exact_totals: lowest level whose totals are published exactly; None where none is.
-    """
+    """The constraints that exact totals and the facilities of a schema mean."""
     found, rule = list[LinearConstraint](), schema.facilities
     if exact_totals is not None:
         found.append(LinearConstraint("total", CellGroups("total"), "=", OwnAnswers(), exact_totals))

@@ -22,11 +22,6 @@ class LevelBudgets:
 
     Args:
         kinds: int32, shape (n,), position in `laws` and `costs` of the kind of every geounit.
-        laws: of every kind and query; None where nothing is measured.
-        costs: of every kind and query, exact; 0 where nothing is measured.
-
-    Raises:
-        ValueError: kinds, laws and costs do not belong together.
     """
 
     kinds: NDArray[np.int32] = field(repr=False)
@@ -47,10 +42,6 @@ class LevelBudgets:
     @staticmethod
     def even(part: PartPlan, geounits: int) -> LevelBudgets:
         """The budget of the plan at every geounit.
-
-        Args:
-            part: laws and costs.
-            geounits: how many the level has.
 
         Example:
             >>> law = NoiseLaw.gaussian(Fraction(4))
@@ -80,11 +71,9 @@ class LevelMeasurements:
     """Noisy answers of the queries of one part, public once committed.
 
     Args:
-        part: name of the part.
         geounits: codes in the order of the level, shape (n,).
         queries: table, level, law and cost of every query as planned, in the order of their ordinals.
         shapes: of every query, how many groups of each attribute it tells apart; answers are in C order of these.
-        budgets: laws and costs by geounit, which decide over those of `queries`.
         variances: of the noise of one answer, of every kind of geounits and query; infinite where nothing is measured.
         values: answers of every query, int16, int32 or int64, shape (n, answers); they may be negative, and are 0 where
             nothing is measured.

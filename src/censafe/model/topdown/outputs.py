@@ -10,12 +10,8 @@ class OutputLayout:
     """What a run publishes of a histogram beside the histogram itself.
 
     Args:
-        title: of the certificate.
         digits: of the lowest areas for which the microdata have columns; 0 where there are no microdata.
-        microdata: layouts of its files, by name.
-        tables: of the redistricting data that its cells fill.
         intervals: queries whose intervals are given where none are asked for; empty for the total and all margins.
-        exact: kinds of record that are published without noise.
         report: what an evaluation compares: queries of the schema with words for each; empty for what its attributes suggest.
     """
 

@@ -21,13 +21,7 @@ class EngineWorkers(Protocol):
     def each(
         self, work: Callable[[Any], bytes], parcels: Iterable[Any], common: Sequence[object] = ()
     ) -> Iterator[bytes]:
-        """The results of the same work on every parcel, each once, in the order of the parcels.
-
-        Args:
-            work: gives the same result whenever and wherever it is done; it travels inside the serialized tasks, with all that it holds.
-            parcels: what it is done with; they lie in the scratch folder meanwhile.
-            common: objects that parcels share, which are written once and recognized by identity.
-        """
+        """The results of the same work on every parcel, each once, in the order of the parcels."""
 
 
 def threads_of(workers: int | EngineWorkers) -> int:
@@ -69,12 +63,7 @@ class PartedAnswers(Protocol):
     """Noisy answers of a level of which parts can be taken to workers."""
 
     def part(self, first: int, last: int) -> Any:
-        """What workers need of consecutive geounits beside the key; it can be pickled.
-
-        Args:
-            first: of the geounits.
-            last: one past the last of them.
-        """
+        """What workers need of consecutive geounits beside the key; it can be pickled."""
 
     def opener(self) -> Callable[[Any], OpenedAnswers]:
         """What makes answers of a part; it can be pickled, and holds the key where one is needed."""

@@ -21,14 +21,6 @@ def page_server(page: str, policy: str, port: int) -> ThreadingHTTPServer:
     """A server of one page at 127.0.0.1; the caller runs and closes it.
 
     A request under another host name is refused, so that no other page can read this one by renaming its own address.
-
-    Args:
-        page: HTML.
-        policy: the page's content security policy, sent as a header as well.
-        port: 0 for any free one.
-
-    Raises:
-        OSError: the port is taken or not allowed.
     """
     body = page.encode()
 

@@ -13,19 +13,7 @@ _CHECKED: Final = (4, 7, 23)
 
 @dataclass(frozen=True)
 class SheetSetting:
-    """A number besides the budgets that the noise depends on.
-
-    Args:
-        key: of our configurations, for example ``tau.PH3``.
-        label: for people.
-        help: one sentence on what it does.
-        kind: ``integer``, or ``fraction`` for a number above 0 and below 1.
-        low: smallest allowed value.
-        high: largest allowed value.
-        value: of the configuration.
-        toml: section and key of our TOML.
-        json: path of keys in the Bureau's JSON.
-    """
+    """A number besides the budgets that the noise depends on."""
 
     key: str
     label: str
@@ -40,13 +28,7 @@ class SheetSetting:
 
 @dataclass(frozen=True)
 class Choice:
-    """A word of the configuration that decides laws, bounds or relations.
-
-    Args:
-        key: of our configurations, at the top of our TOML.
-        label: for people.
-        values: allowed words.
-    """
+    """A word of the configuration that decides laws, bounds or relations."""
 
     key: str
     label: str
@@ -58,7 +40,6 @@ class SheetBound:
     """How far one record moves the answers: squared L2 for Gaussian noise, L1 for geometric noise.
 
     Args:
-        setting: key that it depends on; empty where it depends on none.
         coefficients: of 1, x and x squared in the value x of the setting.
         values: by value of the setting from 1 on, in place of coefficients.
     """
@@ -91,8 +72,6 @@ class Question:
     """One question about one record.
 
     Args:
-        name: of the question.
-        words: the protected change, as a clause.
         rows: identifiers of the rows that the change moves, as often as their cells move.
         alternatives: in place of rows, changes one of which is the most expensive one: each has, by row, how many cells move by how much.
     """
@@ -132,22 +111,10 @@ class Row:
     """One budget.
 
     Args:
-        id: unique within the sheet.
-        section: heading under which it stands.
-        label: within the section.
-        name: in full, for messages.
-        facets: position of its value in every facet.
-        budget: rho or epsilon; 0 where it is not measured.
-        bound: of one answer.
         share: of the budget that goes to the answers whose margin is shown.
-        extras: other answers.
-        suppression: chance behind the smallest published count; None where all are published.
         target: margin of error that the budget was chosen for, where it is stored.
-        places: decimals with which the paper prints the loss.
-        cells: answers of one region.
         derived: from which row it is summed; such a row has no budget.
         toml: section and key of our TOML; empty for shares of one total.
-        json: path of keys in the Bureau's JSON.
         shares: histogram, level and query, where the budget is a share of one total.
         moved: answers that a protected change moves; empty for derived rows and under pure DP.
     """
@@ -206,12 +173,8 @@ class Shares:
     """Where the shares of one total stand in our TOML.
 
     Args:
-        losses: section and key of the total of each histogram.
         outside: by histogram and level, loss of levels that a run leaves out.
-        order: all levels of the geography, the widest first.
-        root: level at which the run starts.
         exact: by histogram, lowest level whose totals are published exactly, where there is one.
-        together: names of histograms of which all are measured or none.
     """
 
     losses: Mapping[str, tuple[str, str]]
@@ -227,28 +190,9 @@ class ExplorerSheet:
     """One configuration on the page.
 
     Args:
-        key: the name of the configuration.
-        product: name on the command line.
-        title: of the configuration.
-        symbol: ``rho`` or ``epsilon``.
-        law: ``gaussian`` or ``geometric``.
         unit: whose record is protected.
-        counted: what a margin of error counts, in the plural.
-        confidence: of the margins in the papers.
-        relations: the one of the budgets first.
-        settings: besides the budgets.
-        facets: ways to sort the rows.
-        totals: facets whose values are shown with a total of their own.
-        rows: in the order of the plan.
-        toml: text of the configuration.
         json: the Bureau's configuration, where there is such a form, with text such as ``=0.5`` for exact numbers.
-        paper: table of the paper, where targets are stored.
-        shares: where budgets are shares of one total.
-        notes: what else to know.
         questions: about one record under the first relation, whose noise is composed; none under pure DP.
-        choices: words of the configuration that the page may change.
-        chosen: the word of each of them.
-        variants: the configuration with every other combination of these words.
     """
 
     key: str
@@ -282,12 +226,7 @@ class ExplorerSheet:
 def with_variants(
     build: Callable[[Mapping[str, str]], ExplorerSheet], choices: tuple[Choice, ...]
 ) -> ExplorerSheet:
-    """A configuration with all combinations of some words of it.
-
-    Args:
-        build: the configuration with some words in place of its own.
-        choices: the words.
-    """
+    """A configuration with all combinations of some words of it."""
     base, others = build({}), []
     for words in itertools.product(*(choice.values for choice in choices)):
         chosen = {choice.key: word for choice, word in zip(choices, words, strict=True)}
@@ -299,12 +238,6 @@ def with_variants(
 
 def quadratic(at: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
     """Coefficients of 1, x and x squared of a polynomial of degree 2 or less.
-
-    Args:
-        at: its value at a whole number.
-
-    Raises:
-        ValueError: it is no such polynomial.
 
     Example:
         >>> [int(c) for c in quadratic(lambda tau: Fraction(2 * tau + 2) ** 2)]

@@ -14,13 +14,7 @@ from censafe.planning.prices.rows import PlanReport, PlanRow
 
 @dataclass(frozen=True)
 class TableCounts:
-    """Numbers of a release.
-
-    Args:
-        tables: one for each table or query, and population group or geounit.
-        statistics: numbers in them.
-        independent: statistics that are not sums or differences of others.
-    """
+    """Numbers of a release."""
 
     tables: int
     statistics: int
@@ -55,7 +49,6 @@ def counts_of_queries(queries: Sequence[CellQuery], allowed: NDArray[np.bool_]) 
     """Tables, statistics and independent statistics of the queries at one geounit.
 
     Args:
-        queries: each one table.
         allowed: cells that may hold records, shape (cells,); answers without such cells are always 0 and not independent.
     """
     independent = _independent(queries, allowed)

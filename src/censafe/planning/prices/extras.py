@@ -34,9 +34,6 @@ class Run:
     """One measured run.
 
     Args:
-        size: how many of what the rate counts.
-        seconds: wall time.
-        gib: largest memory.
         drawn: noisy answers that a run drew which draws them where the estimate reads them; None where that was not counted.
     """
 
@@ -48,15 +45,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Rate:
-    """What runs of a product took.
-
-    Args:
-        counted: what the size counts, in the plural.
-        typical: size of the nation.
-        runs: measured, by ascending size, at least one.
-        benchmark: that measured them.
-        conditions: under which they were measured, where others take longer; a clause.
-    """
+    """What runs of a product took."""
 
     counted: str
     typical: int
@@ -68,9 +57,6 @@ class Rate:
 @cache
 def rate_of(name: str) -> Rate:
     """What runs took, of the file that the benchmarks write with ``--record``.
-
-    Args:
-        name: ``phsafe``, ``safetab-p``, ``safetab-h``, ``topdown`` or ``dhc``.
 
     Example:
         >>> rate_of("safetab-h").counted
@@ -86,10 +72,6 @@ class Effort:
     """What a run of one size is expected to take.
 
     Args:
-        size: how many of what the rate counts.
-        rate: of the product.
-        seconds: on two cores.
-        gib: largest memory.
         basis: ``measured`` at about this size, ``interpolated`` between measured sizes, ``extrapolated`` beyond the
             largest, or ``at most``, that of the smallest.
         answers: measured answers, by part of the run; empty where the data decide.
@@ -116,11 +98,6 @@ class Effort:
 
 def effort_of(rate: Rate, size: int | None, answers: Mapping[str, int] | None = None) -> Effort:
     """Read a size off the measured runs: on a line between two of them, in proportion beyond the largest.
-
-    Args:
-        rate: of the product.
-        size: None for the nation's.
-        answers: measured answers by part of the run, where the plan tells.
 
     Example:
         >>> rate = Rate("persons", 300_000_000, (Run(1_000_000, 4, 0.3), Run(11_000_000, 14, 0.7)), "x.py")
@@ -224,11 +201,7 @@ class Expected:
     """Expected error of the answers of one query, before anything is made to fit.
 
     Args:
-        name: of the answers.
         kind: ``own`` for the query's own measurement, ``combined`` for the best unbiased combination.
-        variance: exact in the parameters of the laws.
-        margin: at ``confidence``.
-        confidence: in (0, 1).
     """
 
     name: str

@@ -21,15 +21,7 @@ ALARMS: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 
 @dataclass(frozen=True)
 class RecordQuestion:
-    """One question about one record, and the measured cells that its answer moves.
-
-    Args:
-        name: of the question.
-        words: the protected change, as a clause.
-        queries: the cells that move, and by how much.
-        loss: stated for the question; rho, or epsilon under pure DP.
-        definition: which of the two it is.
-    """
+    """One question about one record, and the measured cells that its answer moves."""
 
     name: str
     words: str
@@ -43,11 +35,8 @@ class DeltaRow:
     """Epsilon at one delta.
 
     Args:
-        delta: chance in (0, 1).
-        stated: conversions of rho.
         composed: bracket of the smallest epsilon of the very noise that is drawn.
         spare_tight: share of all variances that could be saved at the tight epsilon.
-        spare_slide: the same at the slide's epsilon.
     """
 
     delta: Fraction
@@ -62,10 +51,8 @@ class AttackRow:
     """How often an attack succeeds at one chance of a false alarm.
 
     Args:
-        alarm: chance that it accuses wrongly.
         best: power of the best test of the noise that is drawn; None under pure DP.
         gaussian: power against continuous Gaussian noise of that rho; None under pure DP.
-        bound: no test against any mechanism of that loss does better.
     """
 
     alarm: Fraction
@@ -79,7 +66,6 @@ class OddsRow:
     """How far an attacker's odds about a record move, whatever was believed before.
 
     Args:
-        delta: chance, over the release, that they move further.
         exact: bracket of the smallest epsilon for the noise that is drawn and an attacker who knows all other records; None under pure DP.
         bound: epsilon for every mechanism of that loss, also where the other records are not known.
     """
@@ -103,11 +89,6 @@ def meaning_of(
     question: RecordQuestion, deltas: Sequence[Fraction], alarms: Sequence[Fraction] = ALARMS
 ) -> Meaning:
     """Compose the noise of the cells that move and find the best attack; takes seconds for many different laws.
-
-    Args:
-        question: the question.
-        deltas: for epsilon; not used under pure DP.
-        alarms: chances of a false alarm, in (0, 1).
 
     Example:
         >>> moved = (MovedQuery(Fraction(100), 2),)

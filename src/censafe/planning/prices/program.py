@@ -24,12 +24,7 @@ _Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Term:
-    """One summand of a variance, ``coefficient / sum of weight x budget``.
-
-    Args:
-        coefficient: positive.
-        weights: positive, by name of the budget.
-    """
+    """One summand of a variance, ``coefficient / sum of weight x budget``."""
 
     coefficient: Fraction
     weights: Mapping[str, Fraction]
@@ -37,13 +32,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Goal:
-    """A variance that must not be exceeded.
-
-    Args:
-        name: as it was asked for.
-        limit: largest variance.
-        terms: the variance as a function of the budgets.
-    """
+    """A variance that must not be exceeded."""
 
     name: str
     limit: Fraction
@@ -55,7 +44,6 @@ class Solution:
     """Budgets that meet all goals.
 
     Args:
-        budgets: by name; exact, rounded up.
         prices: by position of the goal, how much the total falls when the goal's limit rises by one unit of variance; 0 where the goal
             does not bind.
         lower_bound: no budgets with a smaller total meet the goals, up to the rounding of floats.
@@ -104,12 +92,6 @@ def exact_goal_variance(goal: Goal, budgets: Mapping[str, Fraction]) -> Fraction
 
 def least_budgets(goals: Sequence[Goal]) -> Solution:
     """The budgets of least total under which no goal's variance exceeds its limit.
-
-    Args:
-        goals: at least one; each limit positive.
-
-    Raises:
-        ConfigError: no budget can reach a goal, because nothing that it is computed from is measured.
 
     Example:
         >>> one = Goal("own", Fraction(4), (Term(Fraction(2), {"a": Fraction(1)}),))

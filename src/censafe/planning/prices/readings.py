@@ -14,14 +14,7 @@ from censafe.privacy.loss.conversions import Epsilons, epsilons
 
 @dataclass(frozen=True)
 class QueryShare:
-    """Where the budget of a query comes from.
-
-    Args:
-        histogram: whose loss is shared out.
-        query: as it was written.
-        level_share: share of the level in the loss of the histogram.
-        query_share: share of the query in the loss of the level.
-    """
+    """Where the budget of a query comes from."""
 
     histogram: str
     query: str
@@ -34,11 +27,6 @@ class LossReading:
     """The loss of the queries that answer one question about a record whose other values are known.
 
     Args:
-        histogram: which queries count; ``all`` for those of every histogram.
-        kind: of question, for example ``attribute``, or ``Block within``.
-        name: the attribute, or the level of the area that is known.
-        loss: rho, or epsilon under pure DP.
-        epsilons: conversions of rho; None under pure DP.
         change: which records change, as a clause; empty for one attribute of one record.
     """
 

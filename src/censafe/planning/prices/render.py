@@ -162,11 +162,7 @@ def to_csv(report: PlanReport) -> str:
 
 
 def paper_csv(rows: Sequence[Any]) -> str:
-    """Rows of a paper's table as comma-separated text with a header and CRLF line ends (RFC 4180).
-
-    Args:
-        rows: dataclass objects of one class, at least one, every field with the digits that are printed.
-    """
+    """Rows of a paper's table as comma-separated text with a header and CRLF line ends (RFC 4180)."""
     header = [field.name for field in fields(rows[0])]
     return csv_text([header, *(astuple(row) for row in rows)], line_end="\r\n")
 

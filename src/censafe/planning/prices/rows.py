@@ -25,23 +25,12 @@ class QueryFacts:
     """Public facts about one published table at one level that its noise does not tell.
 
     Args:
-        table: the published table.
-        level: the population group level.
-        label: the level in the papers' words, for example ``Nation, A-G``.
         source: the measured table that it comes from; the table itself when it is measured.
-        tau: truncation of the source table, or None.
-        regions: regions of the level; None where only the geography file tells.
-        iterations: iterations of the level.
-        terms: by cell, how many measured answers are summed in it.
         target: margin of error that the budget was chosen for, where it is stored.
-        places: decimals with which the paper prints the loss, where it does.
         stability: groups of the level that one record can be in, where that decides the noise.
         stability_by_codes: the same where 1, 2, ... race codes of a record are used.
-        published_from: smallest count that is published, where smaller ones are left out.
-        detail: shown in JSON and CSV only.
         share: where the budget comes from, where it is a share of one total.
         groups_at_most: published groups of the level can be no more, where the noise or the data decide how many there are.
-        at_most: the same of the published numbers.
     """
 
     table: str
@@ -68,16 +57,8 @@ class PlanRow:
     """One table at one level; a table whose cells differ in variance has one row for each variance.
 
     Args:
-        facts: table, level, truncation, regions and iterations.
-        losses: privacy loss by neighbour relation; 0 for derived tables.
-        law: noise law of one draw.
-        terms: independent draws in every answer.
-        variance: what the Bureau's VARIANCE column says.
-        exact_variance: variance of the discrete law.
         moe: margin of error by the papers' rule, in persons or units; None for sums of geometric draws.
         exact_moe: smallest whole margin that covers the confidence; None for sums that have no single law.
-        coverage: exact coverage of ``exact_moe``.
-        cells: identifiers of the cells with this variance.
     """
 
     facts: QueryFacts
@@ -116,16 +97,7 @@ class PlanReport:
     """Everything that ``plan`` shows.
 
     Args:
-        plan: the plan.
-        origin: where its configuration came from.
-        confidence: level of the margins of error.
-        delta: for the conversions.
-        rows: one a table, level and variance.
-        totals: privacy loss of the whole release by neighbour relation.
         epsilons: conversions of the totals; empty under pure DP, where the totals are epsilons.
-        warnings: what the user should know.
-        notes: sentences of the product about this plan.
-        readings: losses of single questions about a record.
     """
 
     plan: ReleasePlan
@@ -163,18 +135,7 @@ def plan_report(
     notes: tuple[str, ...] = (),
     readings: tuple[LossReading, ...] = (),
 ) -> PlanReport:
-    """Compute the rows, totals and conversions of a plan.
-
-    Args:
-        plan: what is measured.
-        facts: one for every published table and level that may occur, in output order.
-        origin: where the configuration came from.
-        confidence: level of the margins of error, a Fraction in (0, 1).
-        delta: a Fraction in (0, 1).
-        warnings: shown with the report.
-        notes: sentences of the product about this plan.
-        readings: losses of single questions about a record.
-    """
+    """Compute the rows, totals and conversions of a plan."""
     totals = {plan.neighbours: plan.total, **plan.other_losses}
     converted = (
         {relation: epsilons(loss, delta) for relation, loss in totals.items()}
@@ -188,11 +149,7 @@ def plan_report(
 def plan_rows(
     plan: ReleasePlan, facts: Sequence[QueryFacts], *, confidence: Fraction = Fraction(9, 10)
 ) -> tuple[PlanRow, ...]:
-    """One row for every published table, level and variance, in the order of ``facts``.
-
-    Raises:
-        ConfigError: a budget so large that its noise is nil.
-    """
+    """One row for every published table, level and variance, in the order of ``facts``."""
     queries = {(query.table, query.level): query for part in plan.parts for query in part.queries}
     factors = {relation: loss / plan.total for relation, loss in plan.other_losses.items()}
     rows: list[PlanRow] = []

@@ -16,7 +16,6 @@ class AskedTables:
     """Which tables a planned run would estimate.
 
     Args:
-        tables: their names, ``none`` for none; None for those of the product.
         areas: list of blocks with a column for each kind of further areas; None for none.
         data: folder whose blocks and facilities say how many answers are drawn; None where only numbers of geounits are known.
     """
@@ -27,11 +26,7 @@ class AskedTables:
 
 
 def refuse_tables(asked: AskedTables | None, product: str) -> None:
-    """Refuse estimates of census tables of a product that measures its tables.
-
-    Raises:
-        UsageError: some were asked for.
-    """
+    """Refuse estimates of census tables of a product that measures its tables."""
     if asked is not None:
         raise UsageError(
             f"`tables`, `areas` and data: {product} publishes its tables as they are measured, and its plan opens no data; leave them out."
@@ -43,22 +38,11 @@ class LinearWork:
     """What a run draws for linear estimates of tables, how long that takes and what it fills.
 
     Args:
-        tables: their names.
-        areas: which areas they are estimated for; in words.
-        geounits: whose answers are read, histogram by histogram where these differ.
-        answers: that are drawn, by part of the run.
-        seconds: on two cores, by measured rates.
-        benchmark: that measured these.
-        estimates: cells of tables of all areas.
-        file_bytes: of the published estimates.
         scratch_bytes: of what a stopped run needs to resume with the same estimates; None where that is not known.
         stored: whether the run stores all answers, so that those of all geounits are used.
         known: whether geounits and answers are those of the data; otherwise the most that so many geounits need.
         below: answers of one geounit of the lower levels, which areas of a list need where they divide geounits; 0 where `known`.
         lower_geounits: of these, about as many as a list of areas needs; 0 without a list, and where `known`.
-        left_out: areas without an estimate, by kind, where `known`.
-        size: blocks of the data, where `known`.
-        remarks: on the list of areas, where `known`.
     """
 
     tables: tuple[str, ...]

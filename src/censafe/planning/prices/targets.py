@@ -37,9 +37,7 @@ class Target:
     """A wanted margin of error.
 
     Args:
-        name: of a table, level or query, in the product's words.
         margin: in persons or units, positive.
-        confidence: in (0, 1); None for the plan's.
     """
 
     name: str
@@ -52,8 +50,6 @@ class Asked:
     """What one target means in a product.
 
     Args:
-        name: of the answers.
-        terms: their variance as a function of the budgets.
         whole: whether an answer is one draw of discrete Gaussian noise, so that its tail is known exactly.
     """
 
@@ -82,9 +78,6 @@ class Achieved:
     """What budgets do for one request.
 
     Args:
-        request: what was wanted.
-        variance: at these budgets.
-        margin: by the factor of :func:`factor_of`.
         coverage: exact chance that the noise stays within the wanted margin; None for combinations of answers.
         price: how much total budget one more person or unit of margin would save.
     """
@@ -98,9 +91,6 @@ class Achieved:
 
 def parse_target(text: str) -> Target:
     """Read ``NAME=MARGIN`` or ``NAME=MARGIN@CONFIDENCE``; the confidence is written ``90%`` or ``0.9``.
-
-    Raises:
-        ConfigError: the text has another form, the margin is not a number above 0, or the confidence is not in (0, 1).
 
     Example:
         >>> parse_target("PH3/state_A-G=20@90%")
@@ -132,9 +122,6 @@ def _number(text: str, number: str, noun: str) -> Fraction:
 def factor_of(confidence: Fraction) -> Fraction:
     """The factor z between standard deviation and margin: the papers' at 90% and 95%, otherwise the normal quantile, rounded up.
 
-    Raises:
-        ConfigError: the confidence is too close to 1.
-
     Example:
         >>> factor_of(Fraction(9, 10)), float(factor_of(Fraction(99, 100)))
         (Fraction(329, 200), 2.57583)
@@ -150,17 +137,6 @@ def factor_of(confidence: Fraction) -> Fraction:
 
 def largest_variance(margin: Fraction, confidence: Fraction, *, whole: bool) -> Fraction:
     """Largest variance with that margin by the papers' rule and, for whole noise, by its exact tail as well.
-
-    Args:
-        margin: positive.
-        confidence: in (0, 1).
-        whole: whether the noise is one discrete Gaussian with this variance as its parameter.
-
-    Returns:
-        (margin / z)^2, or less where the noise within the largest whole number in the margin would not cover the confidence.
-
-    Raises:
-        ConfigError: the confidence is too close to 1.
 
     Example:
         >>> round(float(largest_variance(Fraction(20), Fraction(9, 10), whole=True)), 2)
@@ -194,17 +170,6 @@ def achieve(
     requests: Sequence[Request], fixed: Fraction = Fraction(0), total: Fraction | None = None
 ) -> tuple[dict[str, Fraction], tuple[Achieved, ...], Solution]:
     """Budgets of least total that meet all requests or, with a total, the same in that size: all margins change by one factor.
-
-    Args:
-        requests: at least one.
-        fixed: spent on what no request is about.
-        total: of everything; None for the least that meets the requests.
-
-    Returns:
-        Budgets by name; what they do for every request; and the solution before it was scaled to the total.
-
-    Raises:
-        ConfigError: the total does not exceed what is fixed, or no budget meets a request.
 
     Source: variances are homogeneous of degree -1 in the budgets, so the program that makes the worst ratio of variance to
         limit smallest under a total is the program of least total, scaled.

@@ -356,15 +356,7 @@ _NAME_LENGTH: Final = 31  # of a sheet, in the file format
 
 
 def write_plan_workbook(target: Path | BinaryIO, reports: Sequence[PlanReport]) -> None:
-    """Write one sheet for every report, in order.
-
-    Args:
-        target: a new file, or a stream. A stream is the way to a disk that may be full.
-        reports: of different products.
-
-    Raises:
-        ConfigError: a calibration that has no formula; nothing was written.
-    """
+    """Write one sheet for every report, in order."""
     book: Any = xlsxwriter.Workbook(str(target) if isinstance(target, Path) else target, WORKBOOK_OPTIONS)
     book.set_calc_mode("auto")
     styles = Styles.of(book)

@@ -16,13 +16,7 @@ from censafe.planning.prices.rows import PlanReport
 
 @dataclass(frozen=True)
 class WorkbookCell:
-    """A number on the sheet, and where it is.
-
-    Args:
-        row: from 0.
-        column: from 0.
-        value: as a spreadsheet computes it; None for an empty one.
-    """
+    """A number on the sheet, and where it is."""
 
     row: int
     column: int
@@ -174,14 +168,7 @@ _STEPS: Final = 7  # of Newton's method, which is exact to a float after six whe
 
 @dataclass(frozen=True)
 class SheetLaw:
-    """Formulas of one definition of privacy.
-
-    Args:
-        sheet: to write on.
-        zcdp: discrete Gaussian noise and rho; otherwise two-sided geometric noise and epsilon.
-        level: cell of z under zCDP, of the confidence otherwise.
-        delta: cell of delta; None under pure DP.
-    """
+    """Formulas of one definition of privacy."""
 
     sheet: WorkbookSheet
     zcdp: bool

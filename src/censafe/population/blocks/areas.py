@@ -32,14 +32,7 @@ AREA_COLUMNS: Final[Mapping[str, tuple[int, int]]] = {
 
 
 def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Finding]) -> NDArray[np.int32]:
-    """Area codes as numbers, int32; those that say so are the code of none.
-
-    Args:
-        column: Arrow array of text.
-        kind: one of AREA_COLUMNS.
-        place: file and column, for findings.
-        found: takes the findings.
-    """
+    """Area codes as numbers, int32; those that say so are the code of none."""
     import pyarrow as pa
 
     digits, none = AREA_COLUMNS[kind]
@@ -65,10 +58,6 @@ def in_order(columns: Mapping[str, NDArray[np.int32]], codes: NDArray[np.int64])
 
     Args:
         columns: by kind, shape (blocks,).
-        codes: geocodes of the blocks as numbers, rising.
-
-    Returns:
-        The areas; None without any column.
 
     Example:
         >>> areas = in_order({"placefp": np.array([59000], np.int32)}, np.array([4400100010011000]))
@@ -104,17 +93,7 @@ def block_numbers(table: Any, file: str, found: list[Finding]) -> NDArray[np.int
 
 
 def areas_from_grfc(paths: tuple[Path, ...], codes: NDArray[np.int64], found: list[Finding]) -> BlockAreas:
-    """Areas of some blocks from GRF-C, which may have more blocks.
-
-    Args:
-        paths: the files.
-        codes: geocodes of 16 digits of the blocks as numbers, rising.
-        found: takes the findings: blocks given twice, codes of another form, and blocks that are not there.
-
-    Raises:
-        DataError: a file without the columns, or that is not pipe-delimited text.
-        StorageError: a file cannot be opened.
-    """
+    """Areas of some blocks from GRF-C, which may have more blocks."""
     names = {kind: kind.upper() for kind in AREA_COLUMNS}
     numbers, columns = [], {kind: list[NDArray[np.int32]]() for kind in names}
     for path in paths:
@@ -148,13 +127,7 @@ _BLOCK_TEXT: Final = fixed_layout("cef_unit").fields["OIDTB"].width
 
 @dataclass(frozen=True, eq=False)
 class BlockList:
-    """Public. Blocks in geographic order.
-
-    Args:
-        spine: the tree over them.
-        table: of their identifiers OIDTABBLK.
-        areas: codes of areas by kind, in the order of the spine.
-    """
+    """Public. Blocks in geographic order."""
 
     spine: Spine
     table: BlockTable
@@ -162,16 +135,7 @@ class BlockList:
 
 
 def read_grfc_blocks(paths: tuple[Path, ...], rules: Sequence[LevelRule]) -> BlockList:
-    """Read the blocks of some files GRF-C.
-
-    Args:
-        paths: the files, at least one.
-        rules: levels of the spine, root first.
-
-    Raises:
-        DataError: everything that is wrong with the files.
-        StorageError: a file cannot be opened.
-    """
+    """Read the blocks of some files GRF-C."""
     found: list[Finding] = []
     codes, texts = [], []
     areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in _AREAS}

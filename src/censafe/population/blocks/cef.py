@@ -81,9 +81,6 @@ def find_cef(folder: Path) -> Mapping[str, tuple[Path, ...]]:
     """The unit files and the person files in a folder, in the order of their names, and control totals.
 
     A unit file and a person file belong together by what follows CEF20_UNIT and CEF20_PER in their names.
-
-    Raises:
-        DataError: a file without the one that belongs to it.
     """
     units, persons = matching_files(folder, "CEF20_UNIT*"), matching_files(folder, "CEF20_PER*")
     if not units and not persons:
@@ -104,15 +101,6 @@ def read_cef(
     records: Mapping[str, tuple[Path, ...]], grfc: tuple[Path, ...], layout: HistogramLayout
 ) -> BlockData:
     """Read the persons, the units and their occupancy of all blocks of GRF-C.
-
-    Args:
-        records: files as :func:`find_cef` gives them.
-        grfc: block files; blocks without units stay, with nobody.
-        layout: of the redistricting data.
-
-    Raises:
-        DataError: everything that is wrong with the files, or a schema that is not that of the redistricting persons.
-        StorageError: a file cannot be opened.
 
     Source:
         uscensusbureau/DAS_2020_Redistricting_Production_Code, reader of the CEF and its recodes.
@@ -227,14 +215,7 @@ def total_findings(
     """States whose records do not add up to their control totals.
 
     Args:
-        paths: files CEF20_CNT*; none is fine.
-        spine: the tree over the blocks.
-        persons: histograms of the blocks.
         units: housing units and facilities of the blocks by kind, shape (blocks, 8).
-
-    Raises:
-        DataError: a file of another form.
-        StorageError: a file cannot be read.
     """
     states = spine.leaf.codes // 10**14
     known, first = np.unique(states, return_index=True)

@@ -216,13 +216,6 @@ def parse_units(
     """Read the units of a chunk of lines; how many there are.
 
     Args:
-        text: the chunk.
-        start: where to begin; an argument, because a constant is compiled apart from other places.
-        kinds: KIND_OF_GQ.
-        table: of the blocks.
-        states: of the blocks, in the order of the spine.
-        seen: one bit for each MAFID.
-        bad: how many records break each of UNIT_RULES.
         foreign: takes how many units are of another state than their block, shape (1,).
         units: takes the units; as long as the chunk has lines.
     """
@@ -305,15 +298,8 @@ def parse_persons(
     """Read the persons of a chunk of lines; how many have a unit.
 
     Args:
-        text: the chunk.
-        start: where to begin; an argument, because a constant is compiled apart from other places.
-        kinds: KIND_OF_GQ.
-        slots: as :func:`fill_units` fills them.
         units: of the file.
-        met: persons of every unit so far.
-        bad: how many records break each of PERSON_RULES.
         doubts: how many persons have another RTYPE and LIVE_ALONE than their unit allows, shape (2,).
-        keys: takes block times 2,016 plus cell of every person; as long as the chunk has lines.
     """
     at, row = start, 0
     mask, unit = len(slots) - 1, -1

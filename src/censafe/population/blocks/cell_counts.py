@@ -38,12 +38,8 @@ class CellCounts:
 
     Args:
         codes: geocode of every entry, -1 where it is wrong.
-        cells: flat cell of every entry.
-        counts: of every entry.
         rows: how many rows of the batch every entry stands for.
         records: whether every row is one person, so that rows may be alike.
-        place_findings: what is wrong with geocodes.
-        cell_findings: what is wrong with cells and counts.
     """
 
     codes: _Ints = field(repr=False)
@@ -58,17 +54,7 @@ class CellCounts:
 def counts_of_files(
     paths: Sequence[Path], layout: HistogramLayout, schema: Schema, workers: EngineWorkers | None
 ) -> Iterator[tuple[str, CellCounts]]:
-    """Counts of all batches with the name of their file, in the order of the rows.
-
-    Args:
-        paths: Parquet or CSV.
-        layout: of the product.
-        schema: of the histogram.
-        workers: of an engine; they read Parquet files, which they see under the same path. None where all is read here.
-
-    Raises:
-        StorageError: a file cannot be read, or workers were lost.
-    """
+    """Counts of all batches with the name of their file, in the order of the rows."""
     columns = (("geocode", "cell"), ("geocode", *schema.names))
     for path in paths:
         found: list[Finding] = []

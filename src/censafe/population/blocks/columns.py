@@ -34,9 +34,6 @@ _Part = TypeVar("_Part")
 def read_ahead(parts: Iterator[_Part]) -> Iterator[_Part]:
     """The same parts; a thread reads the next one while one is used.
 
-    Args:
-        parts: of a file.
-
     Example:
         >>> list(read_ahead(iter([1, 2, 3])))
         [1, 2, 3]
@@ -50,17 +47,7 @@ def read_ahead(parts: Iterator[_Part]) -> Iterator[_Part]:
 
 
 def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]) -> Iterator[Any]:
-    """Record batches of a file that has the columns of one of the choices; otherwise a finding and none.
-
-    Args:
-        path: Parquet, or comma-delimited text with a header where the name ends in ``.csv``.
-        choices: sets of columns; the first one that the file has is read.
-        optional: columns that are read as well where the file has them.
-        found: takes the findings.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
+    """Record batches of a file that has the columns of one of the choices; otherwise a finding and none."""
     import pyarrow as pa
 
     try:
@@ -88,14 +75,7 @@ def unreadable(path: Path) -> Finding:
 def parquet_columns(
     path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]
 ) -> list[str]:
-    """The columns of a Parquet file that :func:`batches` reads; none, and a finding, where it has not those of any choice.
-
-    Args:
-        path: of the file.
-        choices: as of :func:`batches`.
-        optional: as of :func:`batches`.
-        found: takes the findings.
-    """
+    """The columns of a Parquet file that :func:`batches` reads; none, and a finding, where it has not those of any choice."""
     import pyarrow.parquet as pq
 
     return _chosen(path, pq.read_schema(path).names, choices, optional, found)

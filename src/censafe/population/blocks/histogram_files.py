@@ -63,11 +63,8 @@ class ColumnFiles:
     """The files of block histograms.
 
     Args:
-        persons: none where the layout reads none.
         units: of the blocks and their units.
         grfc: block files GRF-C with the areas of blocks of 16 digits, for unit files without columns of them.
-        crosswalks: of which the levels of the layout need one.
-        others: of the other histograms of the layout, by name.
     """
 
     persons: tuple[Path, ...]
@@ -86,18 +83,6 @@ def read_columns(
     where they are known, ``aiannhce``, ``placefp`` and ``cousubfp`` (text; 9999 and 99999 for none).
     The person file has ``geocode``, either ``cell`` (the flat index) or one column for each attribute (levels from 0),
     and ``count``; a cell that is not there is empty. Without ``count`` every row is one person. Files of other histograms are alike.
-
-    Args:
-        files: Parquet or comma-delimited CSV with a header.
-        layout: of the product.
-        workers: of an engine, which read Parquet files of histograms; None where all is read here.
-
-    Returns:
-        The blocks.
-
-    Raises:
-        DataError: everything that is wrong with the files, at once.
-        StorageError: a file cannot be opened.
     """
     persons, units = files.persons, files.units
     found, given = _read_units(units, layout)

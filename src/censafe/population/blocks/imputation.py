@@ -38,10 +38,6 @@ def impute_quarters(cells: _Ints, quarters: _Ints) -> _Ints | None:
         cells: shape (2, origin and race): persons of the block by age group (0 under 18) and the rest.
         quarters: shape (8,): persons by level of hhgq; entry 0, those in households, is not read.
 
-    Returns:
-        Shape (8, 2, origin and race), sums over its first axis equal to `cells`; None where the block has too few
-        persons, or too few adults for its nursing facilities.
-
     Example:
         >>> split = impute_quarters(np.array([[3, 0], [6, 2]]), np.array([0, 0, 1, 4, 0, 0, 0, 0]))
         >>> split[3].tolist(), split[2].tolist(), split[0].tolist()
@@ -81,7 +77,6 @@ def block_cells(tables: _Tables, rows: slice) -> _Ints:
 
     Args:
         tables: P1 to P4 by name, each of shape (blocks, items).
-        rows: the blocks.
     """
     races = np.array(RACE_ITEMS)
     everyone, adults = tables["P1"][rows][:, races], tables["P3"][rows][:, races]
@@ -97,9 +92,6 @@ def imputed_cells(tables: _Tables) -> tuple[_Ints, _Ints, int]:
 
     Args:
         tables: P1 to P5 by name, each of shape (blocks, items).
-
-    Returns:
-        Keys (position of the block times 2,016, and the cell), their counts, and for how many blocks there is none.
     """
     blocks = len(tables["P1"])
     keys, counts, failed = [], [], 0

@@ -202,21 +202,7 @@ def add_lines(
     place: _Ints,
     bad: _Ints,
 ) -> int:
-    """Add up the records of a chunk of lines.
-
-    Args:
-        text: the chunk.
-        start: where to begin.
-        kinds: KIND_OF_GQTYPE.
-        hispanic9: whether an origin that was not reported counts as Hispanic.
-        seen: one bit for each SERIAL.
-        found: takes the counts.
-        place: what is remembered between lines.
-        bad: how many records break each of the RULES.
-
-    Returns:
-        Where it stopped: the length of the chunk, or earlier when `found` has no room for another district.
-    """
+    """Add up the records of a chunk of lines."""
     at = start
     while at < len(text):
         length, after = next_line(text, at, WIDTH)
@@ -259,16 +245,6 @@ def read_ipums(paths: tuple[Path, ...], layout: HistogramLayout, *, hispanic9: b
 
     Districts in which all units are vacant stay, with nobody. A file may be gzip-compressed; several files must not share
     household numbers.
-
-    Args:
-        paths: the extracts.
-        layout: of the 1940 end-to-end test.
-        hispanic9: whether a person whose Hispanic origin was not reported (HISPAN 9) counts as Hispanic, as the Bureau's code has
-            it; otherwise as not Hispanic.
-
-    Raises:
-        DataError: everything that is wrong with the files, or a schema that is not that of the 1940 test.
-        StorageError: a file cannot be opened.
 
     Source:
         uscensusbureau/census2020-das-e2e, reader of the 1940 extract.

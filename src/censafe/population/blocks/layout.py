@@ -31,8 +31,6 @@ class OtherHistogram:
     """A histogram that is neither that of the persons nor occupancy.
 
     Args:
-        name: of its files.
-        schema: of its cells.
         empty: bool, shape (cells,), cells that must be empty.
     """
 
@@ -46,8 +44,6 @@ class HistogramLayout:
     """The histograms of a product and the bounds that its facilities set.
 
     Args:
-        schema: of the persons; None where no persons are read.
-        rules: levels of the spine, root first.
         unit_columns: columns of the unit file: one for each kind of unit, and others that are passed through.
         occupied: whether the unit file has a column ``occupied``, for the histogram of occupancy.
         least: persons that every unit of a kind must hold; empty where units do not bound persons.
@@ -58,7 +54,6 @@ class HistogramLayout:
         kind: attribute of the schema whose levels are the kinds of unit, or recode whose groups are.
         kinds: kind of unit of every cell, int32, shape (cells,); None for the levels of the attribute.
         crosswalk: levels whose areas a crosswalk gives, the widest first; their codes are part of `rules`, not of the files.
-        others: further histograms, each in files of its own.
     """
 
     schema: Schema | None
@@ -98,12 +93,7 @@ def _gq_columns() -> tuple[str, ...]:
 
 
 def pl94_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
-    """Layout of the redistricting persons, with the occupancy of housing units beside them.
-
-    Args:
-        schema: hhgq 8, votingage 2, hispanic 2, cenrace 63.
-        rules: levels from the root to blocks of 16 digits.
-    """
+    """Layout of the redistricting persons, with the occupancy of housing units beside them."""
     nursing = schema.levels_of("hhgq") == _NURSING
     return HistogramLayout(
         schema=schema,
@@ -118,12 +108,7 @@ def pl94_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
 
 
 def e2e_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
-    """Layout of the 1940 end-to-end test: ``gq0`` counts occupied housing units, ``vacant`` the others.
-
-    Args:
-        schema: hhgq 8, age18plus 2, hispanic 2, race 6.
-        rules: levels from the root to enumeration districts of 10 digits.
-    """
+    """Layout of the 1940 end-to-end test: ``gq0`` counts occupied housing units, ``vacant`` the others."""
     return HistogramLayout(
         schema=schema,
         rules=tuple(rules),
@@ -141,16 +126,11 @@ class BlockData:
     """CONFIDENTIAL. The histograms of all blocks, and what is published about them as it is.
 
     Args:
-        spine: tree over the blocks; public.
         persons: exact histograms, blocks in the order of the spine; None where the layout has no schema of persons.
         facilities: int32, shape (blocks, unit columns): housing units and facilities, published as they are.
         units: exact histograms of occupancy (cell 0 vacant, 1 occupied), or None where the layout has none.
         imputed: in words, what in these data was not read but made up by a rule.
-        files: the files read.
         areas: American Indian areas, places and county subdivisions of the blocks; None where the input has none. Public.
-        findings: what deserves a warning.
-        others: exact histograms of the other ones of the layout, by name.
-        names: of areas by GEOID, where the input has any. Public.
     """
 
     spine: Spine
@@ -177,12 +157,7 @@ def finding(
 
 
 def no_persons(file: str, persons: int) -> list[Finding]:
-    """A finding that stops where there is no person at all; nothing could be measured of such a file.
-
-    Args:
-        file: that holds the persons.
-        persons: how many there are.
-    """
+    """A finding that stops where there is no person at all; nothing could be measured of such a file."""
     if persons:
         return []
     return [
@@ -197,14 +172,8 @@ def histograms_of(
     """Sparse histograms from entries in any order.
 
     Args:
-        spine: the tree; its blocks give the order.
         keys: shape (entries,), position of the block times the number of cells, plus the cell.
         counts: shape (entries,), not negative; entries of zero are left out, those of one key are added up.
-        cells: cells of the schema.
-
-    Returns:
-        The histograms; how many entries repeat the key of another one; and how many sums are above 2,147,483,647
-        (they are cut there, so stop when there are any).
     """
     if len(keys) and bool((np.diff(keys) <= 0).any()):
         order = np.argsort(keys, kind="stable")
@@ -227,9 +196,7 @@ def occupancy_of(spine: Spine, housing: NDArray[np.int64], occupied: NDArray[np.
     """Histograms of occupancy: cell 0 vacant, 1 occupied.
 
     Args:
-        spine: the tree.
         housing: housing units of every block, shape (blocks,).
-        occupied: those that are occupied.
     """
     counts = np.stack([housing - occupied, occupied], axis=1).reshape(-1)
     return histograms_of(spine, np.arange(len(counts)), counts, 2)[0]
@@ -241,10 +208,7 @@ def zero_findings(
     """A finding where cells that must be empty hold records.
 
     Args:
-        counts: exact histograms of the blocks.
         empty: shape (cells,).
-        file: that holds the records.
-        records: in words.
     """
     return finding(file, "", "must-be-empty", int(np.count_nonzero(empty[counts.cell])),
                    f"cells that must be empty have {records}", f"{records} outside the structural zeros of the schema",
@@ -275,10 +239,7 @@ def facility_findings(
     """Blocks whose persons do not fit their facilities, and cells that must be empty.
 
     Args:
-        persons: exact histograms of the blocks.
         facilities: shape (blocks, unit columns).
-        layout: of the product.
-        names: of the person file and of the unit file.
     """
     file, unit_file = names
     zeros = zero_findings(persons, layout.empty, file)

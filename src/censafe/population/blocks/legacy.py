@@ -67,12 +67,7 @@ class _Header:
     """What the header says.
 
     Args:
-        state: the abbreviation of the state that all its records give.
         records: logical record numbers of all summary levels, sorted.
-        blocks: those of the block records.
-        codes: geocodes of the block records.
-        areas: areas of the block records.
-        names: of the areas above the blocks, by GEOID.
     """
 
     state: str
@@ -84,11 +79,7 @@ class _Header:
 
 
 def find_legacy(folder: Path) -> tuple[Path, ...]:
-    """The header and the three segments in a folder, or nothing.
-
-    Raises:
-        DataError: some of the four are missing, or there are files of several states.
-    """
+    """The header and the three segments in a folder, or nothing."""
     names = ("geo", "00001", "00002", "00003")
     found = [matching_files(folder, f"??{name}*.pl") for name in names]
     if not any(found):
@@ -111,17 +102,6 @@ def find_legacy(folder: Path) -> tuple[Path, ...]:
 
 def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
     """Read the block records (summary level 750) of a state.
-
-    Args:
-        files: as :func:`find_legacy` gives them.
-        layout: of the redistricting persons.
-
-    Returns:
-        The blocks; `imputed` says what was made up.
-
-    Raises:
-        DataError: everything that is wrong with the files, or a schema that is not that of the redistricting persons.
-        StorageError: a file cannot be opened.
 
     Source:
         2020 Census P.L. 94-171 technical documentation, legacy format; tables P1 to P5 and H1.

@@ -40,14 +40,7 @@ _CROSSWALKS: Final = "*crosswalk*.csv"
 
 @dataclass(frozen=True)
 class BlockFiles:
-    """The files of a data folder that hold the blocks.
-
-    Args:
-        reader: that reads them.
-        records: files with records, by what they hold.
-        public: block files GRF-C.
-        crosswalks: tables of blocks and Prims, or other areas.
-    """
+    """The files of a data folder that hold the blocks."""
 
     reader: Reader
     records: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
@@ -69,16 +62,6 @@ def block_files(
     a state's published P.L. 94-171 files in the legacy layout, an extract of the 1940 census, or Census Edited Files. Block
     files ``GRF-C*.txt`` may stand beside the first and must stand beside the last. A crosswalk of blocks to Prims or other areas,
     ``*crosswalk*.csv``, may stand beside all of them.
-
-    Args:
-        folder: the data folder.
-        reader: the one wanted; None for the one whose files are there.
-        persons: whether histograms of persons are wanted; otherwise ``units`` is enough.
-        others: names of further histograms, which have files of their own, as ``histogram``.
-
-    Raises:
-        DataError: files are missing or there are too many, or they are those of another reader.
-        StorageError: the folder cannot be opened.
     """
     require_folder(folder, "the histograms")
     tables = (*((_PERSONS,) if persons else ()), *others, "units")
@@ -114,9 +97,6 @@ def attribute_source(files: BlockFiles) -> str:
 
     Only names of columns are read. Columns of the units are taken before GRF-C, as :func:`read_block_files` takes them; some of the
     three without the others do not make a spine.
-
-    Args:
-        files: as :func:`block_files` gives them.
     """
     if files.reader == "pl94":
         return "the geographic header of the P.L. 94-171 files"
@@ -152,14 +132,7 @@ def read_block_files(
     """Read what was found.
 
     Args:
-        files: as :func:`block_files` gives them.
-        layout: of the product.
-        hispanic9: whether a person of 1940 whose Hispanic origin was not reported counts as Hispanic.
         workers: of an engine, which count the rows of Parquet files of histograms; None where all is read here.
-
-    Raises:
-        DataError: everything that is wrong in the files.
-        StorageError: a file cannot be opened.
     """
     records = files.records
     if files.reader == "pl94":
@@ -175,16 +148,7 @@ def read_block_files(
 
 
 def read_blocks(folder: Path, layout: HistogramLayout) -> BlockData:
-    """Read the blocks of a data folder with the reader of its files.
-
-    Args:
-        folder: the data folder, as for :func:`block_files`.
-        layout: of the product.
-
-    Raises:
-        DataError: files are missing or there are too many, or everything that is wrong in them.
-        StorageError: the folder or a file cannot be opened.
-    """
+    """Read the blocks of a data folder with the reader of its files."""
     others = tuple(one.name for one in layout.others)
     return read_block_files(block_files(folder, persons=layout.schema is not None, others=others), layout)
 

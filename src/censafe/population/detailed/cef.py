@@ -46,14 +46,7 @@ _TYPE = "CASE u.HHT WHEN '6' THEN '4' WHEN '7' THEN '5' ELSE u.HHT END"
 
 @dataclass(frozen=True)
 class CefRecords:
-    """CONFIDENTIAL. The fixed-width files of a run.
-
-    Args:
-        name: which records.
-        cef: the files by state.
-        totals_files: totals of population groups, or None.
-        scratch: confidential scratch folder.
-    """
+    """CONFIDENTIAL. The fixed-width files of a run."""
 
     name: RecordName
     cef: CefInput
@@ -83,12 +76,7 @@ class CefRecords:
         return False
 
     def areas(self, con: duckdb.DuckDBPyConnection, states: tuple[str, ...]) -> tuple[Areas, list[Finding]]:
-        """Stage the records, and read the blocks that hold a unit.
-
-        Args:
-            con: the engine.
-            states: two-digit state codes.
-        """
+        """Stage the records, and read the blocks that hold a unit."""
         areas, problems = read_areas([entry.grfc for entry in self.cef.states], states)
         findings = area_findings(self.labels["blocks"], problems)
         with engine_errors("input scratch"):
@@ -101,22 +89,14 @@ class CefRecords:
         return areas.restrict(self._with_unit(con, areas)), findings
 
     def records(self, con: duckdb.DuckDBPyConnection) -> Batches:
-        """The records in the layout of the text files.
-
-        Args:
-            con: the engine.
-        """
+        """The records in the layout of the text files."""
         query = self._persons if self.name == "persons" else self._households
         return query_batches(
             con, " UNION ALL ".join(query(entry.state) for entry in self.cef.states), self.labels[self.name]
         )
 
     def totals(self, con: duckdb.DuckDBPyConnection) -> Batches | None:
-        """The totals of population groups, or None for SafeTab-P.
-
-        Args:
-            con: the engine.
-        """
+        """The totals of population groups, or None for SafeTab-P."""
         return table_batches(con, self.totals_files, "totals") if self.totals_files else None
 
     def close(self) -> None:
@@ -206,20 +186,7 @@ class CefRecords:
 def open_cef_input(
     ini: Path, name: RecordName, states: tuple[str, ...], t1: Path | None, work: Path
 ) -> CefRecords:
-    """Read the .ini of the CEF reader and find all files.
-
-    Args:
-        ini: the file; for SafeTab-H its section [paths] names ``pop_dir``, the folder of pop-group-totals.txt.
-        name: which records.
-        states: two-digit state codes.
-        t1: the totals of population groups, instead of those in ``pop_dir``.
-        work: confidential scratch folder.
-
-    Raises:
-        ConfigError: the .ini is not readable, or lacks keys.
-        DataError: files are missing, or the header of the totals is wrong.
-        StorageError: a file or folder cannot be opened.
-    """
+    """Read the .ini of the CEF reader and find all files."""
     cef = open_cef(ini, states)
     totals = None
     if name == "households":

@@ -60,18 +60,7 @@ def record_findings(
     strict: bool = False,
     blocks: str = "GRF-C",
 ) -> list[Finding]:
-    """Rules that some records break, in the order of the columns.
-
-    Args:
-        label: how messages call the file.
-        fields: layout of the records.
-        loaded: what came of them.
-        most: max_race_codes.
-        missing: what happens to records whose block is not in GRF-C.
-        states: the state filter.
-        strict: whether a state code that there is not stops.
-        blocks: how messages call the blocks that records may lie in.
-    """
+    """Rules that some records break, in the order of the columns."""
     found = []
     for bit, (column, rule) in fault_columns(fields).items():
         rows = int(loaded.faults[bit])
@@ -150,15 +139,7 @@ def _runs(states: tuple[str, ...]) -> list[tuple[str, tuple[RegionType, ...]]]:
 def mismatch_findings(
     label: str, areas: Areas, loaded: LoadedRecords, totals: PopGroupTotals | None, totals_label: str
 ) -> list[Finding]:
-    """Findings when a run has no records, no totals, or records and totals of different areas.
-
-    Args:
-        label: how messages call the records.
-        areas: blocks of the run.
-        loaded: the records.
-        totals: the totals of population groups, None for SafeTab-P.
-        totals_label: how messages call them.
-    """
+    """Findings when a run has no records, no totals, or records and totals of different areas."""
     found = []
     seen = loaded.seen
     for run, kinds in _runs(areas.states):
@@ -200,12 +181,7 @@ def _no_totals(label: str, run: str) -> Finding:
 
 
 def no_group_finding(label: str, run: str) -> Finding:
-    """The finding that no household of a run falls in any population group of T1.
-
-    Args:
-        label: how messages call the household records.
-        run: ``US`` or ``PR``.
-    """
+    """The finding that no household of a run falls in any population group of T1."""
     return Finding(
         label, "", "no-common-area", "stop", 0,
         f"no household of the {run} run falls in any population group of T1",
@@ -214,14 +190,7 @@ def no_group_finding(label: str, run: str) -> Finding:
 
 
 def without_checks(findings: Iterable[Finding], label: str, blocks: str, unusable: int) -> list[Finding]:
-    """What is reported with the checks off: what always stops, and how many records are left out.
-
-    Args:
-        findings: everything found.
-        label: how messages call the records.
-        blocks: how messages call GRF-C, whose faults are not confidential and always stop.
-        unusable: number of records that cannot be counted.
-    """
+    """What is reported with the checks off: what always stops, and how many records are left out."""
     remaining = [finding for finding in findings if finding.rule in ALWAYS_STOP or finding.file == blocks]
     if unusable:
         remaining.append(

@@ -51,11 +51,7 @@ class Combinations:
         return self._high[: self.count], self._low[: self.count]
 
     def codes(self, most: int) -> NDArray[np.int16]:
-        """The codes of all combinations: ``most`` race codes and the origin code, ``int16[combinations, most + 1]``.
-
-        Args:
-            most: max_race_codes. 0 stands for Null.
-        """
+        """The codes of all combinations: ``most`` race codes and the origin code, ``int16[combinations, most + 1]``."""
         high, low = self.packed()
         columns = [(high >> np.uint64(7 + 14 * (3 - k))) & np.uint64(0x3FFF) for k in range(4)]
         columns += [(low >> np.uint64(7 + 14 * (3 - k))) & np.uint64(0x3FFF) for k in range(RACES - 4)]
@@ -83,13 +79,9 @@ class Encoded:
 
     Args:
         columns: block ordinals and the counted columns of the usable rows; ``COMBO`` numbers :attr:`high` and :attr:`low`.
-        high: upper halves of the distinct combinations of the batch.
-        low: lower halves.
         rows: rows of the batch.
         outside: rows of states outside the filter.
         unusable: rows of the filter that cannot be counted.
-        faults: rows by fault bit.
-        examples: positions of a few faulty rows by fault bit.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -113,16 +105,7 @@ class _Numbers:
 
 
 class Encoder:
-    """CONFIDENTIAL. Turns batches of one table into numbers; safe to use from several threads.
-
-    Args:
-        fields: layout of the table.
-        areas: blocks of the run.
-        codes: codes of the codes list.
-        most: max_race_codes, 1 to 8.
-        null_text: the text that a missing value stands for.
-        examples: how many faulty rows to keep for each fault, as text.
-    """
+    """CONFIDENTIAL. Turns batches of one table into numbers; safe to use from several threads."""
 
     def __init__(
         self,
@@ -155,11 +138,7 @@ class Encoder:
         return {"BLOCK": np.empty(0, np.int32), **_counted_columns(used), "COMBO": np.empty(0, np.int32)}
 
     def encode(self, batch: pa.RecordBatch) -> Encoded:
-        """Turn a batch into numbers.
-
-        Args:
-            batch: columns of the layout, as text or integers.
-        """
+        """Turn a batch into numbers."""
         numbers = self._numbers(batch)
         rows, faults = batch.num_rows, numbers.faults
         ordinal = np.empty(rows, np.int32)

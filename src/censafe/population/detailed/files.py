@@ -37,9 +37,7 @@ class InputFiles:
     """The files that make up one table.
 
     Args:
-        kind: ``text`` (pipe-delimited) or ``parquet``.
         paths: sorted files.
-        label: how messages call them.
     """
 
     kind: Literal["text", "parquet"]
@@ -52,16 +50,7 @@ class InputFiles:
 
 
 def find_input(folder: Path, name: str) -> InputFiles:
-    """Find the files of a table, text or Parquet: one file, a folder of files or several files named ``person-records-*``.
-
-    Args:
-        folder: the data folder.
-        name: key of :data:`FILE_NAMES`.
-
-    Raises:
-        DataError: there are none, or there are several candidates.
-        StorageError: the folder cannot be listed.
-    """
+    """Find the files of a table, text or Parquet: one file, a folder of files or several files named ``person-records-*``."""
     require_folder(folder, "the input files")
     stem = FILE_NAMES[name]
     endings = (*_TEXT, "parquet")
@@ -76,15 +65,7 @@ def find_input(folder: Path, name: str) -> InputFiles:
 
 
 def find_totals(path: Path) -> InputFiles:
-    """Find the totals of population groups: a file, a folder of parts, a data folder, or that of a SafeTab-P run.
-
-    Args:
-        path: the file or folder.
-
-    Raises:
-        DataError: the folder holds no totals, or several candidates.
-        StorageError: there is no such file or folder.
-    """
+    """Find the totals of population groups: a file, a folder of parts, a data folder, or that of a SafeTab-P run."""
     if path.is_file():
         return InputFiles("parquet" if path.suffix == ".parquet" else "text", (path,), path.name)
     if not path.is_dir():
@@ -142,11 +123,7 @@ def _candidates(folder: Path, stem: str, ending: str) -> list[InputFiles]:
 
 
 def check_headers(files: InputFiles, name: RecordName) -> list[Finding]:
-    """Compare the header of every file with the layout; a table without rows is a finding, too.
-
-    Raises:
-        StorageError: a file cannot be opened.
-    """
+    """Compare the header of every file with the layout; a table without rows is a finding, too."""
     findings: list[Finding] = []
     rows = False
     for path in files.paths:
@@ -232,9 +209,6 @@ class Batches:
 
     Args:
         tasks: every task reads its rows anew; with more than one they may run side by side.
-        null_text: the text that a missing value stands for.
-        findings: unreadable lines; complete once the tasks are done.
-        portable: whether other processes that see the files can do the tasks.
     """
 
     tasks: tuple[Callable[[], Iterator[pa.RecordBatch]], ...]
@@ -244,28 +218,14 @@ class Batches:
 
 
 def table_batches(con: duckdb.DuckDBPyConnection, files: InputFiles, name: RecordName) -> Batches:
-    """Batches of the files of a table, whatever their format.
-
-    Args:
-        con: the engine.
-        files: the files, whose headers were checked.
-        name: which table.
-    """
+    """Batches of the files of a table, whatever their format."""
     if files.kind == "parquet":
         return parquet_batches(files, header(name))
     return text_batches(con, files, header(name))
 
 
 def parquet_batches(files: InputFiles, columns: Sequence[str]) -> Batches:
-    """Batches of Parquet files: groups of row groups are tasks, text is dictionary-encoded.
-
-    Args:
-        files: the files, whose schemas were checked.
-        columns: columns to read.
-
-    Raises:
-        StorageError: a file cannot be opened.
-    """
+    """Batches of Parquet files: groups of row groups are tasks, text is dictionary-encoded."""
     import pyarrow.parquet as pq
 
     tasks: list[Callable[[], Iterator[pa.RecordBatch]]] = []
@@ -303,13 +263,7 @@ def _parquet_task(
 
 
 def text_batches(con: duckdb.DuckDBPyConnection, files: InputFiles, columns: Sequence[str]) -> Batches:
-    """Batches of pipe-delimited files with a header.
-
-    Args:
-        con: the engine.
-        files: the files, whose headers were checked.
-        columns: all columns, in file order.
-    """
+    """Batches of pipe-delimited files with a header."""
     names = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in columns)
     rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
     scan = (
@@ -328,14 +282,7 @@ def query_batches(
     label: str,
     rejects: tuple[tuple[str, str], str] | None = None,
 ) -> Batches:
-    """Batches of the rows of a query.
-
-    Args:
-        con: the engine; the query runs on a connection of its own.
-        query: yields the columns of the layout as text.
-        label: how messages call the files.
-        rejects: names of the engine's two tables of unreadable lines, and what a line must look like.
-    """
+    """Batches of the rows of a query."""
     findings: list[Finding] = []
 
     def read() -> Iterator[pa.RecordBatch]:

@@ -72,14 +72,8 @@ def find_blocks(
     """Find the block of every row, setting a fault bit where GRF-C lacks it.
 
     Args:
-        block: state, county, tract and block numbers, ``(4, rows)``.
-        keep: states of the filter, by number.
-        block_bits: the fault bits of the four block columns.
         keys: sorted block numbers.
         tracts: sorted tract numbers.
-        starts: where each tract's blocks start in ``keys``, and the end.
-        faults: fault bits of every row, added to.
-        ordinal: receives the block's ordinal, -1 when absent, -2 outside the filter.
     """
     absent = np.uint32(1) << np.uint32(BLOCK_ABSENT)
     last_tract, last = np.int64(-1), np.int64(-1)  # records of a tract mostly follow each other
@@ -134,12 +128,6 @@ def pack_codes(
 
     Args:
         codes: eight race codes and the origin code, 0 for Null, -1 for a faulty one, ``(9, rows)``.
-        known: codes of the codes list, by number.
-        most: max_race_codes; further race codes are not packed.
-        ordinal: the block's ordinal, -2 outside the filter.
-        faults: fault bits of every row, added to.
-        high: receives the upper half of the packed combination.
-        low: receives the lower half.
     """
     for row in range(len(ordinal)):
         packed_high, packed_low = np.uint64(0), np.uint64(0)
@@ -178,17 +166,7 @@ def intern(
     """Number combinations in the order of their first appearance, until the table is full.
 
     Args:
-        high: upper halves.
-        low: lower halves.
         slots: hash table of ordinals, -1 for empty; its length is a power of two.
-        seen_high: upper halves of the combinations numbered so far, with room for half as many as slots.
-        seen_low: lower halves.
-        start: first row to number.
-        count: how many combinations are numbered.
-        out: receives the ordinals.
-
-    Returns:
-        The first row not numbered because the table is full, and the number of combinations.
     """
     mask = len(slots) - 1
     room = len(seen_high)

@@ -25,14 +25,8 @@ class Field:
     """One column of a record layout.
 
     Args:
-        name: header name.
-        kind: how its texts are read (see layout.toml).
         use: what the loaded record keeps of it; empty when it is checked only.
-        meaning: what the column says.
-        low: smallest number.
-        high: largest number.
         width: digits of a column of digits.
-        choices: allowed words.
     """
 
     name: str

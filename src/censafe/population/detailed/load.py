@@ -39,14 +39,8 @@ class LoadedRecords:
     """CONFIDENTIAL. What came of the records of one table.
 
     Args:
-        rows: rows read.
-        stored: rows that the engine has.
         outside: rows of states outside the filter, by number of the state.
         unusable: rows of the filter that cannot be counted.
-        faults: rows by fault bit.
-        examples: a few faulty rows by fault bit, as text.
-        combinations: the distinct combinations.
-        seen: blocks that hold a stored record, ``bool[blocks]``.
     """
 
     seen: NDArray[np.bool_]
@@ -85,21 +79,7 @@ def load_records(
     threads: int | None,
     examples: int = 0,
 ) -> LoadedRecords:
-    """Give the engine a view of the usable records.
-
-    Args:
-        con: the engine.
-        path: of the file of records, in the run's private folder; its stem is the name of the view, and both are made anew.
-        batches: the records.
-        encoder: turns them into numbers.
-        blocks: number of blocks of the run.
-        threads: how many decode at once; None for one a core, at most eight.
-        examples: how many faulty rows to keep for each fault.
-
-    Raises:
-        DataError: a file cannot be parsed.
-        StorageError: memory or disk ran out, or a file vanished.
-    """
+    """Give the engine a view of the usable records."""
     loaded = LoadedRecords(np.zeros(blocks, bool))
     held: list[dict[str, NDArray[Any]]] = []
     waiting = 0

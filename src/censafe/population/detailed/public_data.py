@@ -34,17 +34,7 @@ _LENGTHS: Final = {2: "state", 5: "county", 11: "tract", 12: "block group", _BLO
 
 
 def without_listed(areas: Areas, path: Path) -> Areas:
-    """The areas without the blocks that a list names, alone or by an area that holds them.
-
-    Args:
-        areas: of the run.
-        path: comma-separated, with a column ``GEOID`` of states, counties, tracts, block groups or blocks, leading zeros included.
-            Areas outside the run are passed over.
-
-    Raises:
-        DataError: no such column, or codes of another form.
-        StorageError: the file cannot be read.
-    """
+    """The areas without the blocks that a list names, alone or by an area that holds them."""
     included = np.ones(areas.blocks, bool)
     codes = _codes(path)
     for length in _LENGTHS:
@@ -123,19 +113,6 @@ def load_totals(
     batches: Batches, areas: Areas, label: str, *, whole_regions: bool = True
 ) -> tuple[PopGroupTotals, list[Finding]]:
     """Read T1 and keep the regions of the run.
-
-    Args:
-        batches: the rows, as text or integers.
-        areas: blocks of the run; its states are the filter.
-        label: how messages call the file.
-        whole_regions: whether a region of a state of the run that has no block stops; otherwise it is left out.
-
-    Returns:
-        The totals, and what is wrong with the rows.
-
-    Raises:
-        DataError: a file cannot be parsed.
-        StorageError: a file cannot be opened.
 
     Source: specification of SafeTab, sections 3.2 and 3.5.
     """

@@ -61,12 +61,6 @@ class SafetabInput:
             break a rule they are counted by, are left out.
         combos: the codes of every COMBO, ``int16[combinations, max_race_codes + 1]``: QRACE1 to QRACEm, then QSPAN;
             0 for Null.
-        areas: blocks and regions of the run.
-        totals: totals of population groups (T1) of the run, or None.
-        rows: number of records in ``records``.
-        left_out: records of the states that were left out.
-        seen: blocks that hold a record, ``bool[blocks]``.
-        findings: everything that validation found.
     """
 
     records: ir.Table = field(repr=False)
@@ -190,21 +184,7 @@ class SafetabSource:
     def load(
         self, *, checks: Checks = "full", threads: int | None = None, examples: Path | None = None
     ) -> SafetabInput:
-        """Read all tables once, check every rule and keep what can be counted.
-
-        Args:
-            checks: ``strict`` also stops at state codes that there are not; ``off`` reports only what always stops, and
-                how many records are left out.
-            threads: how many decode at once; None for one a core, at most eight.
-            examples: private file (mode 0600) for offending records, at most 1,000 a rule.
-
-        Returns:
-            The records; judge ``findings`` before using them.
-
-        Raises:
-            DataError: a file cannot be parsed.
-            StorageError: memory or disk ran out, or a file vanished.
-        """
+        """Read all tables once, check every rule and keep what can be counted."""
         con: duckdb.DuckDBPyConnection = self._engine.embedded.con
         fields, label = record_layout(self._name), self.labels[self._name]
         areas, findings = self._source.areas(con, self.states)
@@ -242,12 +222,7 @@ class SafetabSource:
         return self._input(areas, loaded, totals, findings)
 
     def areas(self) -> Areas:
-        """Read blocks and regions alone; the text files with records are not opened.
-
-        Raises:
-            DataError: a rule is broken.
-            StorageError: a file cannot be opened.
-        """
+        """Read blocks and regions alone; the text files with records are not opened."""
         areas, findings = self._source.areas(self._engine.embedded.con, self.states)
         raise_if_fatal(tuple(findings), "geography")
         return areas
@@ -288,16 +263,10 @@ class RecordScope:
     """Which records of an input are read, and what they may hold.
 
     Args:
-        product: which records to read.
-        reader: ``csv`` or ``cef``.
         states: two-digit codes to keep, of the US run and of the PR run together.
-        codes: race and ethnicity codes that records may have.
         max_race_codes: most race codes of a record, 1 to 8; a record with more always stops.
         missing_blocks: ``fail``, or ``drop`` to leave out records and totals whose block or region is not in GRF-C,
             as the Bureau's program does silently.
-
-    Raises:
-        ConfigError: unknown reader or state code, or a wrong max_race_codes.
     """
 
     product: Literal["safetab-p", "safetab-h"]
@@ -324,23 +293,6 @@ def open_safetab(
     data: Path, scope: RecordScope, *, backend: Any, work: Path, t1: Path | None = None
 ) -> SafetabSource:
     """Open the input of SafeTab-P or SafeTab-H and check its headers; no record is read yet.
-
-    Args:
-        data: for the reader ``csv`` (pipe-delimited text, or Parquet when there is none) the folder
-            with GRF-C and person-records, or GRF-C, household-records, pop-group-totals and, where it is there, the list
-            areas-without-units.csv; for ``cef`` the .ini file.
-        scope: which records to read.
-        backend: the engine that will hold the records; text and fixed-width files stay with its embedded one.
-        work: private folder for files with records; made when absent.
-        t1: where the totals of population groups are, when not in the data folder; a file, a folder of parts or the
-            output folder of a SafeTab-P run.
-
-    Returns:
-        The opened source.
-
-    Raises:
-        DataError: files missing, or headers wrong; all problems together.
-        StorageError: a file or folder cannot be opened.
 
     Source: specification of SafeTab, sections 3.2 and 3.5.
     """

@@ -30,20 +30,7 @@ _REPORT = "REPORT"
 def load_on_workers(
     engine: Engine, table: str, batches: Batches, encoder: Encoder, *, blocks: int, examples: int
 ) -> LoadedRecords:
-    """Fill a table of the engine with the usable records of Parquet files.
-
-    Args:
-        engine: has workers that see the files under the same path.
-        table: name of the table; made anew.
-        batches: the records, of Parquet files.
-        encoder: turns them into numbers; it is sent to the workers.
-        blocks: number of blocks of the run.
-        examples: how many faulty rows to keep for each fault.
-
-    Raises:
-        DataError: a file cannot be parsed.
-        StorageError: workers cannot read the files, or memory or disk ran out.
-    """
+    """Fill a table of the engine with the usable records of Parquet files."""
     columns = {name: pa.from_numpy_dtype(values.dtype) for name, values in encoder.no_rows().items()}
     cells = [name for name in columns if name not in ("BLOCK", "COMBO")]
     schema = pa.schema(

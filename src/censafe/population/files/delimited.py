@@ -42,17 +42,7 @@ _REJECT_WORDS = {
 
 
 def csv_relation(source: TableFiles) -> Relation:
-    """Check the headers of a table's files and describe how to scan them.
-
-    Args:
-        source: the files.
-
-    Returns:
-        The relation; its findings hold every header problem. With a finding that stops, do not scan it.
-
-    Raises:
-        StorageError: a file cannot be opened.
-    """
+    """Check the headers of a table's files and describe how to scan them."""
     schema = layout(source.table)
     findings: list[Finding] = []
     delimiters: set[str] = set()
@@ -88,15 +78,7 @@ def csv_relation(source: TableFiles) -> Relation:
 
 
 def reject_findings(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[Finding]:
-    """Count the lines that the last scan could not read, then forget their content.
-
-    Args:
-        con: the engine's connection that did the scan.
-        relation: what was scanned.
-
-    Returns:
-        One finding for each kind of problem, with line numbers and no content.
-    """
+    """Count the lines that the last scan could not read, then forget their content."""
     if relation.rejects is None:
         return []
     count = len(layout(relation.table).header)
@@ -106,13 +88,7 @@ def reject_findings(con: duckdb.DuckDBPyConnection, relation: Relation) -> list[
 
 
 def take_rejects(con: duckdb.DuckDBPyConnection, tables: tuple[str, str], allowed: str) -> list[Finding]:
-    """Findings from the engine's two tables of unreadable lines, which are then emptied.
-
-    Args:
-        con: the engine's connection that did the scan.
-        tables: names of the tables of rejected lines and of scans.
-        allowed: what a line must look like, in words.
-    """
+    """Findings from the engine's two tables of unreadable lines, which are then emptied."""
     rejects, scans = tables
     rows = con.execute(
         f"SELECT s.file_path, r.error_type::VARCHAR, count(DISTINCT r.line), "

@@ -35,13 +35,7 @@ _kernel = compiled()
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of text that a product takes from a file.
-
-    Args:
-        width: characters of a record.
-        fields: in order.
-        blank: what a blank means, by field, where it means something.
-    """
+    """Columns of text that a product takes from a file."""
 
     width: int
     fields: tuple[FixedField, ...]
@@ -69,21 +63,7 @@ def _columns(name: TextName) -> _Columns:
 
 
 def stage_lines(con: duckdb.DuckDBPyConnection, path: Path, name: TextName, target: Path) -> list[Finding]:
-    """Write the columns of the lines of right length as Parquet; count the other lines.
-
-    Args:
-        con: the engine.
-        path: the file; blank lines are left out.
-        name: the columns.
-        target: Parquet file of text columns.
-
-    Returns:
-        Findings about lines that could not be read.
-
-    Raises:
-        DataError: a compressed file that is cut short or damaged, or a file without lines.
-        StorageError: memory or disk ran out, or the file vanished.
-    """
+    """Write the columns of the lines of right length as Parquet; count the other lines."""
     import pyarrow as pa
 
     columns = _columns(name)
@@ -103,17 +83,7 @@ def stage_lines(con: duckdb.DuckDBPyConnection, path: Path, name: TextName, targ
 
 @_kernel
 def find_lines(text: _Bytes, width: int, at: _Ints, others: _Ints) -> tuple[int, int, int]:
-    """Find the lines of right length.
-
-    Args:
-        text: a chunk of lines.
-        width: characters of a record.
-        at: takes where they begin.
-        others: takes the positions of the first lines of another length; blank lines do not count.
-
-    Returns:
-        How many lines of right length, of another length, and in all.
-    """
+    """Find the lines of right length."""
     place, good, wrong, row = 0, 0, 0, 0
     while place < len(text):
         length, after = next_line(text, place, width)
@@ -134,10 +104,7 @@ def copy_fields(text: _Bytes, at: _Ints, places: _Ints, out: _Bytes) -> None:
     """Copy fields of lines, one field after the other.
 
     Args:
-        text: the chunk.
-        at: where the lines begin.
         places: start and width of every field, shape (fields, 2).
-        out: takes the characters, of all lines for every field.
     """
     first = 0
     for item in range(len(places)):

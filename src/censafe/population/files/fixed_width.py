@@ -37,15 +37,9 @@ class FixedField:
     """One field of a record (see fixed_width.toml).
 
     Args:
-        name: as the agency that defined the file calls it.
-        start: first character, counted from 0.
-        width: characters.
-        kind: ``number`` or ``code``.
         levels: inclusive ranges of the allowed numbers, by level of hhgq for kinds of quarters, otherwise one entry; empty where
             every number is allowed.
         blank: number of a field of blanks, -1 where it holds none.
-        words: rule, problem and what is allowed, for findings.
-        meaning: what the field says.
     """
 
     name: str
@@ -74,13 +68,7 @@ class FixedField:
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """One kind of record.
-
-    Args:
-        width: characters of a line, without its end.
-        record: first character, empty where the file has one kind of record.
-        fields: by name.
-    """
+    """One kind of record."""
 
     width: int
     record: str
@@ -173,12 +161,7 @@ def outside(levels: NDArray[np.int8], number: int) -> bool:
 
 
 class FixedFile:
-    """The lines of one file.
-
-    Args:
-        path: the file, plain or gzip.
-        width: characters of a record.
-    """
+    """The lines of one file."""
 
     def __init__(self, path: Path, width: int) -> None:
         self._path = path
@@ -189,10 +172,6 @@ class FixedFile:
         """Chunks of lines as :func:`line_chunks` gives them.
 
         A last line without a line feed that is shorter than a record is `cut` and left out.
-
-        Raises:
-            DataError: a compressed file that is cut short or damaged, or a file without lines.
-            StorageError: the file cannot be read.
         """
         for chunk in line_chunks(self._path):
             self.cut = chunk[-1] != _LINE_FEED and len(chunk) < self._width
@@ -203,8 +182,6 @@ class FixedFile:
         """What is wrong with the lines, once all were read.
 
         Args:
-            rules: in the order of the findings, after the rule `length`.
-            words: by rule; rules without words are left out.
             count: records that break each rule, shape (rules,).
         """
         allowed = f"{self._width} characters in every line"

@@ -20,13 +20,7 @@ class Column:
     """One column of a record layout.
 
     Args:
-        name: header name.
-        kind: ``code``, ``integer`` or ``digits`` (see schema.toml).
-        width: characters of a code or digit column; 0 for integers.
-        ranges: inclusive ranges of integer values; empty for ``digits``.
         typed: column name in the loaded table, or None when the column is checked and not stored.
-        dtype: type in the loaded table, as Ibis calls it.
-        meaning: what the column says.
     """
 
     name: str

@@ -50,19 +50,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def line_chunks(path: Path) -> Iterator[_Bytes]:
-    """The lines of a file, some megabytes of whole lines at a time; gzip is recognized by its first bytes.
-
-    Args:
-        path: the file.
-
-    Returns:
-        Bytes of whole lines with their line feeds; only the last line of the file may lack one. An array is valid until the
-        next one is asked for.
-
-    Raises:
-        DataError: a compressed file that is cut short or damaged, or a file without lines.
-        StorageError: the file cannot be read.
-    """
+    """The lines of a file, some megabytes of whole lines at a time; gzip is recognized by its first bytes."""
     carry = np.zeros(0, np.uint8)
     size = CHUNK_BYTES
     buffers = [np.empty(_FRONT + size, np.uint8) for _ in range(2)]

@@ -13,17 +13,7 @@ _OVERLAP = 3
 
 
 def parquet_relation(source: TableFiles) -> Relation:
-    """Check the schemas of a table's files and describe how to scan them.
-
-    Args:
-        source: the files.
-
-    Returns:
-        The relation; its findings hold every schema problem. With a finding that stops, do not scan it.
-
-    Raises:
-        StorageError: a file cannot be opened.
-    """
+    """Check the schemas of a table's files and describe how to scan them."""
     schema = layout(source.table)
     findings: list[Finding] = []
     kinds: list[dict[str, str]] = []
@@ -84,11 +74,7 @@ def _without_rows(source: TableFiles) -> Finding:
 
 
 def readable_texts(texts: Any) -> list[str | None]:
-    """Values of an Arrow array of text; bytes that are not UTF-8 become U+FFFD, which no code holds.
-
-    Args:
-        texts: array of type string or large string, which Parquet files may fill with any bytes.
-    """
+    """Values of an Arrow array of text; bytes that are not UTF-8 become U+FFFD, which no code holds."""
     import pyarrow as pa
 
     try:

@@ -28,26 +28,14 @@ _KINDS: Final[tuple[Literal["csv", "parquet"], ...]] = ("csv", "parquet")
 
 @contextmanager
 def at_the_end(what: str) -> Iterator[None]:
-    """Give up working tables inside the block, whose engine may be closed already, or ended by a signal; that one is heard elsewhere.
-
-    Args:
-        what: stage, for messages.
-    """
+    """Give up working tables inside the block, whose engine may be closed already, or ended by a signal; that one is heard elsewhere."""
     with suppress(CensafeError), engine_errors(what), suppress(duckdb.InterruptException):
         yield
 
 
 @contextmanager
 def engine_errors(what: str) -> Iterator[None]:
-    """Translate engine errors inside the block into censafe errors without their text.
-
-    Args:
-        what: file or stage, for the message; no record values.
-
-    Raises:
-        StorageError: memory or disk ran out, or a file could not be opened.
-        DataError: the engine could not make sense of a file.
-    """
+    """Translate engine errors inside the block into censafe errors without their text."""
     translated: CensafeError
     try:
         yield
@@ -90,10 +78,7 @@ class TableFiles:
     """The files that make up one table.
 
     Args:
-        table: which table.
-        kind: file format.
         paths: sorted files.
-        label: how messages call them.
     """
 
     table: TableName
@@ -107,16 +92,8 @@ class Relation:
     """A table of the input that the engine can scan.
 
     Args:
-        table: which table.
         sql: for text, a FROM item of the embedded engine that yields the columns of the layout; empty for Parquet.
-        files: the Parquet files, which every engine scans; none for text.
-        integers: columns that arrive as integers; the others arrive as text.
-        label: how messages call the files.
-        rows_about: number of rows, exact from metadata or estimated from file sizes.
-        rescan_is_cheap: whether the columns can be scanned apart (Parquet).
         clustered: whether a range of MAFIDs lies in few places of the files, so that parts may be small.
-        rejects: names of the engine's two tables of unreadable lines, or None.
-        findings: what was found while opening.
     """
 
     table: TableName
@@ -179,11 +156,7 @@ def quote_list(texts: tuple[str, ...]) -> str:
 
 
 def require_folder(folder: Path, content: str) -> None:
-    """Refuse a data folder that is none.
-
-    Raises:
-        StorageError: nothing stands there, or a file.
-    """
+    """Refuse a data folder that is none."""
     if not folder.is_dir():
         found = "a file, not a data folder" if folder.exists() else "there is no such data folder"
         raise StorageError(f"{folder}: {found}; name the folder that holds {content}")
@@ -192,16 +165,8 @@ def require_folder(folder: Path, content: str) -> None:
 def find_table(folder: Path, table: TableName) -> TableFiles:
     """Find the files of a table: ``persons.csv``, ``persons/*.csv`` or ``persons-*.csv``, or Parquet alike; both are refused.
 
-    Args:
-        folder: the data folder.
-        table: which table.
-
     Returns:
         The files, sorted by name.
-
-    Raises:
-        DataError: there are none, or there are several candidates.
-        StorageError: the folder cannot be listed.
     """
     require_folder(folder, "the input tables")
     found: list[TableFiles] = []

@@ -41,12 +41,7 @@ class _StateFiles:
 
 @dataclass(frozen=True)
 class CefInput:
-    """The files that an .ini names for the states of a run.
-
-    Args:
-        states: files by state.
-        labels: how messages call the three inputs.
-    """
+    """The files that an .ini names for the states of a run."""
 
     states: tuple[_StateFiles, ...]
     labels: Mapping[TableName, str]
@@ -69,19 +64,7 @@ class CefInput:
     def stage(
         self, con: duckdb.DuckDBPyConnection, scratch: Path
     ) -> tuple[Mapping[TableName, Relation], list[Finding]]:
-        """Write the three tables of the PHSafe layout as Parquet files, state by state.
-
-        Args:
-            con: the engine.
-            scratch: confidential scratch folder.
-
-        Returns:
-            The tables, and findings about lines that could not be read.
-
-        Raises:
-            DataError: a file cannot be parsed.
-            StorageError: memory or disk ran out, or a file vanished.
-        """
+        """Write the three tables of the PHSafe layout as Parquet files, state by state."""
         findings: list[Finding] = []
         with engine_errors("input scratch"):
             for name in TABLES:
@@ -101,19 +84,7 @@ class CefInput:
 
 
 def open_cef(ini: Path, states: tuple[str, ...]) -> CefInput:
-    """Read the .ini of the CEF reader and find the files of every state.
-
-    Args:
-        ini: the file; relative folders in it start from its own folder.
-        states: two-digit state codes.
-
-    Returns:
-        The files.
-
-    Raises:
-        ConfigError: the .ini is not readable, or lacks keys.
-        DataError: files are missing; all of them are named.
-    """
+    """Read the .ini of the CEF reader and find the files of every state."""
     paths = read_ini(ini, states)
     entries = []
     for state in states:
@@ -142,12 +113,7 @@ def open_cef(ini: Path, states: tuple[str, ...]) -> CefInput:
 
 
 def read_ini(ini: Path, states: tuple[str, ...]) -> dict[str, str]:
-    """The section [paths] of an .ini file, checked for the keys that the states need.
-
-    Raises:
-        ConfigError: the file is not an .ini file, or keys are missing or wrong.
-        StorageError: it cannot be read.
-    """
+    """The section [paths] of an .ini file, checked for the keys that the states need."""
     parser = configparser.ConfigParser()
     try:
         parser.read_string(ini.read_text(encoding="utf-8-sig"))

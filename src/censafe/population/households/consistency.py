@@ -32,12 +32,7 @@ def cross_file_checks(population: Population, *, attached: int, severity: Severi
     """Check keys between persons, units and geo, and C2.
 
     Args:
-        population: the part.
         attached: person rows found by joining persons to units, once for every row of units.
-        severity: of C2.
-
-    Returns:
-        All checks, those that hold with zero rows.
     """
     units = population.units.filter(population.units.MAFID.notnull())
     geo = population.geo.filter(population.geo.MAFID.notnull())
@@ -110,10 +105,6 @@ def _unmatched(
 
 
 def households(rows: ir.Table) -> ir.Table:
-    """Rows of units with the summary of their persons, zeros where they have none.
-
-    Args:
-        rows: result of :func:`censafe.population.households.summaries.with_persons`.
-    """
+    """Rows of units with the summary of their persons, zeros where they have none."""
     counted = ("PERSONS", "NOT_HOUSEHOLD", "NOT_GQ", "HOUSEHOLDERS", "PARTNERS", "FAMILY", "FLAGS")
     return rows.mutate(**{name: rows[name].fill_null(0) for name in counted})

@@ -30,12 +30,7 @@ FAULTS = "FAULTS"
 
 @dataclass(frozen=True, eq=False)
 class Scanned:
-    """CONFIDENTIAL. A table of the input that an engine scans whenever it is asked.
-
-    Args:
-        relation: what is scanned.
-        rows: its columns as they are in the files.
-    """
+    """CONFIDENTIAL. A table of the input that an engine scans whenever it is asked."""
 
     relation: Relation
     rows: ir.Table
@@ -80,12 +75,10 @@ class PartTables:
     """What one part was loaded into.
 
     Args:
-        names: engine table of every input table.
         state_rows: rows of geo by state code inside the filter.
         housing_rows: of these, rows of housing units.
         outside_rows: rows of geo of states outside the filter.
         unknown_rows: rows of geo whose TABBLKST is not a state code.
-        findings: lines that could not be read.
     """
 
     names: Mapping[TableName, str]
@@ -113,20 +106,6 @@ def load_part(
 
     A person or unit vanishes when its MAFID occurs in geo outside the filter and not inside it; one whose
     MAFID occurs nowhere in geo stays, so that validation can report it.
-
-    Args:
-        engine: scans and holds the tables.
-        tables: the input.
-        states: the state filter.
-        part: range of MAFIDs.
-        prefix: prefix of the names of the tables that are made.
-
-    Returns:
-        Names of the tables and what the filter did.
-
-    Raises:
-        DataError: a file cannot be parsed.
-        StorageError: memory or disk ran out.
     """
     geo = tables["geo"]
     with engine_errors(geo.relation.label):
@@ -282,7 +261,6 @@ def find_links(units: ir.Table, geo: ir.Table) -> KeyLinks:
 
     Args:
         units: typed units.
-        geo: typed geo.
     """
     engine = engine_of(units)
     left, right = units.select("MAFID", "RTYPE"), geo.select("MAFID", "GEO_RTYPE")
@@ -326,15 +304,8 @@ class Population:
     The tables are replaced when the next part is loaded. Values outside their domain are NULL.
 
     Args:
-        persons: P_RTYPE, MAFID, QAGE, CENHISP, CENRACE, RELSHIP.
         units: RTYPE, MAFID, FINAL_POP, NPF, HHSPAN, HHRACE, TEN, HHT, HHT2, CPLT; duplicates included.
         geo: GEO_RTYPE, MAFID, TABBLKST, FAULTS (bit set of the other columns that break their domain).
-        part: position of this part, from 0.
-        parts: number of parts.
-        states: the state filter.
-        labels: how messages call the three inputs.
-        loaded: what the state filter did.
-        engine: holds the tables.
     """
 
     persons: ir.Table = field(repr=False)
@@ -370,9 +341,5 @@ class Population:
         return tuple(sorted(self.loaded.housing_rows))
 
     def name_of(self, name: str) -> str:
-        """The name in the engine of a table that is held beside the part's tables; it goes when they go.
-
-        Args:
-            name: one of :data:`EXTRA_TABLES`.
-        """
+        """The name in the engine of a table that is held beside the part's tables; it goes when they go."""
         return self.loaded.names["persons"].removesuffix("persons") + name

@@ -79,21 +79,7 @@ class PopulationSource:
         self._prefix = f"in_{uuid4().hex[:8]}"
 
     def parts(self, max_persons: int | None = None) -> Iterator[Population]:
-        """Load the input part by part; every household is whole in one part.
-
-        Args:
-            max_persons: about how many persons a part may have; None takes 8 million, which needs about 1 GiB
-                and is fastest; or 20 million, in about 2 GiB, of CSV, which is parsed once, and when Parquet files are not
-                in the order of their MAFIDs, so that every part must scan all of them.
-
-        Yields:
-            Parts with disjoint MAFID ranges that cover every row. A part's tables are gone when the next
-            is asked for.
-
-        Raises:
-            DataError: a file cannot be parsed.
-            StorageError: memory or disk ran out.
-        """
+        """Load the input part by part; every household is whole in one part."""
         made = [
             f"{self._prefix}_{name}" for name in (*TABLES, *EXTRA_TABLES, "geo_all", "outside", "malformed")
         ]
@@ -150,24 +136,7 @@ class PopulationSource:
 def open_population(
     folder: Path, *, reader: str, states: tuple[str, ...], backend: Any, work: Path
 ) -> PopulationSource:
-    """Open the three PHSafe input tables and check their headers; no row is read yet.
-
-    Args:
-        folder: for the reader ``csv`` the folder with persons, units and geo, each one
-            file, a folder of files or several files named ``persons-*.csv``; for ``cef`` the .ini file.
-        reader: ``csv`` (or Parquet files when there is no CSV; both of one table are an error) or ``cef``.
-        states: two-digit codes to keep.
-        backend: the engine that will hold the tables.
-        work: private folder for files with records.
-
-    Returns:
-        The opened source.
-
-    Raises:
-        DataError: files missing, or headers wrong; all problems of the three tables together.
-        ConfigError: unknown reader or state code.
-        StorageError: a file or folder cannot be opened.
-    """
+    """Open the three PHSafe input tables and check their headers; no row is read yet."""
     unknown = sorted(set(states) - set(state_codes()))
     if unknown or not states:
         raise ConfigError(

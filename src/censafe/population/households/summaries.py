@@ -31,16 +31,7 @@ _NO_HEAD: Final = 255  # no race and origin have this number
 
 
 def packed_summary(persons: ir.Table, name: str) -> ir.Table:
-    """One row a household.
-
-    Args:
-        persons: typed persons.
-        name: under which the engine holds the rows.
-
-    Returns:
-        MAFID; PERSONS rows; COUNTS with the digits of five kinds of persons, meaningless in a household of 4,096 persons or more;
-        MARKS with flags and the householder's race and origin.
-    """
+    """One row a household."""
     return engine_of(persons).summed(
         name, persons, "MAFID", rows="PERSONS", sums={"COUNTS": _digits}, marks={"MARKS": _marks}
     )
@@ -51,14 +42,6 @@ def with_persons(units: ir.Table, persons: ir.Table, packed: ir.Table, name: str
 
     Args:
         units: typed units; those without a key are left out.
-        persons: typed persons.
-        packed: their :func:`packed_summary`.
-        name: under which the engine may hold the rows.
-
-    Returns:
-        Columns of the unit; PERSONS rows; NOT_HOUSEHOLD and NOT_GQ rows that cannot stand in a housing unit, in group
-        quarters; HOUSEHOLDERS; PARTNERS; FAMILY rows; FLAGS of partner kinds and own child under 18;
-        HEAD, race and origin of a householder packed as 4 race + origin.
     """
     import ibis
 

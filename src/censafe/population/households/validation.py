@@ -33,14 +33,8 @@ class ValidationReport:
     """What validation found in some parts of an input.
 
     Args:
-        rows: findings about rows and files.
-        states: the state filter.
         regions: states of the filter that have a housing unit in these parts.
-        seen: positions of these parts.
-        parts: number of parts of the whole input.
-        labels: how messages call the inputs.
         persons: person rows of these parts.
-        inhabited: units of these parts that say that they hold persons.
     """
 
     rows: tuple[Finding, ...]
@@ -65,11 +59,7 @@ class ValidationReport:
         return any(finding.severity == "stop" for finding in self.findings)
 
     def merge(self, other: ValidationReport) -> ValidationReport:
-        """The report of both reports' parts together.
-
-        Raises:
-            ValueError: the reports share a part or belong to different inputs.
-        """
+        """The report of both reports' parts together."""
         if self.seen & other.seen or (self.states, self.parts) != (other.states, other.parts):
             raise ValueError("reports to be merged must be of different parts of one input")
         return ValidationReport(

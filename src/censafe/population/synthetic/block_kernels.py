@@ -129,12 +129,7 @@ def _block(
 
 @_kernel
 def _sort(cells: _Counts, held: _Ints) -> None:
-    """Put the cells of a block in order; those of many persons by counting.
-
-    Args:
-        cells: of the persons.
-        held: as long as there are cells, all zero; left so.
-    """
+    """Put the cells of a block in order; those of many persons by counting."""
     if len(cells) < len(held):
         cells.sort()
         return

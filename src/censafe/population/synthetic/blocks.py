@@ -37,9 +37,7 @@ def area_columns(
     American Indian area. Six tracts of a county that follow each other are a county subdivision.
 
     Args:
-        plan: the tracts of the blocks.
         tract: of every block, position in the plan, shape (blocks,), rising.
-        group: block group of every block within its tract, from 1.
     """
     places = plan.places
     number = place_in_group(tract.astype(np.int64) * 10 + group)
@@ -147,23 +145,6 @@ def synthesize_histograms(
     units; American Indian areas, places and county subdivisions for ``pl94``). The persons are nobody's; race and origin, household size and group quarters follow the published shares of the
     other synthetic layouts, age the share of persons under 18. Files beyond 20 million persons are folders of parts.
 
-    Args:
-        out: a folder that does not exist or is empty; it appears when it is complete.
-        persons: how many, exactly, 1 to 1,500,000,000; shared out over counties by their 2020 population.
-        states: two-digit state codes; None for the 50 states and the District of Columbia.
-        seed: zero or more; the same seed gives the same files.
-        layout: ``pl94`` (2,016 cells, blocks of 16 digits) or ``e2e`` (192 cells, enumeration districts of 10 digits; the races
-            are those of today, the first one reported).
-        progress: called with the persons written so far whenever a chunk is complete.
-
-    Returns:
-        The files and what they hold.
-
-    Raises:
-        UsageError: the folder is not empty, a number is out of range, a state code is unknown or repeated, or a county
-            would have more than 9,999 districts.
-        StorageError: the folder cannot be written, or the disk is full.
-
     Source:
         The published facts and the model choices in `data/marginals.toml`.
     """
@@ -270,14 +251,7 @@ def _draw(plan: PopulationPlan, layout: HistogramLayoutName) -> DrawnBlocks:
 def _chunk(
     plan: PopulationPlan, drawn: DrawnBlocks, layout: HistogramLayoutName, districts: dict[int, int]
 ) -> _Chunk:
-    """Count what was drawn by block and cell.
-
-    Args:
-        plan: the tracts.
-        drawn: their blocks.
-        layout: whose cells and geocodes.
-        districts: by county, how many districts it has so far; changed.
-    """
+    """Count what was drawn by block and cell."""
     blocks, persons = len(drawn.tract), len(drawn.cell)
     held = np.diff(drawn.end, prepend=0)
     block = np.repeat(np.arange(blocks), held)

@@ -93,10 +93,6 @@ def _chances() -> _CodeChances:
 def draw_codes(tracts: Tracts, people: DrawnPersons) -> NDArray[np.int16]:
     """Detailed codes of people.
 
-    Args:
-        tracts: the tracts that the people were drawn from.
-        people: the people, in the order of the tracts.
-
     Returns:
         QRACE1 to QRACE8 and QSPAN of every person, ``int16[persons, 9]``; 0 for Null. Every major group of CENRACE has
         one to three codes, no code repeats, and the origin is 9950 exactly for people who are not Hispanic.
@@ -214,9 +210,7 @@ def safetab_columns(
     """The columns of the three tables, in the order of their layouts.
 
     Args:
-        people: people drawn from the tracts of `plan`.
         units: their units.
-        plan: the tracts.
     """
     geo = geo_columns(units, plan)
     codes = draw_codes(plan.tracts, people)

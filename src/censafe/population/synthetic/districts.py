@@ -26,12 +26,6 @@ def district_columns(
     Six of ten places are incorporated and active, three are census designated, one is inactive. County subdivisions govern in the
     states that `data/marginals.toml` names, but for one in twenty; elsewhere they are statistical. Tracts that follow each other
     share a school district, unified or, in some states, elementary inside secondary; a few blocks of a tract are in the next one.
-
-    Args:
-        plan: the tracts of the blocks.
-        tract: of every block, position in the plan.
-        number: of every block, four digits, the first being the block group.
-        areas: `placefp` and `cousubfp` of every block.
     """
     model = marginals()["model"]["districts"]
     states = np.array([int(state.code) for state in synthetic_states()])[plan.tracts.state]

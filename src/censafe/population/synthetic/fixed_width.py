@@ -69,22 +69,6 @@ def synthesize_fixed(
     CEF20_PER.txt, CEF20_CNT.txt (control totals) and GRF-C.txt; ``ipums-1940`` writes ipums1940.dat, where a district is a block
     group of the other layouts, races are the first one reported, and a few persons did not report Hispanic origin.
 
-    Args:
-        out: a folder that does not exist or is empty; it appears when it is complete.
-        persons: how many, exactly, 1 to 1,500,000,000.
-        states: two-digit state codes; None for the 50 states and the District of Columbia.
-        seed: zero or more; the same seed gives the same files.
-        layout: ``cef`` or ``ipums-1940``.
-        progress: called with the persons written so far whenever a chunk is complete.
-
-    Returns:
-        The files and how many records they hold.
-
-    Raises:
-        UsageError: the folder is not empty, a number is out of range, a state code is unknown or repeated, or there would be
-            more households or districts than their codes can tell apart.
-        StorageError: the folder cannot be written, or the disk is full.
-
     Source:
         The layouts of the 1940 extract and of the Census Edited File, as the Bureau's TopDown code reads them.
     """

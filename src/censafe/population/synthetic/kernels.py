@@ -199,13 +199,8 @@ def draw_tracts(c: Chances, t: Tracts, o: DrawnPersons, units: DrawnUnits) -> in
     """Draw all tracts of `t` into zeroed arrays.
 
     Args:
-        c: chances of everything that is drawn.
-        t: the tracts, each with the persons it holds and the seed of its stream.
         o: people, one row for every person of the tracts.
         units: units, two rows for every person of the tracts (the most that can be needed).
-
-    Returns:
-        How many units were drawn.
     """
     words = np.zeros(1, np.uint64)
     start = np.zeros(2, np.int64)  # literal zeros would compile everything once more

@@ -15,11 +15,7 @@ MARK: Final = "synthetic.json"
 
 
 def write_mark(folder: Path) -> None:
-    """List the SHA-256 of every file below a folder of synthetic records; a file that is changed later is no longer recognized.
-
-    Raises:
-        StorageError: a file cannot be read or the mark not be written.
-    """
+    """List the SHA-256 of every file below a folder of synthetic records; a file that is changed later is no longer recognized."""
     try:
         files = {}
         for path in sorted(one for one in folder.rglob("*") if one.is_file()):
@@ -37,12 +33,7 @@ def write_mark(folder: Path) -> None:
 
 
 def is_synthetic(data: Path, hashes: Iterable[str]) -> bool:
-    """Whether all files with these SHA-256 are listed by the mark in the folder of the records.
-
-    Args:
-        data: folder with the records, or the .ini file in it.
-        hashes: of all record files of a run, hexadecimal.
-    """
+    """Whether all files with these SHA-256 are listed by the mark in the folder of the records."""
     mark = (data if data.is_dir() else data.parent) / MARK
     try:
         known = read_stored(mark)["sha256"]

@@ -65,11 +65,7 @@ def share_out(total: int, weights: NDArray[np.float64]) -> _Ints:
     """Whole numbers that add up to `total`, as near to proportional to `weights` as largest remainders allow.
 
     Args:
-        total: what to share out, zero or more.
         weights: shape (n,), not negative, not all zero.
-
-    Returns:
-        Shape (n,). Ties go to the earlier entry.
 
     Example:
         >>> share_out(10, np.array([1.0, 1.0, 1.0])).tolist()
@@ -161,21 +157,7 @@ def _most_units(persons: _Ints, per_occupied: NDArray[np.float64]) -> _Ints:
 def make_plan(
     persons: int, wanted: tuple[str, ...] | None, seed: int, *, areas_of: int | None = None
 ) -> PopulationPlan:
-    """The tracts of a population of exactly `persons` persons.
-
-    Args:
-        persons: how many persons, 1 to 1,500,000,000; shared out over counties in proportion to their 2020 population.
-        wanted: two-digit state codes; None for the 50 states and the District of Columbia.
-        seed: zero or more.
-        areas_of: number of persons whose tracts and places these persons live in, when it is not their own; a tract
-            has at least one person.
-
-    Returns:
-        The plan; counties that get no person have no tract.
-
-    Raises:
-        UsageError: a number out of range, an unknown or repeated state, or more units than there are MAFIDs for.
-    """
+    """The tracts of a population of exactly `persons` persons."""
     area_persons = persons if areas_of is None else areas_of
     for name, number in (("persons", persons), ("areas_of", area_persons)):
         if not 1 <= number <= MOST_PERSONS:

@@ -61,12 +61,6 @@ class _Count:
 def draw_people(plan: PopulationPlan) -> tuple[DrawnPersons, DrawnUnits]:
     """Draw the people and units of a plan.
 
-    Args:
-        plan: tracts, with any number of persons that fits into memory (about 70 bytes a person).
-
-    Returns:
-        Persons in MAFID order, the householder first in each household, and units in MAFID order.
-
     Example:
         >>> people, units = draw_people(make_plan(1000, ("44",), seed=1))
         >>> len(people.age), int(units.pop.sum())

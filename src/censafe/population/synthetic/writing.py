@@ -60,13 +60,6 @@ def _write_rows(
 def csv_lines(columns: Mapping[str, Column], delimiter: str = ",") -> NDArray[np.uint8]:
     r"""The rows of a table as bytes of CSV, without a header.
 
-    Args:
-        columns: the columns in order, all of one length; codes are not empty, numbers are not negative.
-        delimiter: one ASCII character.
-
-    Returns:
-        The bytes, every line ended by a line feed.
-
     Example:
         >>> lines = csv_lines({"TEN": Coded(("1", "2"), np.array([1, 0])), "QAGE": np.array([7, 110])})
         >>> lines.tobytes()
@@ -289,7 +282,6 @@ def geo_columns(units: DrawnUnits, plan: PopulationPlan) -> dict[str, Column]:
 
     Args:
         units: the units drawn from the tracts of `plan`.
-        plan: those tracts and their codes.
     """
     places, tract = plan.places, units.tract
     state = _state_codes(plan.tracts.state, tract)

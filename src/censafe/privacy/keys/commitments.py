@@ -32,11 +32,7 @@ def key_path_of(ledger: Path) -> Path:
 
 
 def load_key(path: Path) -> bytes:
-    """Read the 32-byte commitment key, 64 hexadecimal digits.
-
-    Raises:
-        LedgerError: the key is missing, unreadable, damaged, or readable by other users.
-    """
+    """Read the 32-byte commitment key, 64 hexadecimal digits."""
     if not path.exists():
         raise LedgerError(
             f"{path}: the key of this ledger is missing, so that its files cannot be recognised; "
@@ -59,14 +55,7 @@ def load_key(path: Path) -> bytes:
 
 
 def require_no_key(path: Path) -> None:
-    """Refuse a ledger without lines that has a key.
-
-    Args:
-        path: of the key.
-
-    Raises:
-        LedgerError: there is a key, so that the ledger was emptied or removed.
-    """
+    """Refuse a ledger without lines that has a key."""
     if os.path.lexists(path):
         raise LedgerError(
             f"{path} is the key of a ledger, but {path.with_suffix('.jsonl').name} beside it is missing or empty: what was "
@@ -80,9 +69,6 @@ def new_key(path: Path) -> bytes:
 
     A key under its own name therefore always belongs to a ledger with lines. One that a killed start left under the provisional name is
     taken again: a run folder may name its records by commitments under it.
-
-    Raises:
-        LedgerError: there is a key already, so that the ledger was emptied or removed; or it cannot be written.
     """
     require_no_key(path)
     provisional = _provisional(path)
@@ -106,11 +92,7 @@ def new_key(path: Path) -> bytes:
 
 
 def settle_key(path: Path) -> None:
-    """Give a provisional key its name, now that the ledger has a line; does nothing where it has it already.
-
-    Raises:
-        LedgerError: the name cannot be given.
-    """
+    """Give a provisional key its name, now that the ledger has a line; does nothing where it has it already."""
     if os.path.lexists(path) or not _provisional(path).exists():
         return
     try:
@@ -128,13 +110,6 @@ def drop_provisional_key(path: Path) -> None:
 
 def commit_to_file(key: bytes, sha256: str) -> str:
     """Keyed commitment to one record file, whatever its name.
-
-    Args:
-        key: 32 bytes.
-        sha256: of the file, hexadecimal.
-
-    Returns:
-        HMAC-SHA-256, hexadecimal.
 
     Example:
         >>> len(commit_to_file(bytes(32), "0" * 64))

@@ -95,15 +95,8 @@ class SystemWords:
     def words(self, count: int) -> NDArray[np.uint64]:
         """Fresh words.
 
-        Args:
-            count: how many.
-
         Returns:
             uint64, shape (count,).
-
-        Raises:
-            OSError: the operating system has no entropy to give.
-            ValueError: the stream is closed, or count is negative.
         """
         if count < 0:
             raise ValueError("a number of words is at least 0")

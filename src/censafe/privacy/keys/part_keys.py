@@ -29,8 +29,6 @@ class Planned:
 
     Args:
         part: the part of the plan; a query measured with the key must be the plan's at its ordinal.
-        most: total loss of the plan, which no single answer may exceed.
-        paid: whether a ledger reserved the cost of the part.
     """
 
     part: PartPlan
@@ -103,20 +101,7 @@ class TestPartKey(_PartKey):
 def derive_part_key(
     key: ReleaseKey | TestKey, plan_digest: str, input_commitment: bytes, part: str
 ) -> ReleasePartKey | TestPartKey:
-    """Derive a part key that knows no plan: what a release key measures with it is stamped as unaccounted.
-
-    Args:
-        key: the run key.
-        plan_digest: hexadecimal SHA-256 of the plan.
-        input_commitment: keyed commitment to the input files (:func:`keyed_commitment`).
-        part: name of the part, a table or a level.
-
-    Returns:
-        A ReleasePartKey for a ReleaseKey, a TestPartKey for a TestKey.
-
-    Raises:
-        TypeError: the key is of any other type.
-    """
+    """Derive a part key that knows no plan: what a release key measures with it is stamped as unaccounted."""
     return _part_key(key, plan_digest, input_commitment, part, None)
 
 

@@ -49,17 +49,7 @@ class ReleaseKey(Closing):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a key that ``store`` wrote.
-
-        Args:
-            path: key file.
-
-        Returns:
-            The same run key.
-
-        Raises:
-            StorageError: the file is missing, not a key file, or open to other users.
-        """
+        """Read a key that ``store`` wrote."""
         try:
             if stat.S_IMODE(path.stat().st_mode) & 0o077:
                 raise StorageError(
@@ -77,14 +67,7 @@ class ReleaseKey(Closing):
         return cls(Secret(secret))
 
     def store(self, path: Path) -> None:
-        """Write the key to a new file that only its owner may read, and sync it.
-
-        Args:
-            path: file to create, beside the confidential input.
-
-        Raises:
-            StorageError: the file exists or cannot be written.
-        """
+        """Write the key to a new file that only its owner may read, and sync it."""
         secret = self._secret.reveal()
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -119,14 +102,7 @@ def _sync_folder(folder: Path) -> None:
 
 @sealed
 class TestKey(Closing):
-    """The key of tests and demonstrations: a function of a seed, never private.
-
-    Args:
-        seed: any integer.
-
-    Raises:
-        TypeError: the seed is not an int.
-    """
+    """The key of tests and demonstrations: a function of a seed, never private."""
 
     __slots__ = ("_secret", "_usages", "seed")
     __test__ = False  # not a test case
@@ -145,18 +121,7 @@ class TestKey(Closing):
 
 
 def keyed_commitment(key: ReleaseKey | TestKey, data: bytes) -> bytes:
-    """HMAC-SHA-256 of data under the run key: equal inputs show as equal, nothing else follows from them.
-
-    Args:
-        key: the run key.
-        data: for example the hashes of the input files.
-
-    Returns:
-        32 bytes.
-
-    Raises:
-        TypeError: the key is neither a ReleaseKey nor a TestKey.
-    """
+    """HMAC-SHA-256 of data under the run key: equal inputs show as equal, nothing else follows from them."""
     if type(key) is not ReleaseKey and type(key) is not TestKey:
         raise TypeError(f"not a run key of censafe: {type(key).__name__}")
     return hmac.digest(key._secret.reveal(), _COMMITMENT_LABEL + b"|" + data, "sha256")

@@ -18,10 +18,6 @@ class TravelingKey:
 
     Args:
         key: of the part that workers estimate; it must be open, and must know its plan.
-
-    Raises:
-        TypeError: a run key, or no key at all.
-        ValueError: the key is closed, or knows no plan, so that workers could not refuse what is not planned.
     """
 
     __slots__ = ("_bytes", "_part", "_planned", "_source")

@@ -84,20 +84,7 @@ class Ledger(Closing):
 
     @classmethod
     def open(cls, path: Path, *, label: str, strict: bool = False) -> Ledger:
-        """Lock, verify and, where it does not exist, create a ledger and its key.
-
-        Args:
-            path: the ledger file; its key is the file of the same name with the ending ``.key``.
-            label: what people call the records of the next run.
-            strict: reservations of killed runs become ``lost`` and stay charged, instead of ``void``.
-
-        Returns:
-            The ledger; its ``torn`` names the file that a torn last line was moved to, or is None.
-
-        Raises:
-            LedgerError: locked, unwritable, broken (with the line number), of an earlier format; its key is missing or
-                another one; or it is missing or empty and its key is there.
-        """
+        """Lock, verify and, where it does not exist, create a ledger and its key."""
         path = Path(path)
         key = key_path_of(path)
         if not path.exists():
@@ -142,15 +129,7 @@ class Ledger(Closing):
         return self._state.runs[run].accounts if run in self._state.runs else frozenset()
 
     def accounts(self, hashes: Iterable[str], name: str | None = None) -> frozenset[str]:
-        """Who pays for a run: a keyed commitment to every record file, and one to a name.
-
-        Args:
-            hashes: SHA-256 of every record file that the run reads, hexadecimal.
-            name: the account that the operator named, which all files ever charged under it share; None for none.
-
-        Raises:
-            ValueError: no file, or not a SHA-256.
-        """
+        """Who pays for a run: a keyed commitment to every record file, and one to a name."""
         files = frozenset(commit_to_file(self._key, sha256) for sha256 in hashes)
         if not files:
             raise ValueError("a run is charged to at least one record file")
@@ -196,25 +175,7 @@ class Ledger(Closing):
         run: str | None = None,
         notes: RunNotes = _NO_NOTES,
     ) -> RunRecord:
-        """Start a run, or resume one, and check that all of it fits every cap.
-
-        Args:
-            plan: what will be measured.
-            accounts: from :meth:`accounts`.
-            cap: most that the accounts, and all that are linked with them, may be charged in all; it also binds later runs. By
-                default what they hold already plus what this run has yet to spend. Caps named before bind as well.
-            raise_cap: ``cap`` takes the place of the caps named before.
-            spend_more: the operator knows that some of the accounts were charged before; or the runs of which the operator knows,
-                such as those whose results this one holds to.
-            run: identifier of the run (8 to 64 hexadecimal digits); one that the ledger knows is resumed.
-            notes: for people.
-
-        Raises:
-            OverspendError: accounts were charged before and ``spend_more`` is not given, a cap is too small, or losses
-                have no common statement.
-            LedgerError: ``run`` has another plan or other accounts than those recorded.
-            TypeError: a float among the costs or as cap.
-        """
+        """Start a run, or resume one, and check that all of it fits every cap."""
         request = OpeningRequest(plan, accounts, self._label, run, cap, raise_cap, spend_more, notes)
         opened = admitted(self.path, self._state, request)
         if opened.closed:
@@ -270,19 +231,7 @@ class Ledger(Closing):
         accounts: frozenset[str],
         notes: RunNotes = _NO_NOTES,
     ) -> None:
-        """Charge accounts with a finished run that another ledger paid for; nothing is measured.
-
-        Args:
-            plan: of that run.
-            run: its identifier; one that was carried in part is completed.
-            files: measurement file and its SHA-256 by part.
-            accounts: who pays: those of the run that cites it.
-            notes: for people.
-
-        Raises:
-            OverspendError: a cap does not allow it, or losses have no common statement.
-            LedgerError: this ledger knows the run with another plan or other accounts.
-        """
+        """Charge accounts with a finished run that another ledger paid for; nothing is measured."""
         if self.open_run(plan, accounts=accounts, spend_more=True, run=run, notes=notes).closed:
             return
         reserved, paid = self.held(run), self.committed(run)
@@ -293,16 +242,7 @@ class Ledger(Closing):
         self.close_run(plan)
 
     def commit(self, reservation: Reservation, file: str, sha256: str) -> None:
-        """Record the measurement file of a reservation, after the file is on stable storage.
-
-        Args:
-            reservation: from :meth:`reserve` or :meth:`settle_open`.
-            file: name of the measurement file in the run folder.
-            sha256: of its bytes, hexadecimal.
-
-        Raises:
-            LedgerError: the reservation is not open, or the file cannot be written.
-        """
+        """Record the measurement file of a reservation, after the file is on stable storage."""
         charge = self._state.charges.get(reservation.seq)
         if (
             charge is None
@@ -321,16 +261,7 @@ class Ledger(Closing):
         finished: Mapping[str, tuple[str, str]] | None = None,
         redo: Collection[str] = (),
     ) -> Settlement:
-        """Settle the reservations that a killed run left open.
-
-        Args:
-            run: its identifier.
-            finished: parts whose complete measurement file was found and belongs to the plan: (file, SHA-256) by part.
-            redo: parts that will be redrawn at the same addresses, under the same key and input.
-
-        Returns:
-            What became of each; every other reservation becomes ``void``, or ``lost`` under a strict ledger.
-        """
+        """Settle the reservations that a killed run left open."""
         done: dict[str, list[str]] = {"commit": [], "void": [], "lost": []}
         reopened: dict[str, Reservation] = {}
         for charge in self._state.charges_of(run, ChargeState.RESERVED):
@@ -347,11 +278,7 @@ class Ledger(Closing):
         return Settlement(tuple(done["commit"]), reopened, tuple(done["void"]), tuple(done["lost"]))
 
     def close_run(self, plan: ReleasePlan) -> None:
-        """Record that every part of the plan is committed.
-
-        Raises:
-            LedgerError: a part is missing, or the ledger's sum for the run is not the plan's total.
-        """
+        """Record that every part of the plan is committed."""
         run = self._require_run()
         if run.closed:
             return
@@ -415,12 +342,7 @@ class Ledger(Closing):
 
 
 def _key_of(path: Path, stated: list[str]) -> bytes:
-    """The key of a ledger, which its lines name; a new one, not under its own name yet, where there is no line.
-
-    Args:
-        path: the ledger.
-        stated: what its lines say of the key.
-    """
+    """The key of a ledger, which its lines name; a new one, not under its own name yet, where there is no line."""
     place = key_path_of(path)
     if not stated:
         return new_key(place)

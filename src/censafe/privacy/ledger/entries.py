@@ -38,12 +38,7 @@ class InvalidEntryError(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the ledger.
-
-    Args:
-        body: the JSON object.
-        digest: SHA-256 of the line's bytes without the newline, hexadecimal.
-    """
+    """One line of the ledger."""
 
     body: Mapping[str, Any]
     digest: str
@@ -122,11 +117,7 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
 
 def decode(line: bytes, seq: int, prev: str) -> Entry:
-    """Read one line and check its place in the chain and its fields.
-
-    Raises:
-        InvalidEntryError: with the rule that it breaks.
-    """
+    """Read one line and check its place in the chain and its fields."""
     try:
         body = parse_stored(line.decode("ascii"), object_pairs_hook=_unique)
     except InvalidEntryError:
@@ -153,11 +144,7 @@ def decode(line: bytes, seq: int, prev: str) -> Entry:
 
 
 def parse(data: bytes, path: Path) -> Contents:
-    """Entries of a ledger's bytes, with sequence and chain checked.
-
-    Raises:
-        LedgerError: with file and line number of the first line that is invalid.
-    """
+    """Entries of a ledger's bytes, with sequence and chain checked."""
     *lines, torn = data.split(b"\n")
     if lines:
         _require_this_format(lines[0], path)
@@ -182,11 +169,7 @@ def broken(path: Path, seq: int, reason: InvalidEntryError) -> LedgerError:
 
 
 def read_entries(path: Path) -> tuple[Entry, ...]:
-    """Whole entries of a ledger file; a torn last line is left out.
-
-    Raises:
-        LedgerError: the file cannot be read, or a line is invalid.
-    """
+    """Whole entries of a ledger file; a torn last line is left out."""
     return read_contents(path).entries
 
 

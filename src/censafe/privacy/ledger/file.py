@@ -31,11 +31,7 @@ class LedgerFile:
 
     @classmethod
     def open(cls, path: Path) -> LedgerFile:
-        """Open or create the file and lock it.
-
-        Raises:
-            LedgerError: locked by another run, or it cannot be opened for writing.
-        """
+        """Open or create the file and lock it."""
         try:
             descriptor = os.open(
                 path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o644

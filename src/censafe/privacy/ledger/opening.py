@@ -19,22 +19,7 @@ from censafe.privacy.loss.promises import Loss, Promise, common_promises, loss_u
 
 
 def named_cap(state: LedgerState, accounts: frozenset[str], loss: Loss, amount: Fraction) -> Cap:
-    """A cap that the operator names for a run.
-
-    Args:
-        state: of the ledger.
-        accounts: of the run.
-        loss: of the run's whole plan.
-        amount: the limit, in the definition of the plan.
-
-    Returns:
-        The cap under the plan's own relation and unit; where losses on the dataset are not finite under these, under
-        another relation or unit for which all of them are.
-
-    Raises:
-        OverspendError: not positive, or no such relation and unit exist.
-        TypeError: a float.
-    """
+    """A cap that the operator names for a run."""
     limit = exact(amount, "cap")
     if limit <= 0:
         raise OverspendError(f"the cap must be positive, not {limit}")
@@ -51,18 +36,7 @@ def named_cap(state: LedgerState, accounts: frozenset[str], loss: Loss, amount: 
 def choose_cap(
     path: Path, state: LedgerState, accounts: frozenset[str], loss: Loss, due: Collection[Loss]
 ) -> Cap:
-    """The cap of a run for which none is named: exactly what the dataset will have been charged after it.
-
-    Args:
-        path: the ledger.
-        state: of the ledger.
-        accounts: of the run.
-        loss: of the run's whole plan.
-        due: what the run has yet to spend, part by part.
-
-    Raises:
-        OverspendError: the losses cannot be converted to a common definition, relation and unit.
-    """
+    """The cap of a run for which none is named: exactly what the dataset will have been charged after it."""
     promise = next(iter(_common(state, accounts, loss)), None)
     total = None if promise is None else state.total(accounts, promise)
     if promise is None or total is None:
@@ -117,14 +91,8 @@ class OpeningRequest:
     """What an operator asks for.
 
     Args:
-        plan: what will be measured.
-        accounts: who pays.
-        label: what people call the records.
         run: identifier of a run to resume, or of a new one; None for a random one.
-        cap: named for this run and later ones, or None.
-        raise_cap: whether ``cap`` takes the place of caps named before.
         spend_more: the operator knows that accounts were charged before; or the runs of which the operator knows.
-        notes: for people.
     """
 
     plan: ReleasePlan
@@ -143,18 +111,7 @@ class OpeningRequest:
 
 
 def admitted(path: Path, state: LedgerState, request: OpeningRequest) -> RunState:
-    """The run as it will be written down; one that is complete comes back as it is.
-
-    Args:
-        path: the ledger, for messages.
-        state: of the ledger.
-        request: of the operator.
-
-    Raises:
-        OverspendError: the operator's word is missing, or a cap does not allow the run.
-        LedgerError: the run was opened for something else.
-        TypeError: a float among the costs or as cap.
-    """
+    """The run as it will be written down; one that is complete comes back as it is."""
     costs = cost_by_part(request.plan)
     name = _run_name(request.run)
     known = _known_run(path, state, name, request)
@@ -219,15 +176,7 @@ def _known_run(path: Path, state: LedgerState, name: str, request: OpeningReques
 def _refuse_second_release(
     path: Path, state: LedgerState, request: OpeningRequest, known: frozenset[str], name: str
 ) -> None:
-    """Accounts that other runs were charged to need the operator's word, once for every such run.
-
-    Args:
-        path: the ledger.
-        state: of the ledger.
-        request: of the operator.
-        known: runs of which the operator knew when this one was opened before.
-        name: of this run.
-    """
+    """Accounts that other runs were charged to need the operator's word, once for every such run."""
     runs = [run for run in state.runs_of(request.accounts) if run.run != name]
     if {run.run for run in runs} <= known:
         return

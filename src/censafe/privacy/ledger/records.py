@@ -16,13 +16,7 @@ from censafe.privacy.loss.promises import Loss, Promise, promise_of
 
 @dataclass(frozen=True)
 class RunNotes:
-    """What is written down of a run for people.
-
-    Args:
-        operator: free text.
-        config_digest: SHA-256 of the configuration.
-        folder: where the run's files are.
-    """
+    """What is written down of a run for people."""
 
     operator: str = ""
     config_digest: str = ""
@@ -38,7 +32,6 @@ class RunRecord:
         cap: most that its accounts, and all that are linked with them, may have been charged after this run.
         charged: what they had been charged when the run was opened, under the promise of the cap; None where that is not finite,
             which only a complete run can meet.
-        closed: the run was complete already; nothing is left to measure.
     """
 
     run: str
@@ -67,10 +60,7 @@ class Settlement:
     """What became of the reservations that a killed run left open.
 
     Args:
-        committed: parts whose complete measurement file was found.
         redo: reservations under which the same addresses may be redrawn, since the key is still there.
-        void: parts given back at no cost.
-        lost: parts that stay charged (strict ledger).
     """
 
     committed: tuple[str, ...]
@@ -85,12 +75,7 @@ def reservation_of(charge: Charge) -> Reservation:
 
 
 def cost_by_part(plan: ReleasePlan) -> dict[str, Fraction]:
-    """Checked cost of every part of a plan.
-
-    Raises:
-        TypeError: a cost that is a float.
-        ValueError: a cost that is not positive, an empty part, two parts of one name, a plan without parts.
-    """
+    """Checked cost of every part of a plan."""
     costs = {part.name: part_cost(part) for part in plan.parts}
     if len(costs) != len(plan.parts) or not costs:
         raise ValueError("a plan needs at least one part, and parts with distinct names")

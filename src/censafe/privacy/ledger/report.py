@@ -22,17 +22,10 @@ class LedgerRow:
     """One reservation as ``ledger show`` prints it.
 
     Args:
-        line: line of the reservation in the file.
-        time: UTC, ISO 8601.
-        label: what the operator calls the records.
-        symbol: ``rho`` or ``epsilon``.
         relation: the change that the part hides, for example "add/remove one person"; of a plan for records of several kinds, each
             part names its own, and their charges add up under the plan's unit of protection.
-        cost: of this part.
         total: of the dataset right after the reservation, over charges of the same definition, relation and unit.
         state: ``reserved``, ``committed``, ``carried`` (committed, and first paid for by another ledger), ``void`` or ``lost``.
-        file: the measurement file, when committed.
-        sha256: of the measurement file, when committed.
     """
 
     line: int
@@ -54,12 +47,8 @@ class DatasetTotal:
     """What files that were read together, directly or through others, have been charged.
 
     Args:
-        accounts: keyed commitments to the files, and to names of accounts.
-        labels: every label that they were given.
-        products: that were made from them.
         stated: sums of the charges by the promise that the plans state; not to be added to each other.
         combined: what holds for everything together, by promise; None where nothing finite follows.
-        caps: what they may be charged in all, as operators named it.
     """
 
     accounts: tuple[str, ...]
@@ -85,12 +74,7 @@ class DatasetTotal:
 
 @dataclass(frozen=True)
 class LedgerReport:
-    """A verified ledger.
-
-    Args:
-        head: SHA-256 of the last line, to compare with manifests and certificates.
-        torn_bytes: length of a torn last line, 0 when there is none.
-    """
+    """A verified ledger."""
 
     path: Path
     entries: int
@@ -101,16 +85,7 @@ class LedgerReport:
 
 
 def verify(path: Path, *, head: str | None = None) -> LedgerReport:
-    """Check the chain, the order of events and the totals of a ledger file, without changing it.
-
-    Args:
-        path: the ledger.
-        head: a head printed in an earlier manifest or certificate; it must be one of the lines.
-
-    Raises:
-        LedgerError: with the line number of the first invalid line; or the head is in no line, so that lines that a
-            published certificate relied on were removed or rewritten; or there is no line though there is a key.
-    """
+    """Check the chain, the order of events and the totals of a ledger file, without changing it."""
     contents = read_contents(path)
     if not contents.entries:
         require_no_key(key_path_of(path))
@@ -148,17 +123,7 @@ def new_ledger(path: Path) -> None:
 
 
 def runs_charged_with(path: Path, plan: ReleasePlan, run: str, head: str) -> int:
-    """Verify that a ledger paid for a finished run, and count the other runs that it charged to the same records.
-
-    Args:
-        path: the ledger; only its lines are read, not its key.
-        plan: of the run.
-        run: its identifier.
-        head: the hash that the manifest of the run names; it must be in the chain.
-
-    Raises:
-        LedgerError: the ledger is broken, does not have that hash or run, or did not charge the whole cost of the plan.
-    """
+    """Verify that a ledger paid for a finished run, and count the other runs that it charged to the same records."""
     verify(path, head=head)
     state = audited_state(read_contents(path), path)
     known = state.runs.get(run)
@@ -171,11 +136,7 @@ def runs_charged_with(path: Path, plan: ReleasePlan, run: str, head: str) -> int
 
 
 def audited_state(contents: Contents, path: Path) -> LedgerState:
-    """State of a ledger whose totals two accountants agree on.
-
-    Raises:
-        LedgerError: an invalid line, or the accountants differ.
-    """
+    """State of a ledger whose totals two accountants agree on."""
     state = replay(contents.entries, path)
     derived = derive_totals(entry.body for entry in contents.entries)
     for _, accounts in state.links.datasets():

@@ -87,13 +87,7 @@ class ChargeState(Enum):
 
 @dataclass(frozen=True)
 class Cap:
-    """The most that some accounts, and all that are linked with them, may be charged in all.
-
-    Args:
-        amount: the limit.
-        promise: under which it counts.
-        accounts: that it was named for.
-    """
+    """The most that some accounts, and all that are linked with them, may be charged in all."""
 
     amount: Fraction
     promise: Promise
@@ -106,10 +100,7 @@ class RunState:
 
     Args:
         accounts: commitments to its record files, and to the name of an account if one was given.
-        loss: of its whole plan.
-        cap: that binds this run.
         cap_source: ``operator`` or ``raised`` (named now), ``kept`` (of an earlier start), ``default`` (what was needed).
-        others: charged runs that the operator knew of when it was opened.
     """
 
     run: str
@@ -355,11 +346,7 @@ _HANDLERS: Mapping[str, _Handler] = {
 
 
 def replay(entries: Iterable[Entry], path: Path) -> LedgerState:
-    """State after all entries.
-
-    Raises:
-        LedgerError: with the line number of the first entry that breaks a rule.
-    """
+    """State after all entries."""
     state = LedgerState()
     for entry in entries:
         try:

@@ -20,14 +20,6 @@ _ORDERS = 1 + np.logspace(-4, 3, 4000)  # a grid of orders is a valid bound: mor
 def largest_power(loss: Fraction, definition: Definition, level: Fraction) -> float:
     """Largest chance with which any test can detect a difference between neighbours.
 
-    Args:
-        loss: rho or epsilon.
-        definition: which of the two it is.
-        level: chance of a false alarm, in (0, 1).
-
-    Returns:
-        an upper bound on the power of every test, whatever the attacker knows, rounded up to 4 digits.
-
     Source: for epsilon the two inequalities of pure differential privacy; for rho Renyi divergence of
     order x at most rho x of the outcomes of the test, Bun & Steinke (2016), data processing inequality.
 
@@ -81,9 +73,7 @@ class MovedQuery:
     """A query that one record moves.
 
     Args:
-        sigma2: parameter of the discrete Gaussian noise of its answers.
         cells: answers that move: two where a record moves from one to another, one where it is added.
-        step: by how much each of them moves.
     """
 
     sigma2: Fraction
@@ -98,11 +88,6 @@ def moved_queries(
 
     A query without a share is not asked. Two cells of each move, one down and one up, so that its loss is its rho.
 
-    Args:
-        rho: budget of all queries together.
-        shares: by query.
-        cells: answers that move, where it is not two.
-
     Example:
         >>> moved_queries(Fraction(1, 10), {"total": Fraction(1, 5), "race": Fraction(4, 5)})[0].sigma2
         Fraction(50, 1)
@@ -115,10 +100,6 @@ def moved_queries(
 def gaussian_power(rho: Fraction, level: float) -> float:
     """Power of the likelihood-ratio test of continuous Gaussian answers with total loss rho.
 
-    Args:
-        rho: loss.
-        level: chance of a false alarm, in (0, 1).
-
     Example:
         >>> round(gaussian_power(Fraction("0.1115007"), 0.05), 5)
         0.12047
@@ -129,10 +110,6 @@ def gaussian_power(rho: Fraction, level: float) -> float:
 
 def zcdp_power(rho: Fraction, level: float) -> float:
     """Bound on the power of every test against every mechanism of that loss, rounded up to 4 digits.
-
-    Args:
-        rho: loss.
-        level: chance of a false alarm, in (0, 1).
 
     Example:
         >>> [zcdp_power(Fraction("0.1115007"), level) for level in (0.01, 0.05, 0.10)]
@@ -151,15 +128,6 @@ def discrete_gaussian_power(
     a function of the answers, so the result is the exact power of a real test, which differs from the best one by less than
     1e-5.
 
-    Args:
-        queries: those that the record moves.
-        levels: chances of a false alarm, in (0, 1).
-        randomised: whether the test is randomized at its threshold, so that the level is met exactly. Without it outcomes of
-            equal ratio that the lattice tells apart are taken one by one.
-
-    Raises:
-        ValueError: no query.
-
     Source: Neyman & Pearson; Canonne, Kamath & Steinke (2020) for the law.
 
     Example:
@@ -176,7 +144,6 @@ class Attack:
 
     Args:
         null: float64, mass by ratio, where the record is as supposed.
-        other: the same where it is not.
     """
 
     null: NDArray[np.float64]
@@ -188,11 +155,7 @@ class Attack:
 
 
 def best_attack(queries: Sequence[MovedQuery]) -> Attack:
-    """The likelihood-ratio test over all queries that a record moves.
-
-    Raises:
-        ValueError: no query.
-    """
+    """The likelihood-ratio test over all queries that a record moves."""
     if not queries:
         raise ValueError("power needs at least one query")
     variance = float(sum(Fraction(query.cells * query.step**2) / query.sigma2 for query in queries))

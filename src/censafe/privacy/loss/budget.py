@@ -33,13 +33,6 @@ _NOT_FINITE = {
 def exact(value: Fraction | int, key: str) -> Fraction:
     """Return ``value`` as a Fraction, or refuse what is not exact.
 
-    Args:
-        value: a Fraction or an int.
-        key: name of the argument or configuration key, for the message.
-
-    Raises:
-        TypeError: for a float, a bool or anything else.
-
     Example:
         >>> exact(3, "rho")
         Fraction(3, 1)
@@ -53,14 +46,6 @@ def exact(value: Fraction | int, key: str) -> Fraction:
 
 def parse_fraction(value: object, where: str) -> Fraction:
     """Turn a configuration value or its literal text into a Fraction.
-
-    Args:
-        value: text such as ``1440/4099``, ``2.134`` or ``1e-10``; a Fraction; an int.
-        where: file and key, for the message.
-
-    Raises:
-        ConfigError: the text is not a number, or the value is not a finite number (true, null, Infinity, a list).
-        TypeError: a float, which has lost its literal text already.
 
     Example:
         >>> parse_fraction("2.134", "rho")
@@ -82,18 +67,7 @@ def parse_fraction(value: object, where: str) -> Fraction:
 
 
 def parse_json_exact(text: str, where: str) -> Any:
-    """Parse JSON text with every number as a Fraction.
-
-    Args:
-        text: the document.
-        where: its name, for messages.
-
-    Returns:
-        dicts, lists, str, bool, None, Fraction, and :class:`NotFinite` for ``Infinity``, ``-Infinity`` and ``NaN``.
-
-    Raises:
-        ConfigError: not JSON, or an object that repeats a key.
-    """
+    """Parse JSON text with every number as a Fraction."""
 
     def number(token: str) -> Fraction:
         return parse_number(token, where)
@@ -110,11 +84,7 @@ def parse_json_exact(text: str, where: str) -> Any:
 
 
 def parse_toml_exact(text: str, where: str) -> dict[str, Any]:
-    """Parse TOML text with every number as a Fraction, ``inf`` and ``nan`` as :class:`NotFinite`.
-
-    Raises:
-        ConfigError: not TOML (a repeated key is not TOML either).
-    """
+    """Parse TOML text with every number as a Fraction, ``inf`` and ``nan`` as :class:`NotFinite`."""
 
     def number(token: str) -> Fraction | NotFinite:
         special = _NOT_FINITE.get(token.lower().lstrip("+"))

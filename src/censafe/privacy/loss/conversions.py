@@ -32,8 +32,6 @@ class Epsilons:
     """Four readings of one rho at one delta.
 
     Args:
-        slide: rho + 2 sqrt(rho ln(1/delta)), the form that the Bureau published.
-        prefactor: the same with a prefactor, rho + 2 sqrt(rho ln(sqrt(pi rho)/delta)).
         tight: Canonne, Kamath & Steinke, Corollary 13; valid for every rho-zCDP mechanism, and the one to quote.
         gaussian: of one continuous Gaussian answer; for information, not a bound for other mechanisms.
     """
@@ -46,14 +44,6 @@ class Epsilons:
 
 def epsilons(rho: Fraction, delta: Fraction) -> Epsilons:
     """All four conversions.
-
-    Args:
-        rho: zCDP loss, a Fraction at least 0.
-        delta: a Fraction in (0, 1).
-
-    Raises:
-        TypeError: for a float.
-        ValueError: outside those ranges.
 
     Example:
         >>> found = epsilons(Fraction("2.63"), Fraction(1, 10**10))
@@ -163,10 +153,6 @@ def gaussian_epsilon(rho: Fraction, delta: Fraction) -> float:
 
 def delta_of_gaussian(mu: float, epsilon: float) -> float:
     """Delta(epsilon) of the Gaussian mechanism, Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), rounded up.
-
-    Args:
-        mu: sensitivity over sigma, positive.
-        epsilon: at least 0.
 
     The second term is written as phi(b) M(a) with a = eps/mu + mu/2, b = eps/mu - mu/2 and Mills' ratio
     M(a) = Phi(-a)/phi(a), so that no exponential overflows.

@@ -33,12 +33,7 @@ _FAR: Final = 0.1
 
 @dataclass(frozen=True)
 class EpsilonBracket:
-    """Epsilon at delta of the composed answers lies in [lower, upper].
-
-    Args:
-        lower: no smaller epsilon holds.
-        upper: this epsilon holds.
-    """
+    """Epsilon at delta of the composed answers lies in [lower, upper]."""
 
     lower: float
     upper: float
@@ -102,14 +97,6 @@ def composed_epsilon(
 def spare_variance(queries: Sequence[MovedQuery], delta: Fraction, epsilon: float) -> float:
     """Share of all variances that may be saved so that the composed answers still have this epsilon at delta.
 
-    Args:
-        queries: the cells that move.
-        delta: a Fraction in (0, 1).
-        epsilon: that is promised.
-
-    Returns:
-        A share in [0, 1), a multiple of 1e-3, rounded down; the upper end of the bracket is below epsilon with it.
-
     Example:
         >>> spare_variance([MovedQuery(Fraction(4), 2)], Fraction(1, 10**6), 3.6)
         0.134
@@ -162,14 +149,7 @@ def _bracket(
 
 
 def lower_total(laws: Sequence[MovedQuery], rho: float, guess: float, points: int) -> LossTotal:
-    """The composed law with the loss of every query moved down by less than one step of the lattice, and never up.
-
-    Args:
-        laws: gathered.
-        rho: their loss.
-        guess: the loss at which tails are wanted; the tilt puts the mean there.
-        points: of the lattice.
-    """
+    """The composed law with the loss of every query moved down by less than one step of the lattice, and never up."""
     tilt, step = max(0.0, (guess - rho) / (2 * rho)), 2 * _REACH * math.sqrt(2 * rho) / points
     return LossTotal.of([_lattice(law, tilt, step)[0] for law in laws], points, step, tilt)
 
@@ -234,10 +214,6 @@ class LossTotal:
     Args:
         losses: float64, shape (points,), ascending.
         tails: tilted back, the sums of the mass from each loss on, in units of exp(log_scale).
-        shrunk: the same of mass exp(-(loss - centre)).
-        tilt: of the weights.
-        centre: of the window.
-        log_scale: log of the unit.
     """
 
     losses: NDArray[Any]
@@ -296,12 +272,7 @@ class LossTotal:
         return float(self.losses[1] - self.losses[0])
 
     def both_tails(self, epsilon: float, *, surely: bool = False) -> float:
-        """Chance that this loss is above epsilon or below minus epsilon, at most; at least where ``surely``.
-
-        Args:
-            epsilon: at least 0.
-            surely: whether a bound from below is wanted.
-        """
+        """Chance that this loss is above epsilon or below minus epsilon, at most; at least where ``surely``."""
         place = int(np.searchsorted(self.losses, epsilon, side="right"))
         gap = epsilon - self.centre
         inside = (

@@ -44,13 +44,6 @@ _Z: dict[tuple[MarginRule, Fraction], Fraction] = {
 def z_of(level: Fraction, rule: MarginRule = MarginRule.PAPER) -> Fraction:
     """The factor z of a margin of error.
 
-    Args:
-        level: 9/10 (PHSafe) or 19/20 (SafeTab).
-        rule: the papers' rounded constants by default.
-
-    Raises:
-        ValueError: for any other level.
-
     Source: PHSafe and SafeTab papers, appendices on margins of error.
 
     Example:
@@ -65,12 +58,6 @@ def z_of(level: Fraction, rule: MarginRule = MarginRule.PAPER) -> Fraction:
 
 def paper_margin(law: NoiseLaw, level: Fraction, rule: MarginRule = MarginRule.PAPER) -> float:
     """Margin of error as the papers state it.
-
-    Args:
-        law: a discrete Gaussian gives z sqrt(sigma2); a two-sided geometric law gives :func:`pure_margin`, at
-            any level.
-        level: 9/10 or 19/20.
-        rule: which z.
 
     Example:
         >>> round(paper_margin(NoiseLaw.gaussian(Fraction(22**2 * 10**6, 2 * 2619)), Fraction(9, 10)), 2)
@@ -87,10 +74,6 @@ def pure_margin(scale: Fraction, level: Fraction = Fraction(9, 10)) -> float:
     The real m with 2 q^(m+1) / (1+q) = 1 - level: b ln(2 / ((1 - level) (1 + exp(1/b)))), at level 9/10
     b ln(20 / (1 + exp(1/b))); zero where that is negative.
 
-    Args:
-        scale: b.
-        level: nominal coverage, in (0, 1).
-
     Example:
         >>> round(pure_margin(Fraction(12)), 1)
         27.1
@@ -103,10 +86,6 @@ def pure_margin(scale: Fraction, level: Fraction = Fraction(9, 10)) -> float:
 
 def exact_coverage(law: NoiseLaw, margin: int) -> float:
     """P(abs(X) <= margin) of the discrete law, to the nearest float.
-
-    Raises:
-        ValueError: for a negative margin.
-        TypeError: for a margin that is not an int.
 
     Example:
         >>> round(exact_coverage(NoiseLaw.laplace(Fraction(2)), 5), 5)
@@ -161,13 +140,6 @@ def exact_margin(law: NoiseLaw, level: Fraction) -> int:
 def one_sided_threshold(law: NoiseLaw, chance: Fraction) -> int:
     """Smallest integer t with P(X <= t) >= chance; a count is published only when its noisy value is above t.
 
-    Args:
-        law: the noise law.
-        chance: a Fraction in [1/2, 1).
-
-    Raises:
-        ValueError: for a chance outside that range.
-
     Source: SafeTab-P, suppression of small detailed groups. By symmetry P(X <= t) = (1 + P(abs(X) <= t)) / 2.
 
     Example:
@@ -186,12 +158,6 @@ def rho_for_margin(
 
     Args:
         margin: wanted margin of error, in persons or units, positive.
-        sensitivity_squared: square of the L2 sensitivity, for example (2 tau + 2)^2.
-        level: 9/10 or 19/20.
-        rule: which z.
-
-    Returns:
-        The exact rational budget; round it **up** to spend no less.
 
     Source: PHSafe paper, budget planning; SafeTab-P paper, appendix B.
 

@@ -51,8 +51,6 @@ class Promise:
     """Under what a loss is stated, by the values of the three terms.
 
     Args:
-        definition: ``zcdp`` (losses are rho) or ``puredp`` (losses are epsilon).
-        neighbours: ``add_remove`` or ``replace``.
         unit: ``person`` or ``household``.
     """
 
@@ -117,7 +115,6 @@ class Loss:
     """What a charge costs.
 
     Args:
-        promise: under which the plan states its cost.
         by_relation: loss under every relation for which the plan states one, its own among them.
     """
 
@@ -136,12 +133,7 @@ def promise_of(plan: ReleasePlan) -> Promise:
 
 
 def part_loss(plan: ReleasePlan, cost: Fraction) -> Loss:
-    """The loss of a part of a plan under every relation: its cost, and the same share of the plan's other losses.
-
-    Args:
-        plan: whose other losses are multiples of its total, the same multiple for every part.
-        cost: of the part under the plan's own relation.
-    """
+    """The loss of a part of a plan under every relation: its cost, and the same share of the plan's other losses."""
     others = {one.value: cost * loss / plan.total for one, loss in plan.other_losses.items()}
     return Loss(promise_of(plan), {**others, plan.neighbours.value: cost})
 

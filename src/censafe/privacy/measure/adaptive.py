@@ -40,13 +40,9 @@ class AdaptiveTables:
     """Which table a group gets; public.
 
     Args:
-        thresholds: three, none below the one before.
         variants: the table of stat level 0 (one cell, the total), 1, 2 and 3.
         zero_suppression: chance, in [0, 1), with which an empty group is left out where only its total is
             measured; 0 for levels whose groups are all published.
-
-    Raises:
-        ValueError: another number of thresholds or variants, decreasing thresholds, or a chance out of range.
     """
 
     thresholds: tuple[int, int, int]
@@ -75,10 +71,6 @@ class AdaptiveTables:
 
 def suppression_threshold(law: NoiseLaw, chance: Fraction) -> int:
     """Smallest integer t with P(noise <= t) >= chance.
-
-    Args:
-        law: law of the noise.
-        chance: a Fraction in (0, 1).
 
     Source: SafeTab-P, suppression of small totals. Below one half by symmetry, P(X <= -m) = 1 - P(X <= m - 1), which
     is at least the chance exactly for m up to the smallest one with P(X <= m) >= 1 - chance: no tail of these laws

@@ -21,10 +21,6 @@ _PAGE_BITS = 16
 def fingerprint(*parts: NDArray[Any] | str, after: hashlib.blake2b | None = None) -> hashlib.blake2b:
     """Hash of exact answers and their laws, each part preceded by its type, shape and length.
 
-    Args:
-        parts: arrays and texts.
-        after: hash of what comes before, which is not changed.
-
     Example:
         >>> one = fingerprint(np.arange(3), "law").digest()
         >>> one == fingerprint(np.arange(3), "law").digest(), one == fingerprint(np.arange(3), "other").digest()
@@ -118,9 +114,6 @@ class Claim:
     """The right to add the noise of one query to its answers, at each geounit once.
 
     Made by ``claim`` of a part key.
-
-    Args:
-        ordinal: of the query in its part.
     """
 
     __slots__ = ("_lock", "_pages", "ordinal")

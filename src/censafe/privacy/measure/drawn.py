@@ -32,14 +32,7 @@ class ExactPart:
     It lies in the scratch folder, as records do, while workers estimate the level.
 
     Args:
-        first: of the geounits, in their level.
         node_ptr: where the entries of every geounit start, and the number of all.
-        cell: of every entry.
-        count: of every entry.
-        kinds: of every geounit, as of the budgets of the level.
-        plan: laws and costs of the queries, as planned and reserved.
-        queries: cells of every query.
-        budgets: of the level, without its geounits.
     """
 
     first: int
@@ -53,19 +46,7 @@ class ExactPart:
 
 
 class DrawnAnswers:
-    """CONFIDENTIAL. :class:`~censafe.privacy.measure.lazy.LazyAnswers` with their number and the processor seconds that they took.
-
-    Args:
-        histograms: as of ``LazyAnswers``.
-        part: as of ``LazyAnswers``.
-        queries: as of ``LazyAnswers``.
-        key: as of ``LazyAnswers``.
-        budgets: laws and costs by geounit.
-        first: the geounit that is number 0 for who asks.
-
-    Raises:
-        TypeError, ValueError, ReleaseError: as ``LazyAnswers``.
-    """
+    """CONFIDENTIAL. :class:`~censafe.privacy.measure.lazy.LazyAnswers` with their number and the processor seconds that they took."""
 
     __slots__ = ("_asked", "_drawn", "_first", "_histograms", "_key", "_source", "_spent", "_theirs")
 
@@ -103,11 +84,7 @@ class DrawnAnswers:
         return DrawingEffort(int(answers) + own[0], own[1], seconds + own[2])
 
     def add(self, effort: DrawingEffort) -> None:
-        """Count what workers drew; their cipher blocks count for the key.
-
-        Raises:
-            ReleaseError: the key has served 2^40 blocks.
-        """
+        """Count what workers drew; their cipher blocks count for the key."""
         self._key.reserve(effort.blocks)
         self._theirs.append(effort)
 

@@ -38,10 +38,6 @@ class ListedGroups:
         region: int32, shape (n,), ordinals of regions.
         iteration: int32, shape (n,), ordinals of iterations; sorted by region and iteration, no group twice.
         stat_level: int8, shape (n,), the position in ``variants`` of the table of every group.
-        variants: the tables by stat level.
-
-    Raises:
-        ValueError: the groups are not sorted and distinct, or a stat level has no table.
     """
 
     region: NDArray[np.int32]

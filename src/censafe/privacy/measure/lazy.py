@@ -39,16 +39,7 @@ class LazyAnswers:
     give the same numbers, whenever and in whatever company an answer is asked for. Several threads may ask at once.
 
     Args:
-        histograms: confidential; every geounit of the level, also those without any record.
-        part: laws and costs of the queries, as planned and reserved.
-        queries: cells of every query, in the order of the part.
-        key: part key; it must stay open while answers are asked for.
         budgets: laws and costs by geounit; None for those of the part everywhere.
-
-    Raises:
-        TypeError: histograms or key are of another type.
-        ValueError: queries, budgets and part do not belong together.
-        ReleaseError: part or budgets are not the plan's, or other answers were measured with the same noise before.
 
     Source: ``lazy.proof.md``.
     """
@@ -109,9 +100,6 @@ class LazyAnswers:
         """Some noisy answers of one query at consecutive geounits.
 
         Args:
-            query: ordinal of the query.
-            first: of the geounits.
-            last: one past the last of them.
             chosen: positions of the answers, shape (m,).
 
         Returns:

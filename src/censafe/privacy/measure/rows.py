@@ -39,12 +39,7 @@ class CellNoise(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AddressedNoise:
-    """Exact noise by address under one part key.
-
-    Args:
-        laws: the law of every query of the part, by ordinal.
-        key: the part key.
-    """
+    """Exact noise by address under one part key."""
 
     laws: tuple[NoiseLaw, ...]
     key: ReleasePartKey | TestPartKey
@@ -192,7 +187,6 @@ def sorted_rows(
 
     Args:
         pieces: groups, their stat level, their stage-1 totals and their values of shape (n, cells); no group twice.
-        iterations: number of iterations of the level.
     """
     listed = list(pieces)
     group = _joined([chosen.region * iterations + chosen.iteration for chosen, *_ in listed], np.int64)

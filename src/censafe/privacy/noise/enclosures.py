@@ -20,9 +20,7 @@ class Magnitudes:
     """A law on 0, 1, 2, ... with weights w_0 = 1 and w_{k+1} = w_k exp(-(first + k step)).
 
     Args:
-        first: exponent of the first ratio, positive.
         step: growth of the exponent from one ratio to the next; 0 for a geometric law.
-        folded: whether every k >= 1 counts twice, once for each sign.
     """
 
     first: Fraction
@@ -31,13 +29,7 @@ class Magnitudes:
 
     @classmethod
     def of(cls, law: NoiseLaw, *, folded: bool = True, divisor: int = 1) -> Magnitudes:
-        """Law of abs(X) for X of ``law``, or (not folded) the one-sided law on the grid of ``divisor``.
-
-        Args:
-            law: discrete Gaussian or two-sided geometric law.
-            folded: False gives the one-sided law on 0, 1, 2, ... that ``wide`` draws columns from.
-            divisor: spacing T of the grid; the parameter becomes sigma2 / T^2 or scale / T.
-        """
+        """Law of abs(X) for X of ``law``, or (not folded) the one-sided law on the grid of ``divisor``."""
         if law.kind == "gaussian":
             sigma2 = law.parameter / divisor**2
             return cls(1 / (2 * sigma2), 1 / sigma2, folded)

@@ -20,8 +20,6 @@ class AliasTable:
     """Packed table of 2^bits columns of capacity 2^(width - bits).
 
     Args:
-        width: W, number of magnitude bits of a word.
-        bits: b, number of column bits.
         entries: uint64, shape (2^b,), threshold * 2^b + alias; a full column has threshold 0 and itself as alias.
 
     The outcome 2^b - 1 stands for a residual draw.
@@ -105,9 +103,6 @@ class NoiseTable:
     """Everything that turns words into draws of one law.
 
     Args:
-        law: the law drawn.
-        weights: certified integer weights of the table.
-        alias: packed alias table.
         shift: 0 for a direct table of abs(X); otherwise the table draws columns of width 2^shift.
     """
 
@@ -118,48 +113,19 @@ class NoiseTable:
 
     @staticmethod
     def for_law(law: NoiseLaw) -> NoiseTable:
-        """The table of a law, built once for each law value.
-
-        Args:
-            law: any discrete Gaussian or two-sided geometric law.
-
-        Returns:
-            The table.
-
-        Raises:
-            OverflowError: the law is so wide that its noise has no place in 64 bits.
-        """
+        """The table of a law, built once for each law value."""
         return _table(law)
 
     @classmethod
     def build(cls, law: NoiseLaw, *, width: int = WORD_BITS, shift: int = 0) -> NoiseTable:
-        """Build a table of a chosen width and grid.
-
-        Args:
-            law: the law.
-            width: magnitude bits of a word; 63 in production.
-            shift: logarithm of the column width; 0 for a direct table.
-
-        Returns:
-            The table.
-        """
+        """Build a table of a chosen width and grid."""
         magnitudes = Magnitudes.of(law, folded=shift == 0, divisor=1 << shift)
         weights = integer_weights(magnitudes, width)
         return cls(law, weights, build_alias(weights), shift)
 
 
 def grid_bits(law: NoiseLaw) -> int:
-    """Logarithm of the column width T of a law, 0 when one direct table serves.
-
-    Args:
-        law: noise law.
-
-    Returns:
-        0 up to sigma2 = 2^30 or scale = 2^13; beyond, the largest j with 256 * 2^j at most sigma or scale.
-
-    Raises:
-        OverflowError: the law is so wide that its noise has no place in 64 bits.
-    """
+    """Logarithm of the column width T of a law, 0 when one direct table serves."""
     if law.kind == "gaussian":
         if law.parameter <= _DIRECT_SIGMA2:
             return 0

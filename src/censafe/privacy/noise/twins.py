@@ -18,9 +18,6 @@ def fill_counters(
 
     Args:
         geounits: uint64, the ordinals of the rows.
-        first: index of the first block in C order.
-        per_row: number of blocks of a geounit.
-        head: query, lane and ext at their places in the first half of the counter block.
         counters: uint64, shape (blocks, 2), written.
     """
     rows, columns = np.divmod(np.arange(first, first + len(counters)), per_row)
@@ -33,12 +30,6 @@ def drop_odd_halves(words: NDArray[np.uint64], first: int, blocks: int, per_row:
 
     Args:
         words: uint64, two words a block, changed in place.
-        first: index of the first block in the (geounit, block) grid.
-        blocks: number of blocks.
-        per_row: number of blocks of a geounit, the last of which holds one answer.
-
-    Returns:
-        The number of words left.
     """
     last = np.arange(first, first + blocks) % per_row == per_row - 1
     keep = np.ones(2 * blocks, dtype=np.bool_)

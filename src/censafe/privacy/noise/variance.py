@@ -113,13 +113,6 @@ def reference_variance(law: NoiseLaw) -> float:
 def variance_of_cells(noise: GroupNoise, count: int) -> float:
     """Variance of the noise in a sum of some cells of a group, before rounding.
 
-    Args:
-        noise: of the group.
-        count: how many of its cells are added up, 1 to ``noise.cells``.
-
-    Raises:
-        ValueError: for any other number.
-
     Example:
         >>> from fractions import Fraction
         >>> from censafe.model import NoiseLaw

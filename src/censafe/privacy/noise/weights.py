@@ -18,14 +18,7 @@ _MOST_EXTRA_BITS = 4096
 
 @dataclass(frozen=True)
 class IntegerWeights:
-    """Weights q_k = floor(2^W P(m = k)) without trailing zeros, and what they leave over.
-
-    Args:
-        law: the law that was rounded down.
-        width: W, the number of magnitude bits of a word.
-        counts: q_0 .. q_{n-1}.
-        residual: L = 2^W minus the sum of ``counts``.
-    """
+    """Weights q_k = floor(2^W P(m = k)) without trailing zeros, and what they leave over."""
 
     law: Magnitudes
     width: int

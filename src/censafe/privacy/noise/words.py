@@ -51,15 +51,7 @@ def head(query: int, lane: Lane, ext: int = 0) -> int:
 
 
 def check_address(query: int, answers: int) -> None:
-    """Refuse a query ordinal or a number of answers that the counter block has no room for.
-
-    Args:
-        query: ordinal of the query in its part, at most 65,535.
-        answers: number of answers of a geounit, at most 2^32.
-
-    Raises:
-        OverflowError: out of range.
-    """
+    """Refuse a query ordinal or a number of answers that the counter block has no room for."""
     if not 0 <= query < 1 << 16:
         raise OverflowError(f"query ordinal {query} has no noise address; a part has at most 65,536 queries")
     if not 0 <= answers <= 1 << 32:
@@ -67,15 +59,7 @@ def check_address(query: int, answers: int) -> None:
 
 
 class AddressedWords:
-    """The words of one part key; one object per thread.
-
-    Args:
-        key: part key, of exactly one of the two part key types.
-
-    Raises:
-        TypeError: not a part key.
-        ValueError: the key is closed.
-    """
+    """The words of one part key; one object per thread."""
 
     def __init__(self, key: ReleasePartKey | TestPartKey) -> None:
         part_source_of(key)
@@ -124,21 +108,7 @@ class AddressedWords:
         return buffer[: 2 * count].reshape(count, 2)
 
     def block(self, query: int, lane: Lane, ext: int, j: int, geounit: int) -> tuple[int, int]:
-        """One block by its address.
-
-        Args:
-            query: ordinal of the query.
-            lane: purpose of the block.
-            ext: extension number, below 2^8.
-            j: block number, below 2^32.
-            geounit: ordinal of the geounit, below 2^64.
-
-        Returns:
-            The two words of the block.
-
-        Raises:
-            OverflowError: a field does not fit.
-        """
+        """One block by its address."""
         if not 0 <= j < 1 << 32:
             raise OverflowError(f"noise address out of range: j {j}")
         self.reserve(1)

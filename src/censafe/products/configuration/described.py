@@ -22,13 +22,8 @@ class DescribedKey:
     Args:
         key: ours, with dots between the keys of inner tables; capitals stand for any name.
         bureau: the Bureau's key, where it differs and the key is not a family.
-        kind: of its value, as :class:`ConfigField` has it.
-        allowed: words, or the range of a whole number; empty for any.
         default: what holds without the key; empty where the key is needed or a rule of the product decides.
         unit: of numbers.
-        settable: whether ``--set`` changes it.
-        meaning: in words.
-        example: of a value, as TOML has it.
     """
 
     key: str
@@ -49,10 +44,6 @@ def _words() -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
 
 def described_keys(product: str, fields: ConfigFields) -> tuple[DescribedKey, ...]:
     """Every key of a product, keys of one family (budgets by level) as one, in the order of ``keys.toml``.
-
-    Args:
-        product: such as ``phsafe``.
-        fields: the keys that its configurations may have.
 
     Example:
         >>> fields = ConfigFields((ConfigField("run_us", "flag", default=False),))

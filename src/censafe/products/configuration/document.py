@@ -23,16 +23,10 @@ class ConfigField:
     """One key of a configuration.
 
     Args:
-        noun: our key, with dots between the keys of inner tables.
         kind: of its value. ``word`` is one of ``allowed``; ``flag`` true or false; ``whole`` a whole number from ``least`` to ``most``;
             ``number`` an exact number, or one for each key below it; ``numbers`` a list of them; ``list`` and ``text`` are texts;
             ``group`` has fields of its own below it; ``fixed`` is changed in the file alone.
         default: what holds without the key; None where the key is needed, or where a rule of the product says so.
-        allowed: words.
-        least: smallest whole number.
-        most: largest whole number.
-        bureau: the Bureau's key, where it differs from ours.
-        json: whether the Bureau's JSON may have the key.
 
     Example:
         >>> ConfigField("run_pr", "flag").parse("False"), ConfigField("states", "list").parse("44, 50"), ConfigField("tau", "number").parse("1/2")
@@ -60,13 +54,7 @@ class ConfigField:
         return words if self.kind == "list" else text.strip()
 
     def check(self, value: object, key: str, problems: Problems) -> Any:
-        """The value of a word, a flag or a whole number; the default where it breaks the rule.
-
-        Args:
-            value: the raw value.
-            key: its key path.
-            problems: takes the breach.
-        """
+        """The value of a word, a flag or a whole number; the default where it breaks the rule."""
         if self.kind == "word":
             return check_choice(value, key, self.allowed, problems)
         if self.kind == "flag" and isinstance(value, bool):
@@ -135,16 +123,7 @@ class ConfigFields:
 
 @dataclass(frozen=True)
 class Document:
-    """A configuration as it was written, before any rule is checked.
-
-    Args:
-        origin: where it came from, for messages and the manifest.
-        bureau: whether it is the Bureau's JSON.
-        values: the raw values by our nouns; numbers are Fractions.
-        fields: every key that means something.
-        overrides: what ``--set`` changed, as it was typed.
-        unknown: keys that mean nothing, as they were written.
-    """
+    """A configuration as it was written, before any rule is checked."""
 
     origin: str
     bureau: bool
@@ -191,13 +170,7 @@ class Document:
         return False
 
     def read(self, noun: str, problems: Problems, **changes: Any) -> Any:
-        """The checked value of a word, a flag or a whole number, or its default; a needed key that is missing is a problem.
-
-        Args:
-            noun: our key.
-            problems: takes the breaches.
-            changes: to the field, where other keys decide on its words or its default.
-        """
+        """The checked value of a word, a flag or a whole number, or its default; a needed key that is missing is a problem."""
         rule = replace(self.fields.by_noun[noun], **changes)
         if noun in self.values:
             return rule.check(self.values[noun], self.key(noun), problems)
@@ -214,19 +187,7 @@ def open_document(
     override: Callable[[dict[str, Any], str, str], None],
     prepare: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda raw: raw,
 ) -> Document:
-    """Read a file and apply overrides; its rules are not checked here.
-
-    Args:
-        path: JSON of the Bureau or our TOML.
-        origin: how messages name it.
-        fields: the keys of the product.
-        overrides: texts by key.
-        override: puts the text of one key into the raw values.
-        prepare: makes the keys of the file those of the fields.
-
-    Raises:
-        ConfigError: it is neither JSON nor TOML, or an override names no key.
-    """
+    """Read a file and apply overrides; its rules are not checked here."""
     bureau = path.suffix.lower() == ".json"
     raw, known = prepare(load_raw(path, origin)), fields.known(bureau=bureau)
     values = {known[key]: copy.deepcopy(value) for key, value in raw.items() if key in known}

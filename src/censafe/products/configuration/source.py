@@ -31,12 +31,6 @@ class ShippedConfig:
     """One shipped configuration.
 
     Args:
-        name: what the user types.
-        product: name on the command line.
-        title: what it is for.
-        path: of the file.
-        production: whether its settings are those of the 2020 production.
-        meaning: what is as in production, and what is not.
         states: ``us`` or ``pr`` for the states that its budgets are those of; empty where the configuration names its states, or for any.
     """
 
@@ -81,11 +75,7 @@ def find_shipped(product: str | None, name: str) -> ShippedConfig | None:
 
 
 def get_shipped(name: str) -> ShippedConfig:
-    """The shipped configuration called ``name`` of any product.
-
-    Raises:
-        ConfigError: there is none; the message names the nearest and all of them.
-    """
+    """The shipped configuration called ``name`` of any product."""
     found = find_shipped(None, name)
     if found is None:
         raise ConfigError(unknown_name(None, name))
@@ -144,15 +134,7 @@ def check_choice(value: object, key: str, allowed: Sequence[str], problems: Prob
 def check_state_codes(
     value: object, key: str, problems: Problems, allowed: Sequence[str], words: str
 ) -> tuple[str, ...] | None:
-    """A list of distinct two-digit state codes in quotes.
-
-    Args:
-        value: the raw value.
-        key: its key path.
-        problems: takes the breaches.
-        allowed: the codes that may stand there.
-        words: how ``allowed`` is put in a message.
-    """
+    """A list of distinct two-digit state codes in quotes."""
     if not isinstance(value, list):
         problems.add(key, f'{shown(value)} is not a list; give state codes as text, such as ["44", "50"]')
         return None
@@ -173,15 +155,7 @@ def check_state_codes(
 
 
 def check_budget(item: object, key: str, problems: Problems, *, infinite: bool, text: bool) -> Budget | None:
-    """One budget of 0 or more.
-
-    Args:
-        item: the raw value.
-        key: its key path.
-        problems: takes the breaches.
-        infinite: whether Infinity (no noise) may stand for a budget.
-        text: whether a budget may be text such as ``"1/200"``.
-    """
+    """One budget of 0 or more."""
     if item is NotFinite.INFINITY:
         if infinite:
             return INFINITE
@@ -230,15 +204,7 @@ def shown(value: Any) -> str:
 
 
 def locate(product: str, source: str | Path) -> tuple[Path, str]:
-    """The file of a configuration, and how messages name it.
-
-    Args:
-        product: name on the command line.
-        source: a shipped name, a file, or a folder with ``config.json``.
-
-    Raises:
-        ConfigError: there is nothing of that name, or it ends in neither ``.json`` nor ``.toml``.
-    """
+    """The file of a configuration, and how messages name it."""
     shipped = find_shipped(product, str(source))
     if shipped is not None:
         return shipped.path, f"shipped configuration {shipped.name}"
@@ -261,11 +227,7 @@ def locate(product: str, source: str | Path) -> tuple[Path, str]:
 
 
 def load_raw(path: Path, origin: str) -> dict[str, Any]:
-    """The top-level keys of a JSON or TOML file, numbers as Fractions.
-
-    Raises:
-        ConfigError: it is neither, or it does not hold keys.
-    """
+    """The top-level keys of a JSON or TOML file, numbers as Fractions."""
     raw = load_json_exact(path) if path.suffix.lower() == ".json" else load_toml_exact(path)
     if not isinstance(raw, dict):
         raise ConfigError(f"{origin}: the file must hold one JSON object with the keys of a configuration")

@@ -51,17 +51,8 @@ class SafetabScope:
     """Whose records a verb reads and which groups it counts; all that a truth run needs.
 
     Args:
-        product: ``safetab-p`` or ``safetab-h``.
         states: of the US run, two-digit codes in ascending order; empty without one.
-        run_us: whether US levels are made.
-        run_pr: whether levels of Puerto Rico are made.
-        reader: ``csv`` or ``cef``.
-        max_race_codes: m, how many race codes of a record are used.
-        universe: folder of the parameter files; None for the shipped ones.
         missing_blocks: ``stop`` for records whose block is not in the geography file, or ``drop``.
-        origin: where the configuration came from.
-        overrides: what ``--set`` changed, as it was typed.
-        warnings: what the user should know.
     """
 
     product: Product
@@ -92,16 +83,12 @@ class SafetabConfig(SafetabScope):
     """A checked configuration of either product.
 
     Args:
-        definition: zCDP (budgets are rho) or pure DP (budgets are epsilon).
         stability: by which rule the number of groups of a record is bounded.
         budgets: by class of tables (``p``; ``t3``, ``t4``) and key of the level; 0 means not measured, INFINITE no noise.
         thresholds: by the same keys; three in ascending order, or one for ``t4``.
-        negatives: ``keep``, or ``zero`` to publish negative counts as 0.
-        coterminous: whether areas of the same blocks are made equal, and how.
         mark_x: whether an alone count above its count alone or in any combination is published as X.
         moe_targets: 95% margins of error that the budgets were chosen for, by key of the level, where they are stored.
         printed_decimals: decimals of rho in the paper's table, by key of the level, where they are not 6.
-        title: what the configuration is for, in its own words; empty without.
     """
 
     definition: Definition
@@ -200,14 +187,6 @@ def load_scope(
 ) -> SafetabScope:
     """Read what a truth run needs; budgets and thresholds may be absent and are not looked at.
 
-    Args:
-        product: ``safetab-p`` or ``safetab-h``.
-        source: as in :func:`load_p_config`.
-        overrides: as in :func:`load_p_config`.
-
-    Raises:
-        ConfigError: with every breach, its key, and what is allowed there.
-
     Example:
         >>> load_scope("safetab-p", "ddhca", {"run_us": "false"}).all_states
         ('72',)
@@ -225,16 +204,6 @@ def load_p_config(
     source: str | Path, overrides: Mapping[str, str] | None = None, *, allow_infinite: bool = False
 ) -> SafetabPConfig:
     """Read and check a SafeTab-P configuration for a release, or for the private path of a truth run.
-
-    Args:
-        source: a parameter folder with the Bureau's ``config.json``, that file, our TOML file, or a shipped name.
-        overrides: ``--set`` values by our keys or the Bureau's, such as ``{"budget.usa_2": "1/2",
-            "thresholds.usa_2": "471,971,6971", "run_pr": "false"}``; a group of keys (``budget``) sets all below it.
-        allow_infinite: for ``truth --private-path``: infinite budgets are legal, and budgets, thresholds and privacy
-            definition may be absent (then nothing gets noise, and every group its most detailed table).
-
-    Raises:
-        ConfigError: with every breach, its key, and what is allowed there.
 
     Example:
         >>> config = load_p_config("ddhca")
@@ -257,14 +226,6 @@ def load_h_config(
     source: str | Path, overrides: Mapping[str, str] | None = None, *, allow_infinite: bool = False
 ) -> SafetabHConfig:
     """Read and check a SafeTab-H configuration for a release, or for the private path of a truth run.
-
-    Args:
-        source: as in :func:`load_p_config`.
-        overrides: as in :func:`load_p_config`, with keys such as ``budget.t3.usa_2`` and ``thresholds.t4.usa_2``.
-        allow_infinite: as in :func:`load_p_config`.
-
-    Raises:
-        ConfigError: with every breach, its key, and what is allowed there.
 
     Example:
         >>> config = load_h_config("ddhcb", {"budget.t4": "0"})

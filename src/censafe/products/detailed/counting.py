@@ -25,13 +25,7 @@ _BATCH_ROWS = 1 << 20
 
 
 def public_level(areas: Areas, universe: Universe, level: PopulationGroupLevel) -> PublicLevel:
-    """The public groups of a level: all its regions with all its candidate iterations.
-
-    Args:
-        areas: the regions of the run.
-        universe: the iterations of the run.
-        level: which level.
-    """
+    """The public groups of a level: all its regions with all its candidate iterations."""
     candidates = universe.candidates(level.level, level.granularity)
     regions = areas.regions(level.region_type)
     return PublicLevel(
@@ -49,9 +43,6 @@ def sorted_records(records: ir.Table, *, blocks: int, combos: int, cells: int) -
 
     Args:
         records: BLOCK int32, COMBO int32 and CELL uint8 of every record.
-        blocks: number of blocks.
-        combos: number of combinations of codes.
-        cells: number of most detailed cells.
     """
 
     def columns(*names: str) -> Iterator[list[NDArray[Any]]]:
@@ -71,8 +62,6 @@ class GroupCounter:
     """CONFIDENTIAL. Counts the groups of any level from one sorted copy of the records.
 
     Args:
-        areas: blocks and regions of the run.
-        universe: codes and iterations.
         combos: codes of every combination, shape (combinations, m + 1), 0 for Null.
         records: sorted records.
     """
@@ -89,16 +78,7 @@ class GroupCounter:
         self._sources: dict[PopulationGroupLevel, ExactGroups] = {}
 
     def groups(self, level: PopulationGroupLevel, stable: int | None) -> ExactGroups:
-        """CONFIDENTIAL. The counts of one level.
-
-        Args:
-            level: which level.
-            stable: largest number of groups of the level that a record may be in, which its noise is made for; None
-                where there is no noise.
-
-        Raises:
-            CheckError: a record is in more groups.
-        """
+        """CONFIDENTIAL. The counts of one level."""
         rows = self._rows(level)
         if stable is not None:
             require_stable(rows.indptr, stable, level)

@@ -39,20 +39,7 @@ LoadFinished = Callable[[str, Mapping[str, str]], SafetabConfig]
 
 
 def estimate_with(load: LoadFinished, out: Path, options: EstimateOptions) -> RunResult:
-    """Repeat the post-processing, under other rules for published tables where they are given.
-
-    Args:
-        load: reads the product's configuration.
-        out: the folder of a finished run.
-        options: level of confidence and what changes.
-
-    Raises:
-        UsageError: a key that may not change, or areas of the same blocks without a geography file.
-        ConfigError: a value that is not allowed, or parameter files that have to be named.
-        DataError: the geography file breaks a rule.
-        CheckError: measurements, parameter files or geography are not those of the run.
-        StorageError: there is no finished run, or the folder is not writable.
-    """
+    """Repeat the post-processing, under other rules for published tables where they are given."""
     require_confidence(options.confidence)
     observer = options.observer
     with finished_run(out) as (folder, manifest):

@@ -37,15 +37,6 @@ def published_at_most(
     Which table a group gets is decided by its noisy size; a group of SafeTab-P in a detailed-only iteration has only a total, and
     stage 1 is not published. Groups of SafeTab-H are those that have a total to begin with.
 
-    Args:
-        config: states and product.
-        level: of the run.
-        query: of the plan.
-        iterations: candidates of the query at the level.
-
-    Returns:
-        Both numbers; None for a query that is not published.
-
     Example:
         >>> from censafe.products.detailed.config import load_p_config
         >>> config = load_p_config("ddhca")

@@ -23,13 +23,6 @@ class DetailedIntake(Closing):
 
     Args:
         data: folder with the records, or the .ini file of the fixed-width reader.
-        scope: whose records are read.
-        universe: codes that records may have.
-        scratch: private folder for files with records.
-        options: checks, engine, and where T1 is.
-
-    Raises:
-        DataError: files are missing or their headers are wrong.
     """
 
     def __init__(
@@ -75,20 +68,12 @@ class DetailedIntake(Closing):
         return tuple(path for path in self._source.files if path not in self._source.record_files)
 
     def areas(self) -> Areas:
-        """Read the geography alone, when all records have been measured before.
-
-        Raises:
-            DataError: a finding stops the run.
-        """
+        """Read the geography alone, when all records have been measured before."""
         with self._options.observer.stage("read the geography"):
             return self._source.areas()
 
     def load(self) -> SafetabInput:
-        """Read and check everything; tell the operator what only warns.
-
-        Raises:
-            DataError: a finding stops the run; all of them are in the message.
-        """
+        """Read and check everything; tell the operator what only warns."""
         loaded = self._read()
         for finding in loaded.findings:
             if finding.severity == "warn":

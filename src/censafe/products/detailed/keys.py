@@ -80,11 +80,7 @@ def target_noun(group: str, level: PopulationGroupLevel) -> str:
 
 
 def read_detailed_document(product: Product, source: str | Path, overrides: Mapping[str, str]) -> Document:
-    """Find and read a configuration and apply overrides; its rules are not checked here.
-
-    Raises:
-        ConfigError: nothing is there, it is neither JSON nor TOML, or an override names no key.
-    """
+    """Find and read a configuration and apply overrides; its rules are not checked here."""
     path, origin = locate(product, source)
     return open_document(
         path,

@@ -12,9 +12,6 @@ from censafe.products.detailed.product_tables import tables_of
 def outline(shipped: ShippedConfig) -> tuple[str, ...]:
     """Every table with its universe, and the measured cells of a population group by its stat level.
 
-    Args:
-        shipped: a configuration of SafeTab-P or SafeTab-H.
-
     Example:
         >>> from censafe.products.configuration.source import get_shipped
         >>> outline(get_shipped("ddhca"))[1]

@@ -38,14 +38,6 @@ def plan_release(
     is exact: sigma2 = s / (2 rho') or scale = s / epsilon'. Levels without an iteration that a record can be in are
     left out.
 
-    Args:
-        config: a checked configuration with finite budgets.
-        universe: codes and iterations.
-        region_types: types that occur in the geography file; levels of others are left out. None for all.
-
-    Raises:
-        ConfigError: a budget is infinite, or nothing is measured.
-
     Source: SafeTab-P code 5.0.0 and SafeTab-H paper, section 5.
 
     Example:

@@ -38,17 +38,8 @@ def budgets_for_margins(
     For SafeTab-P the cells of stage 2 have 1 - f of the budget.
 
     Args:
-        config: gives definition, levels and f.
-        universe: codes and iterations, which give s.
         margins: wanted margin by level (``county_2``), in persons or households; for SafeTab-H by class and level
             (``t3.county_2``), or by one of the two.
-        confidence: 9/10 or 19/20.
-
-    Returns:
-        ``--set`` keys and values; rho is rounded up to six significant digits, so no margin is missed.
-
-    Raises:
-        ConfigError: an unknown level, a margin that is not positive, another confidence, or pure DP.
 
     Source: SafeTab-P paper, appendix B.
 
@@ -107,14 +98,6 @@ def table9_rows(config: SafetabConfig, universe: Universe) -> tuple[Table9Row, .
     The factor s, which the paper's Corollary 2 leaves out, is in its numbers. The result rounded to six decimals must
     equal the budgets of both classes of tables; it is printed with the digits of the paper, and the bounded loss is twice
     the printed value.
-
-    Args:
-        config: a zCDP configuration of SafeTab-H with stored targets.
-        universe: codes and iterations, which give s.
-
-    Raises:
-        ConfigError: no targets, or another product or definition than the paper's.
-        CheckError: budgets that do not follow from their targets; all of them are named.
 
     Source: SafeTab-H paper, Table 9.
     """
@@ -248,9 +231,6 @@ def asked(planned: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, 
 
     Every cell has one measurement, so there is nothing to combine.
 
-    Raises:
-        ConfigError: an unknown level, a level without a group, or pure DP.
-
     Example:
         >>> config = HOUSEHOLDS.load("ddhcb", {}, {}, CONFIDENCE)
         >>> [one.name for one in asked(config, "county_2", combined=False)]
@@ -296,11 +276,7 @@ def effort(config: PlannedConfig, size: int | None, asked: AskedTables | None = 
 
 @dataclass(frozen=True)
 class SafetabPlanner:
-    """The planner of one of the products: its reader of configurations, and what both products do with these.
-
-    Args:
-        load_config: reads and checks a configuration, from a source and overrides.
-    """
+    """The planner of one of the products: its reader of configurations, and what both products do with these."""
 
     load_config: Callable[[str, Mapping[str, str]], SafetabConfig]
 

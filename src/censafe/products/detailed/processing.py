@@ -29,14 +29,7 @@ _STAGE2 = "stage2"
 
 @dataclass(frozen=True)
 class Processed:
-    """Estimates ready to be written, and what was done to get them.
-
-    Args:
-        estimates: of all parts.
-        reports: what making areas of the same blocks equal changed, by table.
-        options: the choices, as the manifest states them.
-        notes: the same in words, for the certificate.
-    """
+    """Estimates ready to be written, and what was done to get them."""
 
     estimates: tuple[GroupEstimates, ...]
     reports: Mapping[str, CoterminousReport] = field(default_factory=dict)
@@ -50,17 +43,7 @@ def process(
     classes: AreaClasses | None,
     measured: Sequence[GroupMeasurements],
 ) -> Processed:
-    """Totals, areas of the same blocks and negative counts, as the configuration says.
-
-    Args:
-        config: how measurements become tables.
-        plan: of the run; the measurements are checked against it.
-        classes: areas of the same blocks; needed where they are made equal.
-        measured: measurements of all parts.
-
-    Raises:
-        CheckError: measurements are not what plan, thresholds and suppression demand.
-    """
+    """Totals, areas of the same blocks and negative counts, as the configuration says."""
     levels = {level.key: level for level in config.levels}
     found = [_totals(config, plan, levels[one.level.name], one) for one in measured]
     reports: dict[str, CoterminousReport] = {}
@@ -80,14 +63,7 @@ def process(
 
 
 def configured_classes(config: SafetabConfig, areas: Areas, water_blocks: Path | None = None) -> AreaClasses:
-    """Areas of the levels of a run that consist of the same blocks.
-
-    Args:
-        config: whose levels count.
-        areas: blocks of the regions.
-        water_blocks: a public list of blocks that do not make two areas differ; see
-            :func:`censafe.estimation.detailed.area_classes.read_block_list`.
-    """
+    """Areas of the levels of a run that consist of the same blocks."""
     kinds = list(dict.fromkeys(level.region_type for level in config.levels))
     empty = None if water_blocks is None else read_block_list(water_blocks)
     return area_classes(areas, kinds, empty=empty)

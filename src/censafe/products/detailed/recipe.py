@@ -48,14 +48,8 @@ class PartTask:
     """CONFIDENTIAL. One part of a run, ready to be measured.
 
     Args:
-        config: thresholds and suppression.
         counter: sorted records.
-        totals: T1; None for SafeTab-P.
-        level: which level.
-        table_class: ``p``, ``t3`` or ``t4``.
-        part: its part of the plan, reserved.
         stable: largest number of groups of the level that a record may be in.
-        threads: number of threads.
     """
 
     config: SafetabConfig
@@ -82,9 +76,6 @@ class SafetabRecipe:
     """One SafeTab product: what differs between the two, and what both do with it.
 
     Args:
-        load: reads the product's configuration.
-        count: sorts the product's records.
-        measure: measures one level of the product.
         check: raises where the counted records cannot be what was meant; called before anything is measured.
     """
 
@@ -125,19 +116,7 @@ class SafetabRecipe:
         reading: ReadOptions,
         options: RunOptions,
     ) -> RunResult:
-        """Read, check, count, measure and publish; continue a stopped run.
-
-        Args:
-            config: a path or a shipped name.
-            data: folder with the records, or the .ini file of the fixed-width reader.
-            out: a new or empty folder, or the folder of the same run.
-            settings: overrides of configuration keys.
-            reading: how the records are read and checked.
-            options: how the release is paid for and where its noise comes from.
-
-        Raises:
-            InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.run.runner.run_job`.
-        """
+        """Read, check, count, measure and publish; continue a stopped run."""
         require_confidence(options.confidence)
         chosen = self._loaded(config, settings, reading)
         names = {} if options.names is None else read_area_names(options.names)
@@ -187,11 +166,7 @@ class SafetabJob:
     """SafeTab's part of a run.
 
     Args:
-        config: of the product.
-        universe: its iterations.
-        recipe: what the product does with records.
         release: whether the run is one, and no rehearsal with a test key.
-        names: of regions, for the published files; None for none.
     """
 
     def __init__(

@@ -47,14 +47,7 @@ _TITLES: Final = {
 
 @dataclass(frozen=True)
 class Published:
-    """What the tables of a run are made of.
-
-    Args:
-        config: how measurements become tables.
-        universe: names and pairs of iterations.
-        classes: areas of the same blocks; needed where they are made equal.
-        names: of regions, which the run keeps; empty for none.
-    """
+    """What the tables of a run are made of."""
 
     config: SafetabConfig
     universe: Universe
@@ -79,13 +72,7 @@ def publish(
     confidence: Fraction,
     observer: Observer,
 ) -> None:
-    """Write everything that is published, checked in ``staging`` before it moves to ``out``.
-
-    Raises:
-        CheckError: the written tables are not what the plan demands, or ledger and plan disagree.
-        ReleaseError: measurements of a test key without stamp, or the reverse.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write everything that is published, checked in ``staging`` before it moves to ``out``."""
     config, plan, tables = published.config, manifest.plan, tables_of(published.config.product)
     stamp: Stamp | None = STAMP if manifest.test_key else None
     names = {one.code: one.name for one in published.universe.iterations}

@@ -21,16 +21,7 @@ def table_text(package: str) -> str:
 
 
 def parse_tables(text: str, place: str, build: Callable[[dict[str, Any]], _T]) -> _T:
-    """Parse definitions and build values from them.
-
-    Args:
-        text: TOML.
-        place: name of the file, for error messages.
-        build: makes the values; raises ConfigError where a rule is broken.
-
-    Raises:
-        ConfigError: with the place and what is allowed there.
-    """
+    """Parse definitions and build values from them."""
     document = parse_toml(text, place)
     try:
         return build(document)
@@ -41,15 +32,7 @@ def parse_tables(text: str, place: str, build: Callable[[dict[str, Any]], _T]) -
 
 
 def check_table(table: GroupTable, variants: Sequence[TableVariant]) -> None:
-    """Compare what is written with what is measured.
-
-    Args:
-        table: files and written cells.
-        variants: the measured cells, by stat level.
-
-    Raises:
-        ConfigError: lists every breach.
-    """
+    """Compare what is written with what is measured."""
     problems = list(_problems(table, variants))
     if problems:
         raise ConfigError(f"{table.key}: {'; '.join(problems)}")

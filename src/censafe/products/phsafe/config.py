@@ -42,11 +42,7 @@ FIELDS: Final = ConfigFields(
 
 
 def read_phsafe_document(source: str | Path, overrides: Mapping[str, str]) -> Document:
-    """Find and read a configuration and apply overrides; its rules are not checked here.
-
-    Raises:
-        ConfigError: nothing is there, it is neither JSON nor TOML, or an override names no key.
-    """
+    """Find and read a configuration and apply overrides; its rules are not checked here."""
     return open_document(*locate("phsafe", source), FIELDS, overrides, _override)
 
 
@@ -104,18 +100,9 @@ class PhsafeConfig:
     """A checked PHSafe configuration.
 
     Args:
-        states: two-digit codes in ascending order.
-        reader: ``csv`` or ``cef``.
-        definition: zCDP (budgets are rho) or pure DP (budgets are epsilon).
-        sensitivity: the calibration.
         tau: largest number of persons of one household in a table, by person table; those with a budget at least.
-        budgets: by (table, level); 0 means not measured, INFINITE means no noise.
-        origin: where the configuration came from.
-        overrides: what ``--set`` changed, as it was typed.
-        warnings: what the user should know.
         moe_targets: 90% margins of error that the budgets were chosen for, where they are stored.
         printed_decimals: decimals of rho in the paper's table, where they are not 6.
-        title: what the configuration is for, in its own words; empty without.
     """
 
     states: tuple[str, ...]
@@ -177,17 +164,6 @@ def load_phsafe_config(
 ) -> PhsafeConfig:
     """Read and check a configuration for a release, or for the private path of a truth run.
 
-    Args:
-        source: a Bureau JSON file, a folder with ``config.json``, our TOML file, or a shipped name.
-        overrides: ``--set`` values by dotted key in our nouns or the Bureau's keys, such as
-            ``{"tau.PH3": "6", "budget.PH3.state_A-G": "1/2", "states": "44,50"}``. A value given to a
-            group of keys (``tau``, ``budget.PH3``) goes to every one of them.
-        allow_infinite: for ``truth --private-path``: infinite budgets are legal, and budgets and privacy
-            definition may be absent (then nothing gets noise).
-
-    Raises:
-        ConfigError: with every breach, its key path, and what is allowed there.
-
     Example:
         >>> config = load_phsafe_config("sdhc-us", {"reader": "csv"})
         >>> config.tau["PH3"], config.budgets["PH2", "usa_*"]
@@ -231,13 +207,6 @@ def load_phsafe_config(
 
 def load_truth_config(source: str | Path, overrides: Mapping[str, str] | None = None) -> TruthConfig:
     """Read what a truth run needs, states and reader; budgets and tau may be absent and are not looked at.
-
-    Args:
-        source: as in :func:`load_phsafe_config`.
-        overrides: as in :func:`load_phsafe_config`.
-
-    Raises:
-        ConfigError: with every breach, its key path, and what is allowed there.
 
     Example:
         >>> load_truth_config("sdhc-pr").states

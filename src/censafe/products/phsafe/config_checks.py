@@ -86,13 +86,6 @@ def check_budgets(
 
     A table that is not named has budget 0, and so has a level that no table names: a configuration stays as it is when
     definitions are added. A level that other tables name must be named.
-
-    Args:
-        value: the raw mapping.
-        key: its key path.
-        problems: takes the breaches.
-        infinite: whether Infinity (no noise) may stand for a budget.
-        text: whether a budget may be text such as ``"1/200"``.
     """
     found: dict[tuple[str, str], Budget] = {
         (table, level): Fraction(0) for table in measured_tables() for level in levels_of(table)

@@ -41,13 +41,6 @@ def published_queries(measurements: Iterable[Measurements]) -> tuple[PublishedQu
 
     PH5_num exists at the levels where PH4 does, PH8_num where PH7 does.
 
-    Args:
-        measurements: of any tables and levels, in any order.
-
-    Returns:
-        One value a table and level. A derived row has the noise of its source rows and says how many draws
-        are in it: PH5_num repeats PH4; PH8_num cell 2 adds PH7 cells 2 and 3, and cell 3 repeats PH7 cell 4.
-
     Source: PHSafe paper, section 5; the Bureau's PHSafe 3.0.0.
     """
     found = {(answer.query.table, answer.query.level): answer for answer in measurements}
@@ -63,15 +56,7 @@ def published_queries(measurements: Iterable[Measurements]) -> tuple[PublishedQu
 
 
 def derive(table: TableDefinition, answer: Measurements) -> PublishedQuery:
-    """The answers of a derived table at the level of ``answer``, which are those of its source table.
-
-    Args:
-        table: a derived table.
-        answer: measurements of its source; cells are the last axis of the domain.
-
-    Raises:
-        ValueError: the table is not derived, or not from the table of ``answer``.
-    """
+    """The answers of a derived table at the level of ``answer``, which are those of its source table."""
     if table.derived is None or table.derived.source != answer.query.table:
         raise ValueError(f"{table.name} is not derived from {answer.query.table}")
     domain, values, terms = sum_cells(table, answer.domain, answer.values)
@@ -93,15 +78,7 @@ def sum_cells(
     """Add up the cells of a source table as a derived table asks.
 
     Args:
-        table: a derived table.
-        domain: keys of the source table; cells are the last axis.
         values: int64, shape (domain.size,).
-
-    Returns:
-        The keys of the derived table, its values, and how many source cells are in each of them.
-
-    Raises:
-        ValueError: the table is not derived.
     """
     if table.derived is None:
         raise ValueError(f"{table.name} is measured, not derived")

@@ -30,13 +30,7 @@ from censafe.publication.tables.noisy import NoisyFolder, find_folders, is_puert
 
 @dataclass(frozen=True)
 class EstimateResult:
-    """What was estimated, for the operator.
-
-    Args:
-        out: the folder.
-        private: False where the noisy counts are those of a test key.
-        done: tables, number of findings, remarks and settings.
-    """
+    """What was estimated, for the operator."""
 
     out: Path
     private: bool
@@ -56,22 +50,7 @@ class EstimateResult:
 def estimate_noisy_files(
     config: Path | None, measurements: Path, out: Path, options: EstimateOptions
 ) -> EstimateResult:
-    """Estimate all S-DHC tables from a folder of noisy tables.
-
-    Args:
-        config: JSON file with ``alpha``, ``trun``, ``exclude_levels``, ..., such as the Bureau's ``config_global.json``;
-            None for the defaults.
-        measurements: the output of PHSafe, or the Bureau's staging layout with the folders ``us`` and ``pr``.
-        out: a new folder, or one with estimates, which give way when the new ones are complete.
-        options: settings that override the file's; level of the intervals where neither sets ``alpha``.
-
-    Raises:
-        ConfigError: a setting that is not possible.
-        UsageError: the output folder holds something else, another run works in it, or an option that changes nothing here
-            is given.
-        DataError: files are missing or break a rule; names file, column or population group.
-        CheckError: an estimate failed its check.
-    """
+    """Estimate all S-DHC tables from a folder of noisy tables."""
     if options.data is not None or options.config is not None:
         raise UsageError(
             "`data` and `parameters` change nothing when public files are estimated: `measurements` names the noisy tables, and "
@@ -94,11 +73,7 @@ def estimate_noisy_files(
 
 
 def _files_of(statement: Path) -> list[str]:
-    """Names of the files that earlier estimates wrote beside their statement; none where there are no earlier ones.
-
-    Raises:
-        UsageError: the statement is not one of ours, so what the folder holds is not known.
-    """
+    """Names of the files that earlier estimates wrote beside their statement; none where there are no earlier ones."""
     if not statement.exists():
         return []
     try:
@@ -112,11 +87,7 @@ def _files_of(statement: Path) -> list[str]:
 
 
 def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSettings:
-    """Settings of a JSON file with the overrides of the command line.
-
-    Raises:
-        ConfigError: the file cannot be read, or a setting is not possible.
-    """
+    """Settings of a JSON file with the overrides of the command line."""
     start = EstimateSettings(alpha=float((1 - options.confidence) / 2))
     if config is None:
         return parse_estimate_settings(options.settings, start)

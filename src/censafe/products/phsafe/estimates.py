@@ -33,13 +33,7 @@ from censafe.publication.tables.tidy import CodebookInput, TableLabel
 
 @dataclass(frozen=True)
 class EstimateRules:
-    """Tables of estimates.
-
-    Args:
-        counts: tables of counts.
-        ratios: tables of ratios.
-        labels: of the tables of ratios, by name.
-    """
+    """Tables of estimates."""
 
     counts: tuple[CountRules, ...]
     ratios: tuple[RatioRules, ...]
@@ -58,9 +52,6 @@ class EstimateRules:
 @lru_cache(maxsize=1)
 def estimate_rules() -> EstimateRules:
     """The five tables of counts and the three of ratios.
-
-    Raises:
-        ValueError: the file and the table definitions disagree about which cells are measured.
 
     Source: the Bureau's programs of model-based estimates of the S-DHC.
 
@@ -103,13 +94,7 @@ _TIDY = "estimates.parquet"
 
 @dataclass(frozen=True)
 class EstimatePart:
-    """Noisy counts that are estimated together.
-
-    Args:
-        prefix: of the file names, ``PR_`` for Puerto Rico.
-        noisy: by table.
-        remarks: what is known already about what is missing.
-    """
+    """Noisy counts that are estimated together."""
 
     prefix: str
     noisy: Mapping[str, NoisyCells] = field(repr=False)
@@ -118,14 +103,7 @@ class EstimatePart:
 
 @dataclass(frozen=True)
 class EstimateSources:
-    """Where the noisy counts come from.
-
-    Args:
-        parts: the noisy counts.
-        codebook: labels of tables, cells and regions.
-        inputs: SHA-256 of the files that hold the noisy counts, by name.
-        stamp: ``"NOT PRIVATE"`` for those of a test key.
-    """
+    """Where the noisy counts come from."""
 
     parts: Sequence[EstimatePart]
     codebook: CodebookInput
@@ -135,12 +113,7 @@ class EstimateSources:
 
 @dataclass(frozen=True)
 class Estimating:
-    """Makes estimates from the noisy counts of a run.
-
-    Args:
-        settings: of model and intervals.
-        workers: threads; results do not depend on them.
-    """
+    """Makes estimates from the noisy counts of a run."""
 
     settings: EstimateSettings
     workers: int
@@ -160,10 +133,6 @@ def table_noisy_cells(queries: Sequence[PublishedQuery], *, puerto_rico: bool) -
     """The published answers of a run, ready to be estimated.
 
     A level that has only numerators or only denominators of a ratio is left out of that ratio, with a remark.
-
-    Args:
-        queries: everything the run publishes.
-        puerto_rico: whether the run is of Puerto Rico.
     """
     lone, remarks = _lone(queries)
     tables: dict[str, list[NoisyCells]] = {}
@@ -216,22 +185,7 @@ def _sorted(table: NoisyCells) -> NoisyCells:
 def write_estimates(
     folder: Path, sources: EstimateSources, settings: EstimateSettings, *, workers: int = 1
 ) -> tuple[Mapping[str, Estimated], tuple[Path, ...]]:
-    """Estimate and write files of every table, the tidy table and the statement.
-
-    Args:
-        folder: new or empty.
-        sources: noisy counts and labels.
-        settings: of the estimates.
-        workers: threads; results do not depend on them.
-
-    Returns:
-        the estimates by prefix, and the files written.
-
-    Raises:
-        DataError: noisy counts that are missing, double or impossible.
-        CheckError: an estimate failed its check.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Estimate and write files of every table, the tidy table and the statement."""
     rules = estimate_rules()
     found = {}
     files: list[Path] = []

@@ -24,13 +24,6 @@ class HouseholdIntake(Closing):
 
     Args:
         data: folder with the records, or the .ini file of the fixed-width reader.
-        reader: ``csv`` or ``cef``.
-        states: two-digit codes to keep.
-        scratch: private folder for files with records.
-        options: checks and engine.
-
-    Raises:
-        DataError: files are missing or their headers are wrong.
     """
 
     def __init__(
@@ -63,14 +56,7 @@ class HouseholdIntake(Closing):
         return self._source.public_files
 
     def count(self, *accumulators: CountAccumulator) -> ValidationReport:
-        """Read every part once: check it, then add it to every accumulator.
-
-        Returns:
-            What the checks found, over all parts.
-
-        Raises:
-            DataError: a finding stops the run; all of them are in the message.
-        """
+        """Read every part once: check it, then add it to every accumulator."""
         report = self._read(accumulators)
         report.require_valid()
         return report

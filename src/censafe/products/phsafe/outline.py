@@ -10,9 +10,6 @@ from censafe.products.phsafe.definitions import phsafe_definitions
 def outline(shipped: ShippedConfig) -> tuple[str, ...]:
     """Every table with its levels and cells.
 
-    Args:
-        shipped: a configuration of PHSafe.
-
     Example:
         >>> from censafe.products.configuration.source import get_shipped
         >>> outline(get_shipped("sdhc-us"))[:2]

@@ -19,12 +19,6 @@ def plan_release(config: PhsafeConfig) -> ReleasePlan:
     Parts are in the order of the definitions (PH1_num, PH1_denom, PH2, PH3, PH4, PH5_denom, PH6, PH7, PH8_denom),
     queries in the order of their levels; a level with budget 0 is absent, and so is a table without levels.
 
-    Args:
-        config: a checked configuration with finite budgets.
-
-    Raises:
-        ConfigError: a budget is infinite, or all budgets are 0.
-
     Example:
         >>> from censafe.products.phsafe.config import load_phsafe_config
         >>> plan = plan_release(load_phsafe_config("sdhc-pr"))

@@ -87,9 +87,6 @@ def asked(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ..
     A table that is computed from another one asks for that one's budget; its cell with the most draws decides. Every answer
     has one measurement, so there is nothing to combine.
 
-    Raises:
-        ConfigError: an unknown table or level, or pure DP.
-
     Example:
         >>> from censafe.products.phsafe.config import load_phsafe_config
         >>> [one.name for one in asked(load_phsafe_config("sdhc-us"), "PH6", combined=False)]
@@ -136,15 +133,7 @@ def budgets_for_margins(
     """Overrides of budgets that reach wanted margins of error by the paper's rule, rho = L2^2 z^2 / (2 MOE^2).
 
     Args:
-        config: gives tau, calibration and definition.
         margins: wanted margin by ``TABLE`` (all its levels) or ``TABLE.LEVEL``, in persons or units.
-        confidence: 9/10 or 19/20.
-
-    Returns:
-        ``--set`` keys and values; rho is rounded up to six significant digits, so no margin is missed.
-
-    Raises:
-        ConfigError: an unknown table or level, a margin that is not positive, another confidence, or pure DP.
 
     Source: PHSafe paper, section on budget planning.
 
@@ -198,13 +187,6 @@ def table10_rows(config: PhsafeConfig) -> tuple[Table10Row, ...]:
 
     The result is rounded to the digits that the paper prints and must equal the budget; the bounded loss is
     twice the rounded value.
-
-    Args:
-        config: a zCDP configuration of the Bureau's calibration with stored targets.
-
-    Raises:
-        ConfigError: no targets, or another definition or calibration than the paper's.
-        CheckError: budgets that do not follow from their targets; all of them are named.
 
     Source: PHSafe paper, Table 10 and the section on budget planning.
     """

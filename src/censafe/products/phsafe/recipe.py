@@ -66,22 +66,7 @@ def run(
     reading: ReadOptions,
     options: RunOptions,
 ) -> RunResult:
-    """Read, check, count, measure and publish; continue a stopped run.
-
-    Args:
-        config: a path or a shipped name.
-        data: folder with the records, or the .ini file of the fixed-width reader.
-        out: a new or empty folder, or the folder of the same run.
-        settings: overrides of configuration keys.
-        reading: how the records are read and checked.
-        options: how the release is paid for and where its noise comes from.
-
-    Raises:
-        InputError: the configuration or the records break a rule; nothing was spent.
-        UsageError: the folder holds something else.
-        BudgetError: the ledger refuses; no noise was drawn for the refused part.
-        StorageError: the disk is full or a folder is not writable; start the same command again.
-    """
+    """Read, check, count, measure and publish; continue a stopped run."""
     require_confidence(options.confidence)
     return run_job(_Job(_load(config, settings, reading.observer)), data, out, reading, options)
 

@@ -55,25 +55,7 @@ def publish(
     confidence: Fraction,
     more: PostProcessing | None = None,
 ) -> Mapping[str, Any]:
-    """Write everything that is published, checked in ``staging`` before it moves to ``out``.
-
-    Args:
-        out: the run folder.
-        staging: an empty folder on the same file system.
-        measurements: of all parts.
-        manifest: of the run, without outputs and finishing time.
-        ledger_total: what the ledger says this run spent; None for a test key.
-        confidence: level of the margins of error, 9/10 or 19/20.
-        more: makes estimates from the noisy counts; None for no estimates.
-
-    Returns:
-        what the manifest says of the estimates; empty without them.
-
-    Raises:
-        CheckError: the written tables are not what the plan demands, or ledger and plan disagree.
-        ReleaseError: measurements of a test key without stamp, or the reverse.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write everything that is published, checked in ``staging`` before it moves to ``out``."""
     stamp: Stamp | None = STAMP if manifest.test_key else None
     queries, codebook = published_queries(measurements), phsafe_codebook()
     files, rows = _write_tables(staging, queries, codebook, manifest, confidence)
@@ -145,21 +127,7 @@ def _write_tables(
 def republish(
     folder: RunFolder, manifest: Manifest, confidence: Fraction, more: PostProcessing | None = None
 ) -> Mapping[str, Any]:
-    """Repeat all post-processing from stored measurements.
-
-    Args:
-        folder: of a finished run, in exclusive use.
-        manifest: of that run.
-        confidence: level of the margins of error, 9/10 or 19/20.
-        more: makes estimates from the noisy counts; None for no estimates.
-
-    Returns:
-        what the manifest says of the estimates; empty without them.
-
-    Raises:
-        CheckError: a measurement file is missing, was changed or belongs to another plan, or the folder holds files that
-            are not of the run.
-    """
+    """Repeat all post-processing from stored measurements."""
     verify_outputs(folder.out, replace(manifest, outputs={}))
     digest = manifest.plan.digest()
     measurements = [

@@ -36,12 +36,7 @@ _RELATIONS: Final = {
 
 @dataclass(frozen=True)
 class Bound:
-    """Largest change of one query's exact answers under one protected change.
-
-    Args:
-        l1: bound on the sum of absolute changes.
-        l2_squared: bound on the sum of squared changes.
-    """
+    """Largest change of one query's exact answers under one protected change."""
 
     l1: Fraction
     l2_squared: Fraction

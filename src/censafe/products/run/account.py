@@ -35,10 +35,7 @@ class Statement:
     """What a ledger says of the records of a run.
 
     Args:
-        path: the ledger.
-        new: whether it had no line before this run.
         before: what the records, and all that are linked with them, were charged before this run, by promise.
-        after: the same after it.
     """
 
     path: Path
@@ -69,10 +66,6 @@ class Statement:
 
 def ledger_place(chosen: Path | None, data: Path) -> Path:
     """The ledger of a run: the one that was named, else the one of the environment, else the one beside the data.
-
-    Args:
-        chosen: named for this run, or None.
-        data: data folder of the run, or the .ini file in it; its folder lies beside the ledger, whoever reads it.
 
     Example:
         >>> ledger_place(Path("here.jsonl"), Path("/data/state"))
@@ -135,13 +128,7 @@ class Spending:
     """What a run wants to measure, and on what.
 
     Args:
-        plan: what will be measured.
         hashes: SHA-256 of every record file, by name; each of these files is charged.
-        public: further public facts that a restart must share.
-        ledger: the ledger file.
-        synthetic: whether all record files are as ``censafe synth`` wrote them.
-        label: what people call the records.
-        config_digest: SHA-256 of the configuration.
         verify: raises unless a file or folder holds complete measurements of the plan.
         place: file or folder of a part below the measurements of the run, by the part's name.
     """
@@ -163,17 +150,7 @@ class Spending:
 
 @contextmanager
 def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> Iterator[Account]:
-    """Open the account of a run and bind the run folder to plan, input and kind of key.
-
-    Args:
-        spending: what the run wants to measure.
-        folder: of the run.
-        options: ledger, cap and key.
-
-    Raises:
-        UsageError: the folder holds another run.
-        BudgetError: the ledger refuses.
-    """
+    """Open the account of a run and bind the run folder to plan, input and kind of key."""
     if options.test_key is not None:
         test = _TestAccount(spending, folder, options.test_key)
         try:

@@ -42,7 +42,6 @@ class MeasurementFiles(Generic[Measured]):
         write: writes a part, read-only, whole or not at all, and returns
             :func:`~censafe.publication.atomic.sha256_path` of its file or folder.
         read: reads a part back and checks that it is whole, unchanged and of the plan.
-        sources: kinds of keys that drew the measurements.
     """
 
     write: _Writer[Measured]
@@ -59,7 +58,6 @@ class Door:
     """Measures the parts of one plan into one folder.
 
     Args:
-        plan: what may be measured.
         folder: where measurement files go; a file that is there already is read, never remeasured.
         account: who pays, and the run key; the key's type decides whether the results are private.
         place: file or folder of a part below ``folder``, by the part's name.
@@ -98,11 +96,7 @@ class Door:
         return self._folder / self._place(part.name)
 
     def reserve(self, parts: Sequence[PartPlan]) -> None:
-        """Reserve all these parts before the first of them is measured; parts that are done have been paid for.
-
-        Raises:
-            BudgetError: a cost is refused; no noise was drawn.
-        """
+        """Reserve all these parts before the first of them is measured; parts that are done have been paid for."""
         for part in parts:
             if not self.path(part).exists():
                 self._reserve(part)
@@ -113,18 +107,7 @@ class Door:
         draw: Callable[[ReleasePartKey | TestPartKey], Measured],
         files: MeasurementFiles[Measured],
     ) -> Measured:
-        """Measure one part, or read it when it has been measured.
-
-        Args:
-            part: one of the plan's parts.
-            draw: counts and measures with the key of the part; called after the cost is reserved.
-            files: how such measurements are written and read.
-
-        Raises:
-            BudgetError: the cost is refused; no noise was drawn.
-            CheckError: a stored file belongs to another plan or another kind of key, or was changed.
-            StorageError: the file cannot be written; the reservation stays without commit.
-        """
+        """Measure one part, or read it when it has been measured."""
         path = self.path(part)
         if path.exists():
             return self.read(part, files)

@@ -47,11 +47,6 @@ class RunFolder:
 
     Args:
         out: the folder; made when absent, refused when it holds anything but a run.
-        record: name of the file that says that the folder is complete.
-
-    Raises:
-        UsageError: the folder is not empty and not a run, or another run works in it.
-        StorageError: the folder cannot be made or written.
     """
 
     def __init__(self, out: Path, *, record: str = _MANIFEST) -> None:
@@ -122,17 +117,7 @@ class RunFolder:
         self._retained = True
 
     def note_scratch(self, place: Path) -> tuple[Path, ...]:
-        """Write down where this start makes its scratch folder, for the next one, should this one be killed.
-
-        Args:
-            place: absolute path of the folder in which it is made.
-
-        Returns:
-            The places of earlier starts that were stopped.
-
-        Raises:
-            StorageError: the output folder cannot be written.
-        """
+        """Write down where this start makes its scratch folder, for the next one, should this one be killed."""
         record = self._work / _SCRATCH
         try:
             earlier = [text for text in read_stored(record) if isinstance(text, str)]
@@ -142,18 +127,7 @@ class RunFolder:
         return tuple(Path(text) for text in earlier)
 
     def identify(self, identity: Mapping[str, str]) -> FolderState:
-        """Bind the folder to one run, or find that it belongs to this run already.
-
-        Args:
-            identity: plan digest, input commitment and kind of key, as text.
-
-        Returns:
-            ``new``; ``resumed`` when a stopped run of the same identity left the folder;
-            ``finished`` when that run is complete.
-
-        Raises:
-            UsageError: the folder holds another run.
-        """
+        """Bind the folder to one run, or find that it belongs to this run already."""
         begun = self._work / IDENTITY
         states: tuple[tuple[Path, FolderState], ...] = ((self._record, "finished"), (begun, "resumed"))
         for record, state in states:
@@ -222,15 +196,7 @@ def _run_name(text: object) -> str:
 
 @contextmanager
 def finished_run(out: Path) -> Iterator[tuple[RunFolder, Manifest]]:
-    """Exclusive use of the folder of a finished run, and its manifest.
-
-    Args:
-        out: the run folder; it is not made.
-
-    Raises:
-        StorageError: there is no finished run.
-        UsageError: another run works in it.
-    """
+    """Exclusive use of the folder of a finished run, and its manifest."""
     if not (out / WORK).exists():
         read_manifest(out / _MANIFEST)
     with RunFolder(out) as folder:

@@ -20,15 +20,7 @@ _MEGABYTE: Final = 10**6
 
 @dataclass(frozen=True)
 class Inputs:
-    """Input files and their SHA-256 by name, as they were when the run began.
-
-    Args:
-        data: folder with the records.
-        files: with records, and further ones.
-        confidential: hashes of the files with records.
-        public: hashes of the further files.
-        observer: receives stages.
-    """
+    """Input files and their SHA-256 by name, as they were when the run began."""
 
     data: Path
     files: tuple[tuple[Path, ...], tuple[Path, ...]]
@@ -43,11 +35,7 @@ class Inputs:
             return cls(data, files, *_hashes(files, data, observer), observer)
 
     def require_unchanged(self) -> None:
-        """Take the hashes once more, after everything was read and before anything is paid for.
-
-        Raises:
-            DataError: a file changed while it was read: what was counted may not be what the ledger would record.
-        """
+        """Take the hashes once more, after everything was read and before anything is paid for."""
         with self.observer.stage("hash inputs again"):
             now = _hashes(self.files, self.data, self.observer)
         changed = sorted(
@@ -64,16 +52,7 @@ class Inputs:
 
 
 def hash_files(files: tuple[Path, ...], data: Path, observer: Observer) -> dict[str, str]:
-    """SHA-256 of input files by their path below the data folder, hexadecimal.
-
-    Args:
-        files: to read.
-        data: folder with the records, or the .ini file of the fixed-width reader.
-        observer: receives how much is read.
-
-    Raises:
-        StorageError: a file cannot be read.
-    """
+    """SHA-256 of input files by their path below the data folder, hexadecimal."""
     return _hashes((files, ()), data, observer)[0]
 
 

@@ -20,19 +20,7 @@ from censafe.publication.manifest import Manifest, verify_outputs
 def stored_names(
     given: Path | None, out: Path, manifest: Manifest, *, census: bool = True
 ) -> Mapping[str, str]:
-    """Names for published files that are rewritten: those of a new file, else those that the run stored.
-
-    Args:
-        given: a file of names; None for none.
-        out: the run folder.
-        manifest: of the run.
-        census: whether codes are those of census geography.
-
-    Raises:
-        DataError: the given file breaks a rule.
-        CheckError: the stored names were changed.
-        StorageError: a file cannot be read.
-    """
+    """Names for published files that are rewritten: those of a new file, else those that the run stored."""
     from censafe.geography.area_names import NAMES, read_area_names
 
     if given is not None:
@@ -44,11 +32,7 @@ def stored_names(
 
 
 def write_names(staging: Path, names: Mapping[str, str], *, census: bool = True) -> tuple[Path, ...]:
-    """Keep names beside what is published, where there are any; the files written.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Keep names beside what is published, where there are any; the files written."""
     from censafe.geography.area_names import NAMES, names_text
 
     if not names:
@@ -75,14 +59,11 @@ class ReadOptions:
         checks: ``full`` warns where records disagree, ``strict`` stops there too, ``off`` (truth
             only) checks nothing.
         examples: a private file for the keys of offending records, which must not be there yet; None for none.
-        threads: of the relational engine; None for one a core.
         t1: where SafeTab-H finds the totals of population groups, when not in the data folder; None otherwise.
         water_blocks: a public list of blocks without land, which do not make two areas differ; None for none.
         results: run folders of the published results that TopDown holds to, or folders of their microdata, by the name of the result.
         scratch: where the private folder for files with records is made; None for beside the data.
         memory: limit of the relational engine, for example ``6GB``; None for the engine's default.
-        engine: which relational engine holds the records.
-        observer: receives stages and remarks.
     """
 
     checks: Checks = "full"
@@ -102,11 +83,7 @@ class CitedRun:
     """A finished release that a run cites, as far as its cost is concerned.
 
     Args:
-        plan: of what was measured.
-        run: its identifier in the ledger that paid for it.
-        files: measurement file and SHA-256 by part.
         head: the hash of that ledger which its manifest names; None where none is stated.
-        stated: what says what it cost.
     """
 
     plan: ReleasePlan
@@ -140,9 +117,7 @@ class RunOptions:
         dataset: name of an account that all files ever charged under it share; None for none.
         cap: most that the files, and all that are linked with them, may ever spend; None for this plan plus what was spent
             before. It binds later runs, too.
-        raise_cap: ``cap`` takes the place of caps named before.
         spend_more: continue although some of the files were charged before; or the runs that may have charged them.
-        strict_ledger: count reservations of killed runs as spent.
         key_dir: folder that keeps the noise key until the run is complete, or None for memory only.
         test_key: seed of a test key; the run then spends nothing and is stamped as not private.
         published_data: whether the input was published before, or made from what was: the run is stamped as a demonstration.
@@ -179,9 +154,7 @@ class IntervalOptions:
     Args:
         queries: names of queries or tables; none for those that the product is read by.
         areas: table of the blocks of further areas, such as places or districts; None without.
-        confidences: levels of the intervals, each above 0 and below 1.
         simulations: further runs on the published counts; 0 for no intervals of these.
-        seed: of the noise of the further runs.
     """
 
     queries: tuple[str, ...] = ()
@@ -197,12 +170,9 @@ class EstimateOptions:
 
     Args:
         confidence: level of the margins of error in the tidy output and the certificate.
-        settings: overrides of keys that say what is done to measurements.
         data: the geography file or its folder, where it is needed; no other file there is opened.
         config: configuration or folder with the parameter files, where they are not the shipped ones.
         workers: threads of the estimation of topdown and phsafe; results do not depend on them.
-        observer: receives stages.
-        intervals: which intervals topdown makes beside its published counts; None for none.
         names: file with names of areas, for the published files; None for those that the run keeps.
         solver: solves the parents of topdown in the place of ours, as :class:`censafe.ParentSolver` says; None for ours.
         results: folders of published results by name, to which an estimate of topdown from public files holds.

@@ -17,8 +17,6 @@ class Outlook:
 
     Args:
         tables: measured tables or queries, the main one first; the first that the plan has is shown.
-        levels: its levels, the one that readers ask for first.
-        words: what one of its numbers is, with ``{table}`` and ``{level}``.
         caveat: what else is to be known of the error of published counts, with ``{out}`` for the run folder.
         commands: what to do next with a release, each a command with ``{out}`` and its purpose.
     """
@@ -31,14 +29,7 @@ class Outlook:
 
 
 def accuracy_text(plan: ReleasePlan, outlook: Outlook, confidence: Fraction, out: Path) -> str:
-    """A typical margin of error, that of the noise of one main number.
-
-    Args:
-        plan: what was measured.
-        outlook: which number is a main one.
-        confidence: level of the margin.
-        out: the run folder.
-    """
+    """A typical margin of error, that of the noise of one main number."""
     query = next(_main_queries(plan, outlook), None)
     if query is None:
         return ""
@@ -48,13 +39,7 @@ def accuracy_text(plan: ReleasePlan, outlook: Outlook, confidence: Fraction, out
 
 
 def next_steps(outlook: Outlook, out: Path, *, rehearsal: bool) -> tuple[str, ...]:
-    """Commands that come next, each with its purpose.
-
-    Args:
-        outlook: of the product.
-        out: the run folder.
-        rehearsal: with a test key, after which the release itself comes.
-    """
+    """Commands that come next, each with its purpose."""
     steps = [f"open {out / 'certificate.html'}: what is protected, and the error of every table"]
     steps += [f"{command.format(out=out)}: {purpose}" for command, purpose in outlook.commands]
     if rehearsal:

@@ -47,17 +47,10 @@ class RunResult:
     """What a run did, for the operator.
 
     Args:
-        out: the run folder.
-        plan: what was measured.
         stamp: of a test key or of published data; None for any other release.
-        resumed: whether parts were there from an earlier start.
-        files: what to open, relative to ``out``.
-        stages: seconds by stage.
         measured: False where the measurements are those of others and the run spent nothing.
         statement: what the ledger says of the records; None where it was not asked.
         accuracy: a typical margin of error, as a sentence; empty where none was asked for.
-        steps: what to do next, each a command and its purpose.
-        repeated: whether only the post-processing of a finished run was done.
     """
 
     out: Path
@@ -141,14 +134,8 @@ class MeasuredRun(Generic[_Measured]):
     """A measured run, ready to be published.
 
     Args:
-        measured: all measurements.
-        manifest: of the run, without outputs and finishing time.
         ledger_total: what the ledger says this run spent; None for a test key.
-        confidence: level of the margins of error.
-        out: the run folder.
         staging: where files are written and checked before they get their final names.
-        data: the input folder, of which only public files may be reopened.
-        observer: receives how much is published.
     """
 
     measured: _Measured
@@ -203,21 +190,7 @@ class Job(Protocol[_Source, _Measured]):
 def run_job(
     job: Job[_Source, _Measured], data: Path, out: Path, reading: ReadOptions, options: RunOptions
 ) -> RunResult:
-    """Take a job from its records to its published files.
-
-    Args:
-        job: the product's part.
-        data: folder with the records, or the .ini file of the fixed-width reader.
-        out: a new or empty folder, or the folder of the same run.
-        reading: how the records are read and checked.
-        options: how the release is paid for and where its noise comes from.
-
-    Raises:
-        InputError: the records break a rule; nothing was spent.
-        UsageError: the folder holds something else.
-        BudgetError: the ledger refuses; no noise was drawn for the refused part.
-        StorageError: the disk is full or a folder is not writable; start the same command again.
-    """
+    """Take a job from its records to its published files."""
     require_confidence(options.confidence)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     observer = reading.observer

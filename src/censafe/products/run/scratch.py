@@ -35,16 +35,6 @@ def private_scratch(
 
     Folders that killed processes left in the same place, and in the places of earlier starts, are removed first; those of
     processes that still work are locked and stay.
-
-    Args:
-        data: the input; its folder's parent is where scratch goes by default.
-        scratch: another folder to make it in; made when absent.
-        out: the folder that will be published; scratch never goes there.
-        earlier: places of earlier starts of the same run; those that are gone are passed over.
-
-    Raises:
-        UsageError: ``scratch`` lies in ``out``.
-        StorageError: no folder can be made there, or it cannot be removed at the end.
     """
     root = scratch_place(data, scratch)
     if out is not None and root.is_relative_to(out.resolve()):
@@ -88,9 +78,6 @@ def _remove_surely(folders: Collection[Path]) -> list[Path]:
     """Remove folders of a run that ends already, whatever other signals come: a second Ctrl-C must not leave records behind.
 
     An engine that is ending may still write, and a full file system may refuse to remove a name: the files are emptied first then.
-
-    Returns:
-        Folders that are still there.
     """
     remaining = list(folders)
     for _ in range(_TRIES):

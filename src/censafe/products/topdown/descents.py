@@ -44,18 +44,10 @@ class Descents:
     """The estimation of the histograms of one run, one after another; what holds the first ones is known, and checked, beforehand.
 
     Args:
-        config: whose histograms are estimated.
-        public: what is known exactly.
-        observer: receives stages.
         workers: threads, or those of an engine; results do not depend on them.
-        results: published before, to which constraints hold.
         solver: of the user, for histograms that nothing holds; None for that of the package.
         given: right sides of constraints that the files of a run state themselves, by histogram and constraint; None for none.
         variances: of the answers of a level; None where the budgets give them.
-
-    Raises:
-        ConfigError: the equations do not give every class of cells.
-        DataError: published results contradict each other, the facilities or totals that are published exactly, in named geounits.
     """
 
     def __init__(

@@ -42,16 +42,6 @@ def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = 
 
     None for other levels than those of the redistricting data and of the DHC, and for a run that starts below the nation unless a
     size or data are given.
-
-    Args:
-        config: of the run.
-        size: blocks; None for those of the data, or the nation's.
-        asked: tables that the run estimates; None for those that it estimates by itself.
-
-    Raises:
-        ConfigError: there is no such table.
-        DataError: the data or the list of areas break a rule.
-        UsageError: a table that the run cannot estimate, or tables of a run of which neither data nor a size are given.
     """
     from censafe.products.topdown.table_estimates.work import most_work, work_of_data
 

@@ -50,18 +50,7 @@ AFTERWARDS: Final = (
 
 
 def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
-    """Estimate and publish once more, in another way where other choices are given.
-
-    Args:
-        out: the folder of a finished run.
-        options: level of confidence and what changes.
-
-    Raises:
-        UsageError: a run that stored no measurements, a run of another product, or a key that may not change.
-        ConfigError: a value that is not allowed.
-        CheckError: measurements, blocks or configuration are not those of the run.
-        StorageError: there is no finished run, or the folder is not writable.
-    """
+    """Estimate and publish once more, in another way where other choices are given."""
     require_confidence(options.confidence)
     observer = options.observer
     with finished_run(out) as (folder, manifest):
@@ -119,18 +108,7 @@ def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> Topdown
 
 
 def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions) -> TopdownConfig:
-    """The configuration of a run that stored its answers, with the changes.
-
-    Args:
-        out: the run folder.
-        manifest: of the run.
-        options: with the changes.
-
-    Raises:
-        UsageError: a run of another product, one that stored no answers, or a change that is not allowed.
-        ConfigError: a value that is not allowed.
-        CheckError: the configuration is not that of the run.
-    """
+    """The configuration of a run that stored its answers, with the changes."""
     if manifest.plan.product != "topdown":
         raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of topdown")
     if manifest.identity.get("key") == FROM_FILES:
@@ -171,17 +149,7 @@ def estimate_all(
     read: Callable[[LevelWorkload], LevelMeasurements],
     options: EstimateOptions,
 ) -> Estimates:
-    """Every histogram from the root down, one level after another.
-
-    Args:
-        config: whose histograms and choices are used.
-        public: what is known exactly.
-        read: the measurements of a level; it is asked once for each.
-        options: workers, and what receives stages.
-
-    Raises:
-        CheckError: no histograms meet the published figures, or a check of the integers failed.
-    """
+    """Every histogram from the root down, one level after another."""
     observer = options.observer
     descents = Descents(config, public, observer, options.workers, solver=options.solver)
     reports: dict[str, tuple[Mapping[str, Any], ...]] = {}

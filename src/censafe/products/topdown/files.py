@@ -80,20 +80,7 @@ def write_files(
     observer: Observer,
     workers: int,
 ) -> WrittenFiles:
-    """Write microdata, histograms and tables, their copies and the codebook, several files at a time, what takes longest first.
-
-    Args:
-        staged: where files are written, and which.
-        config: of the run.
-        estimates: what is published.
-        areas: what stands beside the codes of areas.
-        observer: receives how many rows are written, for the innermost stage.
-        workers: threads that write.
-
-    Raises:
-        CheckError: estimates and published facts do not belong together.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write microdata, histograms and tables, their copies and the codebook, several files at a time, what takes longest first."""
     staging, places, stamp = staged
     copies, tables, filled = staging / "csv", list[_Task](), "tables" in places
     for folder in ("histograms", *(["tables"] if filled else [])):
@@ -221,23 +208,13 @@ def _with_copy(path: Path, write: Callable[[], str], copy: _Write) -> Mapping[Pa
 
 
 def area_names(config: TopdownConfig, names: Mapping[str, str] | None = None) -> AreaNames:
-    """What stands beside the codes of areas: GEOID and GISJOIN where they are those of census geography, and NAME.
-
-    Args:
-        config: of the run.
-        names: of areas, by GEOID or, where levels are not those of census geography, by geocode; None for none.
-    """
+    """What stands beside the codes of areas: GEOID and GISJOIN where they are those of census geography, and NAME."""
     lengths = (level.prefix for level in config.levels if level.prefix is not None)
     return AreaNames(names or {}, config.geocodes == "digits" and are_census_levels(lengths))
 
 
 def named_areas(config: TopdownConfig, path: Path | None) -> AreaNames:
-    """The same with the names in a file; None for no file.
-
-    Raises:
-        DataError: the file breaks a rule.
-        StorageError: it cannot be read.
-    """
+    """The same with the names in a file; None for no file."""
     known = area_names(config)
     return known if path is None else replace(known, by_code=read_area_names(path, census=known.census))
 

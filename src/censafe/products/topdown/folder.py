@@ -76,12 +76,7 @@ def place_of(config: TopdownConfig) -> Callable[[str], str]:
 
 
 def stored_files(load: LevelWorkload, public: PublicFacts) -> MeasurementFiles[LevelMeasurements]:
-    """How the measurements of one histogram at one level are written and read.
-
-    Args:
-        load: histogram, level and queries.
-        public: what is published exactly.
-    """
+    """How the measurements of one histogram at one level are written and read."""
     histogram, spine = load.histogram, public.spine
     depth = spine.names.index(load.level.name)
     limits = public.exact_limits(histogram.name)[depth]
@@ -129,11 +124,6 @@ def constraints_of(
     """The exact figures of a level's geounits, all of them declared invariants or what follows from these.
 
     There is always one, since the constraints tell which geounits there are.
-
-    Args:
-        histogram: with its constraints.
-        limits: what these mean at the level.
-        geounits: how many there are.
     """
     schema = histogram.schema
     names = schema.schema.names
@@ -171,14 +161,7 @@ RUN_FACTS: Final = (GEOGRAPHY, TOTALS, CONFIGURATION)
 
 
 def write_facts(folder: Path, config: TopdownConfig, public: PublicFacts, *, stamp: Stamp | None) -> None:
-    """Write blocks, totals of parted geounits and the configuration.
-
-    Args:
-        folder: where the run's files are put together.
-        config: of the run.
-        public: what is published exactly.
-        stamp: ``"NOT PRIVATE"`` beside measurements drawn with a test key.
-    """
+    """Write blocks, totals of parted geounits and the configuration."""
     leaf = public.run.standard.leaf
     blocks = Blocks(leaf.codes, leaf.form, public.facilities, public.areas, public.imputed)
     write_geography(folder / GEOGRAPHY, blocks, stamp=stamp)
@@ -187,17 +170,7 @@ def write_facts(folder: Path, config: TopdownConfig, public: PublicFacts, *, sta
 
 
 def read_facts(out: Path, config: TopdownConfig, plan_digest: str) -> PublicFacts:
-    """What is published exactly of a finished run, from its folder alone.
-
-    Args:
-        out: the run folder.
-        config: of the run.
-        plan_digest: of the plan that its measurements belong to.
-
-    Raises:
-        CheckError: files are damaged, or do not belong together.
-        DataError: published counts contradict each other.
-    """
+    """What is published exactly of a finished run, from its folder alone."""
     blocks = read_geography(out / GEOGRAPHY)
     standard = build_spine(blocks.codes, level_rules(config))
     run = run_spine(config, standard, blocks.areas, blocks.units)
@@ -221,17 +194,7 @@ def read_facts(out: Path, config: TopdownConfig, plan_digest: str) -> PublicFact
 def group_totals(
     run: RunSpine, depth: int, histogram: MeasuredHistogram, table: Sequence[ExactTotal]
 ) -> GroupTotals:
-    """Totals of the standard geounits of a level, for the sums of their parts.
-
-    Args:
-        run: the tree.
-        depth: of the level.
-        histogram: whose records are counted.
-        table: totals by geocode; rows that name another histogram or level are passed over.
-
-    Raises:
-        CheckError: a geounit has no total.
-    """
+    """Totals of the standard geounits of a level, for the sums of their parts."""
     level = run.standard.levels[standard_depth(run, depth)]
     known = {
         one.geocode: one.value
@@ -271,9 +234,7 @@ class StoredParts:
     """Where the finished parts of one run are stored; a file appears there complete or not at all.
 
     Args:
-        folder: of the run.
         plan_digest: of its plan, which with the inputs and the configuration is the identity of the run folder.
-        stamped: whether the noise came from a test key.
     """
 
     folder: Path
@@ -281,11 +242,7 @@ class StoredParts:
     stamped: bool
 
     def blocks(self, name: str) -> FinishedLevel | None:
-        """Final histograms of the blocks of a part, or None where it is not done.
-
-        Raises:
-            CheckError: the file was changed.
-        """
+        """Final histograms of the blocks of a part, or None where it is not done."""
         path = self.folder / f"{name}.parquet"
         return read_finished_level(path, plan_digest=self.plan_digest) if path.exists() else None
 
@@ -302,20 +259,12 @@ class StoredParts:
         return finished
 
     def children(self, name: str) -> Children | None:
-        """What a part hands to its widest geounits, or None where its linear estimates are not done.
-
-        Raises:
-            CheckError: the file is damaged.
-        """
+        """What a part hands to its widest geounits, or None where its linear estimates are not done."""
         found = self._read(f"{name}.children.npz")
         return None if found is None else _children(found)
 
     def lower(self, name: str) -> Iterator[LowerLevel]:
-        """Linear estimates of the levels of a part, the widest first, each read when it is asked for.
-
-        Raises:
-            CheckError: the file is missing or damaged.
-        """
+        """Linear estimates of the levels of a part, the widest first, each read when it is asked for."""
         for depth in range(int(self._lower(name, "levels")["levels"])):
             yield _level(self._lower(name, f"_{depth}"), depth)
 

@@ -84,10 +84,6 @@ class TopdownJob:
     """TopDown's part of a run.
 
     Args:
-        config: what is measured, and how.
-        workers: threads of the estimation; results do not depend on them.
-        names: of areas, for the published files; None for none.
-        results: published before, to which constraints hold.
         tables: that are estimated with their standard deviations, for which areas; None for none.
     """
 

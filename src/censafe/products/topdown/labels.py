@@ -112,18 +112,7 @@ _ROWS = 1 << 14
 
 
 def copy_table(source: Path, folder: Path) -> dict[Path, str]:
-    """Write the rows of a Parquet file of tables as CSV, with the same columns; nothing for a very large one.
-
-    Args:
-        source: the Parquet file.
-        folder: for the copy.
-
-    Returns:
-        SHA-256 of the copy.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write the rows of a Parquet file of tables as CSV, with the same columns; nothing for a very large one."""
     if source.stat().st_size > _MOST_BYTES:
         return {}
     path = folder / f"{source.stem}.csv"
@@ -134,21 +123,7 @@ def copy_table(source: Path, folder: Path) -> dict[Path, str]:
 def copy_histograms(
     source: Path, folder: Path, level: SparseLevel, areas: AreaNames, labels: Sequence[str]
 ) -> dict[Path, str]:
-    """Write histograms as CSV, with the columns of their Parquet file and, where cells have labels, a column ``label``.
-
-    Args:
-        source: the Parquet file.
-        folder: for the copy.
-        level: the histograms.
-        areas: what stands beside the codes of areas.
-        labels: of every cell; none where there are too many.
-
-    Returns:
-        SHA-256 of the copy; nothing for a very large file.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write histograms as CSV, with the columns of their Parquet file and, where cells have labels, a column ``label``."""
     if source.stat().st_size > _MOST_BYTES:
         return {}
     words = pa.array(labels, pa.string())
@@ -189,17 +164,7 @@ def cell_labels(histogram: MeasuredHistogram) -> tuple[str, ...]:
 
 
 def write_cell_codebook(path: Path, config: TopdownConfig, *, tables: bool, stamp: Stamp | None) -> None:
-    """Write what every cell of the histograms and every item of the tables counts.
-
-    Args:
-        path: of the codebook.
-        config: of the run.
-        tables: whether there are tables of redistricting data or of the configuration.
-        stamp: of a test key or of published data; None for any other release.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write what every cell of the histograms and every item of the tables counts."""
     rows: list[tuple[str, str, str, str, str]] = []
     for histogram in config.histograms:
         rows += _histogram_rows(histogram, cell_labels(histogram))

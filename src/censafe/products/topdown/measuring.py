@@ -42,19 +42,7 @@ def measure_stored(
     files: MeasurementFiles[LevelMeasurements],
     observer: Observer | None = None,
 ) -> LevelMeasurements:
-    """Measure one part and store all its answers; a part that is done is read instead.
-
-    Args:
-        load: the queries of the part.
-        exact: confidential; histograms of its level.
-        budgets: laws and costs of its geounits.
-        door: who reserves and commits.
-        files: how the answers are stored.
-        observer: receives how many answers are drawn; None for nobody.
-
-    Raises:
-        CheckError: a stored file belongs to another part, plan or kind of key, or was changed.
-    """
+    """Measure one part and store all its answers; a part that is done is read instead."""
     shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
     done = unheard if observer is None else work_added(observer, exact.nodes * load.answers, "answers")
     draw = partial(measure_histograms, exact, load.part, load.queries, shapes, budgets=budgets, done=done)
@@ -75,18 +63,6 @@ def finish_level(
     """Measure one part and estimate it at once, from the answers that its parents' cells need.
 
     What is stored and committed are the final histograms. A level that has them already is read instead.
-
-    Args:
-        load: the queries of the part.
-        exact: confidential; histograms of its level.
-        budgets: laws and costs of its geounits.
-        door: who reserves and commits.
-        descent: the levels above; the finished one is added to it.
-        observer: receives stages.
-        tables: take the answers that their estimates use; None without.
-
-    Raises:
-        CheckError: a stored file belongs to another part, plan or kind of key, or was changed; or the estimate failed.
     """
     name = load.part.name
 
@@ -153,14 +129,7 @@ def full_shape(schema: Schema, query: CellQuery) -> tuple[int, ...]:
 def level_reader(
     out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts
 ) -> Callable[[LevelWorkload], LevelMeasurements]:
-    """What reads the measurements of a level of a finished run, and refuses those of others.
-
-    Args:
-        out: the folder of the run.
-        config: of the run.
-        manifest: of the run.
-        public: what is known exactly.
-    """
+    """What reads the measurements of a level of a finished run, and refuses those of others."""
     place = place_of(config)
 
     def read(load: LevelWorkload) -> LevelMeasurements:

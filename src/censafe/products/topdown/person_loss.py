@@ -41,8 +41,6 @@ class Item(NamedTuple):
     """Records that are alike, taken or added.
 
     Args:
-        added: how many are added; below 0, taken.
-        levels: of the attribute of the structure that they may have.
         pair: number of the pair of a record before and after the change, which agrees in most attributes; 0 for none.
         differs: positions of the attributes in which the two of the pair may differ.
     """
@@ -58,7 +56,6 @@ class Structure:
     """How the records of a histogram follow the state of their unit.
 
     Args:
-        attribute: position of the attribute whose levels do; None where none does.
         levels: of that attribute that records may have, by state; no entry where the histogram has no record of such a unit.
         alone: level of a householder who lives alone, and of one who does not; None where no reader derives it.
     """
@@ -125,12 +122,7 @@ def _where(flags: Iterable[bool]) -> Levels:
 
 
 def known_depth(config: TopdownConfig, area: str) -> int:
-    """Depth of the lowest level of the tree on which two blocks of an area have one geounit whatever the geography; -1 for none.
-
-    Args:
-        config: chooses the spine.
-        area: level of the areas, a standard one.
-    """
+    """Depth of the lowest level of the tree on which two blocks of an area have one geounit whatever the geography; -1 for none."""
     levels = [level.name for level in config.run_levels]
     depth = published_levels(config).index(area)
     if config.choices.spine != "standard":
@@ -228,11 +220,7 @@ class Step:
     """A change of one person.
 
     Args:
-        left: state of the unit left, before and after.
         entered: state of the unit entered, before and after; None where it is the unit left, or the person leaves for good.
-        replaced: whether there is a record afterwards.
-        stays: whether a householder stays behind alone.
-        joined: whether a householder who was alone is joined.
     """
 
     left: tuple[int, int]
@@ -344,13 +332,7 @@ class Effects:
 def largest(
     config: TopdownConfig, parts: Sequence[tuple[MeasuredHistogram, Effect]], lowest: range
 ) -> Fraction:
-    """Largest loss of a change over all geographies: where the paths to its two blocks part, and what shares stand on them.
-
-    Args:
-        config: its levels, and whether shares of only children stand at their parents.
-        parts: histograms with the effects of the change on them.
-        lowest: depths that the lowest geounit with both blocks may have.
-    """
+    """Largest loss of a change over all geographies: where the paths to its two blocks part, and what shares stand on them."""
     names = [level.name for level in config.run_levels]
     count = len(names)
     shares = [[one.level_shares[name] for name in names] for one, _ in parts]

@@ -60,9 +60,6 @@ class LevelWorkload:
     """The measured queries of one histogram at one level.
 
     Args:
-        histogram: its schema and budget.
-        level: of the geography.
-        part: what is reserved, measured and committed for them.
         queries: their cells; the position of a query is its ordinal in the addresses of the noise.
     """
 
@@ -90,10 +87,6 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
     A query is named ``histogram.query``, for example ``persons.votingage * hispanic``.
 
     A loss for a person who enters or leaves is stated where no total of persons is published exactly.
-
-    Raises:
-        ConfigError: the spine does not go with the schemas, the levels or the exact totals, the passes of a level cannot work,
-            or the histograms are not those that the files hold.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -157,10 +150,6 @@ def _other_losses(config: TopdownConfig) -> dict[Neighbours, Fraction]:
 
 def check_spine(config: TopdownConfig) -> None:
     """Refuse parted spines for other schemas and levels than those of the redistricting data.
-
-    Raises:
-        ConfigError: the spine needs census blocks and their levels, or facilities by kind, that the configuration lacks, or it
-            parts geounits whose totals are exact.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config

@@ -65,15 +65,6 @@ def budgets_of(config: TopdownConfig) -> dict[str, Fraction]:
 def asked(config: TopdownConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
     """The answers of a query at a level, measured or not; of a coarsened one, one for each size of its groups.
 
-    Args:
-        config: gives schemas and what is measured.
-        name: ``HISTOGRAM.QUERY/LEVEL``, such as ``persons.votingage * hispanic/County``.
-        combined: the best unbiased combination of the level's queries; otherwise the query's own measurement.
-
-    Raises:
-        ConfigError: an unknown histogram, query or level; a query that is not measured, where its own measurement is asked for; or
-            pure DP.
-
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> own, = asked(load_config("pl94-us"), "persons.votingage/County", combined=False)
@@ -226,11 +217,7 @@ class _ShareRow:
 def load(
     source: str, overrides: Mapping[str, str], margins: Mapping[str, Fraction], confidence: Fraction
 ) -> TopdownConfig:
-    """Read and check a configuration.
-
-    Raises:
-        ConfigError: the configuration breaks a rule, or margins were wanted, which shares of one total cannot promise.
-    """
+    """Read and check a configuration."""
     if margins:
         raise ConfigError(
             "`margins`: a query of topdown has a share of one total; change the total (--set rho.persons=...) or the "

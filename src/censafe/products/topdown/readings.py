@@ -36,8 +36,6 @@ class RecordChange:
     """One question about records, and what its answer moves.
 
     Args:
-        name: of the question.
-        words: the protected change, as a clause.
         moved: parts of the release that move, and how many times two cells of each of their queries move by one.
     """
 
@@ -289,13 +287,7 @@ def move_losses(config: TopdownConfig, histogram: MeasuredHistogram, paths: Path
 def loss_readings(
     config: TopdownConfig, delta: Fraction, paths: Paths | None = None
 ) -> tuple[LossReading, ...]:
-    """Answers of a person in all histograms; attributes and areas of the records of each; then places of a person and of households in all.
-
-    Args:
-        config: of the release.
-        delta: at which rho is converted.
-        paths: of the blocks of a run; None for all that a geography can have.
-    """
+    """Answers of a person in all histograms; attributes and areas of the records of each; then places of a person and of households in all."""
     known = possible_paths(config) if paths is None else paths
     releases = releases_of(config, paths)
     cited = _cited(releases)

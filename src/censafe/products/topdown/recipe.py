@@ -68,22 +68,7 @@ def run(
     reading: ReadOptions,
     options: RunOptions,
 ) -> RunResult:
-    """Read, check, measure, estimate and publish; continue a stopped run.
-
-    Args:
-        config: a path or a shipped name.
-        data: folder with the records, the P.L. 94-171 files, or a finished run, whose published counts take the place of records.
-        out: a new or empty folder, or the folder of the same run.
-        settings: overrides of configuration keys.
-        reading: how the records are read and checked.
-        options: how the release is paid for and where its noise comes from.
-
-    Raises:
-        UsageError: published files without a test key and without ``published_data``.
-        DataError: the file of names breaks a rule; nothing was spent.
-        InputError, UsageError, BudgetError, StorageError: as :func:`censafe.products.run.runner.run_job`.
-        CheckError: no histograms meet the published figures, or a check of the integers failed.
-    """
+    """Read, check, measure, estimate and publish; continue a stopped run."""
     require_confidence(options.confidence)
     chosen = load_for_data(config, settings, data, reading)
     _compile_soon(chosen, reading)

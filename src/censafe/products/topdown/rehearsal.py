@@ -37,12 +37,7 @@ _COMMITMENT = b"rehearsal"
 
 
 class TestDoor:
-    """Takes the place of the measuring of a release: draws every part with one test key, and keeps nothing.
-
-    Args:
-        plan: what may be measured.
-        seed: of the test key.
-    """
+    """Takes the place of the measuring of a release: draws every part with one test key, and keeps nothing."""
 
     __test__ = False  # not a test case
     source: NoiseSource = "seeded"
@@ -96,25 +91,7 @@ def rehearse(
     results: Sequence[KnownResult] = (),
     door: TestDoor | None = None,
 ) -> Estimates:
-    """Measure and estimate once in memory, with a test key.
-
-    Args:
-        config: whose budgets, spine and passes are used; its geography and schemas are those of the records.
-        loaded: the records, as :meth:`censafe.products.topdown.intake.Intake.load` gives them; they are not changed.
-        seed: of the test key; the same seed gives the same histograms.
-        observer: receives stages and remarks.
-        workers: threads; results do not depend on them.
-        own_budgets: whether the budgets of the facts are used, such as those of measurement files, instead of those of the
-            configuration.
-        results: that the constraints hold to, over the same blocks.
-        door: that measures; None for a new one with the seed.
-
-    Returns:
-        What a release with this key would publish. It is never private.
-
-    Raises:
-        CheckError: no histograms meet the published figures, or a check of the integers failed.
-    """
+    """Measure and estimate once in memory, with a test key."""
     measuring = cast(Door, door or TestDoor(plan_release(config), seed))
     reading = ReadOptions(observer=observer or SilentObserver())
     facts = loaded.facts
@@ -126,13 +103,7 @@ def rehearse(
 
 @dataclass(frozen=True, eq=False)
 class RehearsedResult:
-    """What a release with a test key would publish, as a result to which another run holds.
-
-    Args:
-        name: of the result in the configuration that holds to it.
-        schemas: of its histograms, by their names.
-        levels: by histogram, those of the blocks.
-    """
+    """What a release with a test key would publish, as a result to which another run holds."""
 
     name: str
     schemas: Mapping[str, HistogramSchema] = field(repr=False)
@@ -154,11 +125,7 @@ class RehearsedResult:
         return found.hexdigest()
 
     def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
-        """Histograms of the blocks.
-
-        Raises:
-            CheckError: it is of other blocks.
-        """
+        """Histograms of the blocks."""
         level = self.levels[histogram]
         if not np.array_equal(level.geounits, geounits):
             raise CheckError(f"{self.name}: histograms of other blocks than those of the run")
@@ -168,15 +135,7 @@ class RehearsedResult:
 def rehearse_results(
     sources: Mapping[str, tuple[TopdownConfig, Loaded]], seed: int
 ) -> tuple[RehearsedResult, ...]:
-    """The results that a configuration holds to, made with the test key of the run.
-
-    Args:
-        sources: by name of the result, the configuration that publishes it, and the records.
-        seed: of the test key; parts of another plan have noise of their own under it.
-
-    Raises:
-        CheckError: as :func:`rehearse`.
-    """
+    """The results that a configuration holds to, made with the test key of the run."""
     found = []
     for name, (config, loaded) in sources.items():
         levels = rehearse(config, loaded, seed).levels
@@ -187,13 +146,6 @@ def rehearse_results(
 
 def at_loss(config: TopdownConfig, loss: Fraction) -> TopdownConfig:
     """The same configuration with another privacy loss, every histogram's loss scaled alike.
-
-    Args:
-        config: any.
-        loss: of the levels of the run together, all histograms; epsilon under pure DP, rho under zCDP.
-
-    Raises:
-        ValueError: the loss is not above 0.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -213,13 +165,7 @@ _SEEDS = 1_000_000
 def _published_as_input(
     config: TopdownConfig, facts: PublicFacts, blocks: Mapping[str, SparseLevel]
 ) -> Loaded:
-    """Published histograms in the place of records.
-
-    Args:
-        config: of the published run.
-        facts: what is known exactly.
-        blocks: by histogram, published histograms of the blocks, in the standard order.
-    """
+    """Published histograms in the place of records."""
     return Loaded(
         {
             one.name: _levels(facts.run, blocks[one.name], one.schema.schema.cells)
@@ -255,19 +201,7 @@ def further_runs(
     seed: int,
     workers: int,
 ) -> Iterator[Mapping[str, SparseLevel]]:
-    """Histograms of the blocks from further runs of the same configuration on the published ones, with test keys.
-
-    Args:
-        config: of the published run.
-        facts: what is known exactly, with the budgets of every geounit.
-        published: by histogram, published histograms of every standard level, root first.
-        runs: how many.
-        seed: of their noise.
-        workers: threads; results do not depend on them.
-
-    Raises:
-        CheckError: no histograms meet the published figures, or a check of the integers failed.
-    """
+    """Histograms of the blocks from further runs of the same configuration on the published ones, with test keys."""
     stored = replace(config, choices=replace(config.choices, noisy_measurements="stored"))
     source = _published_as_input(config, facts, {name: levels[-1] for name, levels in published.items()})
     for run in range(1, runs + 1):

@@ -66,14 +66,7 @@ class Estimates:
     """What leaves the estimation.
 
     Args:
-        public: what is published exactly.
-        levels: by histogram, estimated histograms of every level, root first.
-        reports: by histogram, how every level was solved, as JSON values.
-        facts: of every measured query.
-        solver: name of what solved the parents; empty for our solver.
-        remarks: in sentences, which published results the counts are held to.
         relations: how persons and households were made to fit, and exceptions, as JSON values; empty where they were not.
-        tables: linear estimates of tables; None where none were asked for.
     """
 
     public: PublicFacts
@@ -127,16 +120,11 @@ class TopdownRelease:
     """What a run publishes.
 
     Args:
-        config: of the run.
-        estimates: what is published.
-        manifest: without outputs and finishing time.
         ledger_total: what the ledger says the run spent; None for a test key.
-        confidence: level of the margins of error.
         measured_here: whether the run measured, and can state what it protects; estimates from the files of others have no
             certificate and keep no measurements.
         intervals: what the manifest says of intervals, whose files are there already; None where there are none, and those of an
             earlier estimate go.
-        names: of areas, which the run keeps; None for none.
     """
 
     config: TopdownConfig
@@ -168,7 +156,6 @@ class TopdownRelease:
 
         Args:
             records: rows of every histogram's files.
-            seconds: of the stages so far.
         """
         config, estimates = self.config, self.estimates
         impossible = impossible_blocks(config, estimates.levels)
@@ -193,20 +180,7 @@ class TopdownRelease:
 def publish(
     out: Path, staging: Path, release: TopdownRelease, *, observer: Observer, workers: int = 1
 ) -> None:
-    """Write everything in ``staging`` and move it to ``out``.
-
-    Args:
-        out: the run folder.
-        staging: where files are written before they get their final names.
-        release: what is published.
-        observer: receives how many rows are written.
-        workers: threads that write files and take their hashes.
-
-    Raises:
-        CheckError: estimates and published facts do not belong together, or ledger and plan disagree.
-        ReleaseError: measurements of a test key without stamp, or the reverse.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write everything in ``staging`` and move it to ``out``."""
     config, stamp = release.config, release.stamp
     timed = (
         SilentObserver()

@@ -150,17 +150,7 @@ def _solve_row(histogram: str, level: _Document) -> Sequence[str]:
 @run_result
 @dataclass(frozen=True)
 class LevelFacts:
-    """One measured query of one level.
-
-    Args:
-        table: ``histogram.query``, as in the plan.
-        level: name of the level.
-        law: of the noise of one answer.
-        cost: privacy loss.
-        geounits: of the level.
-        answers: of one geounit.
-        source: ``system`` for a release, ``seeded`` for a test key.
-    """
+    """One measured query of one level."""
 
     table: str
     level: str
@@ -176,12 +166,6 @@ class LevelEstimates:
     """Estimates that were made from the measurements of every level.
 
     Args:
-        facts: of every measured query.
-        records: published records by kind, for example persons.
-        exact: what is published exactly, as sentences.
-        remarks: what else a reader must know, as sentences.
-        solves: by histogram, reports of the levels as the manifest holds them.
-        exact_records: kinds of published records whose numbers are exact.
         readings: losses that answer one question about a record whose other values are known: histogram, kind, name, which
             records change, exact loss, and ``epsilon`` (by the tight bound where the loss is rho).
     """
@@ -200,11 +184,7 @@ class LevelEstimates:
         return self.facts
 
     def check_costs(self, plan: ReleasePlan) -> None:
-        """Compare law and loss of every measured query with the plan's.
-
-        Raises:
-            CheckError: the measurements are not those of the plan.
-        """
+        """Compare law and loss of every measured query with the plan's."""
         planned = {(q.table, q.level, q.law, q.cost) for part in plan.parts for q in part.queries}
         if planned != {(fact.table, fact.level, fact.law, fact.cost) for fact in self.facts}:
             raise CheckError(
@@ -247,12 +227,7 @@ class LevelEstimates:
 
 
 def level_tables(facts: Sequence[LevelFacts], confidence: Fraction) -> Iterator[dict[str, Any]]:
-    """One entry for each query, with its levels and its share of the loss by rows.
-
-    Args:
-        facts: of every measured query.
-        confidence: of the margins of error.
-    """
+    """One entry for each query, with its levels and its share of the loss by rows."""
     total = sum((fact.cost for fact in facts), Fraction(0))
     for name in dict.fromkeys(fact.table for fact in facts):
         own = [fact for fact in facts if fact.table == name]

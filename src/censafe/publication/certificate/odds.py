@@ -31,12 +31,7 @@ def odds_rows(plan: ReleasePlan) -> list[dict[str, Any]]:
 
 
 def odds_part(rows: Sequence[Document], *, pure: bool) -> str:
-    """Words, curve and table.
-
-    Args:
-        rows: from :func:`odds_rows`.
-        pure: whether the loss is epsilon under pure DP, whose curve is flat.
-    """
+    """Words, curve and table."""
     if pure:
         return "<h3>An attacker's odds</h3>" + paragraphs(
             "Whatever an attacker believed about one record before, the release changes their odds between two values of it by a "

@@ -51,15 +51,7 @@ _RELATIONS = {"add_remove": "added or removed", "replace": "replaced"}
 
 
 def certificate_page(document: Document, contents: CertificateContents) -> str:
-    """Render a certificate; nothing on the page is loaded from elsewhere and nothing is a script.
-
-    Args:
-        document: from :func:`censafe.publication.certificate.statement.certificate_document`.
-        contents: what it was made of; shows its own entries of the document.
-
-    Returns:
-        HTML, light or dark as the reader's system is set, fit for print.
-    """
+    """Render a certificate; nothing on the page is loaded from elsewhere and nothing is a script."""
     stamp = f"{document['stamp']}: " if document["stamp"] else ""
     title = f"{stamp}Certificate of disclosure protection, {document['title']}"
     body = "\n".join(
@@ -345,21 +337,7 @@ def _capital(text: str) -> str:
 def write_certificate(
     folder: Path, source: CertificateInput, *, stamp: Stamp | None = None
 ) -> tuple[Path, Path]:
-    """Write ``certificate.html`` and ``certificate.json`` into the run folder.
-
-    Args:
-        folder: the run folder.
-        source: what to state; compared with ledger total and plan before anything is written.
-        stamp: ``"NOT PRIVATE"`` for a run with a test key; the page then begins with a banner that says so.
-
-    Returns:
-        the two paths.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        CheckError: ledger, plan and published tables disagree.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write ``certificate.html`` and ``certificate.json`` into the run folder."""
     document = certificate_document(source, stamp=stamp)
     page, values = folder / "certificate.html", folder / "certificate.json"
     atomic_text(page, certificate_page(document, source.contents))

@@ -60,11 +60,6 @@ class CheckGroup:
 
     The certificate says which rules were applied, not what they found: numbers of records that broke a
     rule are exact facts about confidential records, and they are told to the operator only.
-
-    Args:
-        name: of the group, for example ``Columns, types and codes``.
-        rules: how many rules.
-        stops: whether a breach stops the run; otherwise the operator is told.
     """
 
     name: str
@@ -77,24 +72,8 @@ class CertificateInput:
     """What the certificate of a run is made of.
 
     Args:
-        title: of the release, in words.
-        plan: the plan of the run.
-        contents: what was measured and published, as the product states it.
-        dataset: label of the input.
-        input_commitment: of all record files together.
         ledger: ledger file and head after the last commit, None for a test key; folders are not stated.
         ledger_total: what the ledger's entries say this run spent; None for a test key.
-        checks: rules that the input was checked against.
-        rows_checked: published rows that were read back and compared with the plan.
-        configuration: name or path of the configuration; folders are not stated.
-        configuration_title: what the configuration is for, in its own words; empty without.
-        overrides: settings changed on the command line.
-        versions: of Python and packages.
-        created: UTC, ISO 8601.
-        file_commitments: keyed commitment to every record file.
-        measurement_files: SHA-256 of the committed measurement files, by file.
-        delta: at which epsilons are stated.
-        confidence: of the margins of error, 9/10 or 19/20.
     """
 
     title: str
@@ -121,12 +100,7 @@ class CertificateInput:
 
 
 def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None) -> dict[str, Any]:
-    """Collect everything the certificate states.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        CheckError: ledger, plan and published tables disagree.
-    """
+    """Collect everything the certificate states."""
     contents = source.contents
     require_publishable(contents.stamped, stamp)
     _check_agreement(source, stamp)

@@ -32,12 +32,7 @@ SYMBOLS = {"rho": "\N{GREEK SMALL LETTER RHO}", "epsilon": "\N{GREEK SMALL LETTE
 
 @dataclass(frozen=True)
 class TableContents:
-    """Tables of noisy counts over complete key domains.
-
-    Args:
-        queries: everything published, derived tables included.
-        codebook: words for tables, cells and levels.
-    """
+    """Tables of noisy counts over complete key domains."""
 
     queries: Sequence[PublishedQuery]
     codebook: CodebookInput
@@ -48,11 +43,7 @@ class TableContents:
         return self.queries
 
     def check_costs(self, plan: ReleasePlan) -> None:
-        """Compare law and loss of every measured query with the plan's.
-
-        Raises:
-            CheckError: they differ.
-        """
+        """Compare law and loss of every measured query with the plan's."""
         planned = {(q.table, q.level): (q.law, q.cost) for part in plan.parts for q in part.queries}
         for query in self.queries:
             if query.cost and planned.get((query.table, query.level)) != (query.law, query.cost):

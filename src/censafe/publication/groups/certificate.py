@@ -31,14 +31,7 @@ _HEADERS = ("Detail of a group", "Groups", "Variance, cell", "Margin", "Variance
 def _accuracy(
     entries: Sequence[Mapping[str, Any]], symbol: str, percent: str, notes: Sequence[str] = ()
 ) -> str:
-    """Variance and margins of error by level and by how much detail a group has.
-
-    Args:
-        entries: tables with the key ``groups``, from :func:`censafe.publication.groups.statement.group_tables`.
-        symbol: of the budget.
-        percent: confidence of the margins.
-        notes: what was done after the measurements, in words.
-    """
+    """Variance and margins of error by level and by how much detail a group has."""
     details = [detail for entry in entries for level in entry["groups"] for detail in level["details"]]
     laws = sorted({detail["cell"]["law"].removeprefix(WEIGHTED) for detail in details})
     parts = [
@@ -122,10 +115,7 @@ class GroupContents:
     """Tables of population groups.
 
     Args:
-        groups: everything published.
-        product_tables: files and cells of their tables.
         words: for levels, by name; without words the type of region and the level of iterations are shown.
-        notes: what was done after the measurements, in words.
     """
 
     groups: Sequence[GroupEstimates]

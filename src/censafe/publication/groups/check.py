@@ -31,15 +31,7 @@ def check_group_measurements(
     """Compare the measurements of one part with its plan and with the rules for tables and suppression.
 
     Args:
-        measurements: of one level.
-        plan: of the run; every query of the level must have the law and cost that the plan says.
-        table: what is measured.
-        thresholds: of the level; a group has as many of them as its first total reaches, and so its table.
-        limit: totals that are published alone must be above it; None where nothing is suppressed.
         chosen_by: int64[rows], what SafeTab-H chose the tables by, the counts of T1; SafeTab-P brings its own.
-
-    Raises:
-        CheckError: lists every problem with the number of groups.
     """
     level = measurements.level.name
     planned = {
@@ -85,21 +77,6 @@ def check_group_tables(
     fields, whole numbers; regions and iterations of the levels, states within the filter; order, and no row twice; of every
     group the complete cells of one table; every group in its table and in no other; sums that add up within a table,
     and between t1 and t2; no negative count where none is allowed.
-
-    Args:
-        folder: ``OUT/tables``.
-        tables: files and cells of the product.
-        estimates: what was to be written.
-        plan: of the run.
-        states: two-digit codes that regions may begin with; None for any.
-        nonnegative: whether negative counts are not allowed.
-        stamp: ``"NOT PRIVATE"`` when the folders must carry the stamp.
-
-    Returns:
-        number of rows checked.
-
-    Raises:
-        CheckError: lists the problems, with file, rule and number of rows.
     """
     problems = [*_names(folder, tables, stamp), *_levels(tables, estimates, plan)]
     rows = 0

@@ -29,8 +29,6 @@ class GroupKeys:
     Args:
         regions: sorted ids of all levels.
         codes: sorted iteration codes of all levels.
-        has_region: bool[types, regions], whether a region is of a type.
-        has_code: bool[types, codes], whether a level of the type has the iteration.
     """
 
     regions: NDArray[np.str_]

@@ -52,8 +52,6 @@ class GroupOrder(Generic[_Groups]):
     """The groups of all levels of one region type, sorted by region and iteration code.
 
     Args:
-        region_type: for example ``COUNTY``.
-        levels: the groups, by iteration level.
         regions: sorted ids of all levels.
         codes: sorted iteration codes of all levels.
         level: int32[groups], position in ``levels``.
@@ -102,11 +100,7 @@ def cells_of(layout: GroupLayout) -> tuple[tuple[int, ShellCell], ...]:
 
 
 def group_orders(groups: Sequence[_Groups]) -> Iterator[GroupOrder[_Groups]]:
-    """The groups in the order of the files: US before Puerto Rico, large areas first.
-
-    Args:
-        groups: of all levels, all of the same table.
-    """
+    """The groups in the order of the files: US before Puerto Rico, large areas first."""
     for kind in _ORDER:
         levels = [found for found in groups if found.level.region_type == kind]
         if levels:
@@ -115,13 +109,7 @@ def group_orders(groups: Sequence[_Groups]) -> Iterator[GroupOrder[_Groups]]:
 
 
 def expand(order: GroupOrder[_Groups], layout: GroupLayout, *, groups: int = 1 << 16) -> Iterator[CellRows]:
-    """The rows of a file, some groups at a time, so that memory does not grow with their number.
-
-    Args:
-        order: the groups.
-        layout: of the file; groups of other stat levels are left out.
-        groups: how many at a time.
-    """
+    """The rows of a file, some groups at a time, so that memory does not grow with their number."""
     stat_level = order.stat_level
     chosen = np.flatnonzero(in_file(layout, stat_level))
     for start in range(0, len(chosen), groups):
@@ -129,12 +117,7 @@ def expand(order: GroupOrder[_Groups], layout: GroupLayout, *, groups: int = 1 <
 
 
 def in_file(layout: GroupLayout, stat_level: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Whether groups of a stat level have rows in a file.
-
-    Args:
-        layout: of the file.
-        stat_level: of every group, not negative.
-    """
+    """Whether groups of a stat level have rows in a file."""
     shown = np.zeros(128, np.bool_)
     shown[list(layout.shells)] = True
     return shown[stat_level]

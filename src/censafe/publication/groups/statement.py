@@ -29,12 +29,8 @@ class CellAccuracy:
     """Accuracy of one written cell.
 
     Args:
-        variance: of its noise, before rounding.
-        margin: margin of error in the papers' form.
         margin_exact: smallest integer whose interval covers at least the level; None where the count is a
             weighted mean, which has no such integer.
-        law: in the words of the Bureau's files.
-        parameter: of the law as ``num/den``; empty for a weighted mean.
         draws: independent noise draws that were added up; None for a weighted mean.
     """
 
@@ -51,11 +47,6 @@ def accuracy_of_cells(noise: GroupNoise, count: int, confidence: Fraction) -> Ce
     """Accuracy of the sum of some cells of a group.
 
     The margin of a weighted mean is the root of the sum of squares of the weighted margins of its draws.
-
-    Args:
-        noise: of the group.
-        count: how many of its cells are added up.
-        confidence: nominal coverage of the margins, 9/10 or 19/20.
 
     Example:
         >>> from censafe.model import NoiseLaw
@@ -81,7 +72,6 @@ class AccuracyTable:
     """Accuracy by noise and cell, as arrays to look rows up in.
 
     Args:
-        entries: the different accuracies.
         index: int32[noises, cells], position in ``entries``; -1 where a group with that noise has no such cell.
     """
 
@@ -90,13 +80,7 @@ class AccuracyTable:
 
 
 def accuracy_table(noises: Sequence[GroupNoise], layout: GroupLayout, confidence: Fraction) -> AccuracyTable:
-    """Accuracy of every cell of a file under every noise.
-
-    Args:
-        noises: of the groups.
-        layout: of the file.
-        confidence: 9/10 or 19/20.
-    """
+    """Accuracy of every cell of a file under every noise."""
     cells = [(layout.shells[level].basis, len(cell.members)) for level, cell in cells_of(layout)]
     places: dict[tuple[int, int], int] = {}
     entries: list[CellAccuracy] = []
@@ -117,11 +101,7 @@ def noise_kinds(estimates: Sequence[GroupEstimates]) -> set[str]:
 
 
 def check_group_costs(estimates: Sequence[GroupEstimates], plan: ReleasePlan, tables: ProductTables) -> None:
-    """Compare the loss of every level with the plan's.
-
-    Raises:
-        CheckError: a level that the plan does not have, or one that costs something else there.
-    """
+    """Compare the loss of every level with the plan's."""
     planned = {
         (tables.measured_by(part.queries[0].table), part.queries[0].level): part.cost for part in plan.parts
     }
@@ -139,15 +119,7 @@ def group_tables(
     confidence: Fraction,
     words: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
-    """One entry for each set of tables that are measured together, with its levels.
-
-    Args:
-        estimates: everything published.
-        tables: files and cells of the product.
-        total: privacy loss of the release.
-        confidence: of the margins of error.
-        words: for levels, by name; without words the type of region and the level of iterations are shown.
-    """
+    """One entry for each set of tables that are measured together, with its levels."""
     for table in tables.tables:
         levels = [found for found in estimates if found.table == table.key]
         if not levels:

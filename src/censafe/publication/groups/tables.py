@@ -35,14 +35,7 @@ def write_order(
     order: GroupOrder[_Groups],
     counts: Callable[[GroupOrder[_Groups], CellRows], pa.Array],
 ) -> None:
-    """Write the rows of one region type, pipe-delimited.
-
-    Args:
-        stream: the file.
-        layout: of the file.
-        order: the groups.
-        counts: gives what stands in the COUNT column of some rows.
-    """
+    """Write the rows of one region type, pipe-delimited."""
     regions = pa.array([f"\n{region}|{order.region_type}|" for region in order.regions.tolist()], pa.string())
     codes = pa.array(order.codes.tolist(), pa.string())
     cells = pa.array(["|".join(cell.fields) for _, cell in cells_of(layout)], pa.string())
@@ -76,21 +69,6 @@ def write_group_tables(
     Rows are sorted by region type (nation, state, county, tract, place, AIANNH, then Puerto Rico's), region, iteration
     and cell: for ``t2`` sex, then all ages (``*``) before the age groups.
 
-    Args:
-        folder: final name, usually ``OUT/tables``; it appears there complete or not at all.
-        tables: files and cells of the product.
-        estimates: of all levels and tables, in any order.
-        stamp: ``"NOT PRIVATE"`` for estimates from a test key.
-        replace: whether a folder that stands there already gives way.
-
-    Returns:
-        the files of the tables.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        CheckError: estimates of a table that the product does not have.
-        StorageError: the disk is full, the folder exists or is not writable.
-
     Source: specification of SafeTab, section 7.
     """
     flagged = [_Written(found) for found in estimates]
@@ -105,23 +83,7 @@ def write_flagged_tables(
     stamp: Stamp | None = None,
     replace: bool = False,
 ) -> tuple[Path, ...]:
-    """Write the tables with ``X`` for flagged groups and with negative counts as they are to be shown.
-
-    Args:
-        folder: final name, usually ``OUT/tables_marked``; never the folder of the tables without flags.
-        tables: files and cells of the product.
-        flagged: of all levels and tables.
-        stamp: ``"NOT PRIVATE"`` for estimates from a test key.
-        replace: whether a folder that stands there already gives way.
-
-    Returns:
-        the files of the tables.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        CheckError: estimates of a table that the product does not have.
-        StorageError: the disk is full, the folder exists or is not writable.
-    """
+    """Write the tables with ``X`` for flagged groups and with negative counts as they are to be shown."""
     written = [_Written(found.estimates, found) for found in flagged]
     return _write(folder, tables, written, stamp=stamp, replace=replace)
 

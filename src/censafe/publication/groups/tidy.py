@@ -40,16 +40,8 @@ def write_group_codebook(
     """Write ``codebook.csv``: one row a column, table, cell, level and iteration.
 
     Args:
-        path: final name of the file.
-        tables: files and cells of the product.
-        estimates: what is published; iterations of other levels are left out.
-        iterations: names of iterations, by code.
         stamp: ``"NOT PRIVATE"`` for results drawn with a test key; then the file begins with a row of
             kind ``warning``.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        StorageError: the disk is full or the folder not writable.
     """
     require_publishable(estimates, stamp)
     rows: list[tuple[str, str, str, str]] = []
@@ -78,17 +70,6 @@ def write_coterminous_report(
     """Write the classes of areas, and every group whose published counts changed with its total before and after.
 
     Both hold public facts and noisy totals only.
-
-    Args:
-        folder: where the two files go, as :data:`CLASSES_FILE` and :data:`CHANGES_FILE`.
-        report: from :func:`censafe.estimation.detailed.coterminous.coterminous`.
-        source: of the noise; a column says whether the totals are private.
-
-    Returns:
-        the two paths.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
     """
     numbered = [(i + 1, *member) for i, members in enumerate(report.classes) for member in members]
     classes = pa.table(
@@ -125,14 +106,7 @@ def write_coterminous_report(
 
 
 def read_coterminous_classes(path: Path) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """Read the classes of areas back that :func:`write_coterminous_report` wrote.
-
-    Args:
-        path: the file of classes, unchanged since it was written.
-
-    Returns:
-        every class as its members (region type, region id).
-    """
+    """Read the classes of areas back that :func:`write_coterminous_report` wrote."""
     text = pa.string()
     columns = pc.ConvertOptions(column_types={"class": pa.int64(), "region_type": text, "region_id": text})
     found: dict[int, list[tuple[str, str]]] = {}
@@ -150,10 +124,6 @@ class GroupContext:
     """What is the same for all rows of the tidy table.
 
     Args:
-        tables: files and cells of the product.
-        definition: whether costs are rho or epsilon.
-        iterations: name of every characteristic iteration, by code.
-        confidence: nominal coverage of the margins of error, 9/10 or 19/20.
         names: of regions, by REGION_ID; those of the nation and the states are always known.
     """
 
@@ -178,19 +148,6 @@ def write_group_tidy(
 
     Columns are those of :func:`~censafe.publication.columns.tidy_columns`. A test key shows in the columns
     ``source`` and ``private`` of every row and in the metadata.
-
-    Args:
-        path: usually ``OUT/tables.parquet``.
-        estimates: of all levels and tables of the product.
-        context: the product, its definition, names and the confidence.
-        stamp: ``"NOT PRIVATE"`` for estimates from a test key.
-
-    Returns:
-        number of rows.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        StorageError: the disk is full or the folder not writable.
     """
     require_publishable(estimates, stamp)
     metadata = tidy_metadata(context.tables.product, context.definition, stamp)

@@ -40,8 +40,6 @@ class IntervalRows:
     """Estimates of all answers of some queries at the areas of one kind.
 
     Args:
-        histogram: of the configuration.
-        kind: of the areas.
         codes: of the areas, shape (n,).
         names: of the areas, shape (n,).
         queries: name of the query of every answer, shape (F,).
@@ -52,7 +50,6 @@ class IntervalRows:
         published: published counts, shape (n, F).
         simulated: for every level of confidence, ends of the intervals of the published counts, each of shape (n, F); empty
             where there are none.
-        census: whether the codes are those of areas of census geography.
     """
 
     histogram: str
@@ -98,17 +95,7 @@ def _schema(confidences: Sequence[Fraction], *, simulated: bool, stamp: Stamp | 
 
 
 class IntervalWriter:
-    """Writes the table piece by piece; a context manager.
-
-    Args:
-        folder: where both files are put together.
-        confidences: levels of the intervals.
-        simulated: whether there are intervals of the published counts.
-        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable; neither file is there then.
-    """
+    """Writes the table piece by piece; a context manager."""
 
     def __init__(
         self, folder: Path, confidences: Sequence[Fraction], *, simulated: bool, stamp: Stamp | None
@@ -146,11 +133,7 @@ class IntervalWriter:
         self._open.__exit__(kind, error, trace)
 
     def add(self, rows: IntervalRows) -> None:
-        """Write the areas of one kind.
-
-        Args:
-            rows: the estimates.
-        """
+        """Write the areas of one kind."""
         answers = max(1, rows.values.shape[1])
         step = max(1, _CHUNK // answers)
         for first in range(0, len(rows.codes), step):
@@ -197,17 +180,7 @@ class IntervalWriter:
 def write_interval_codebook(
     path: Path, confidences: Sequence[Fraction], *, simulations: int, stamp: Stamp | None
 ) -> None:
-    """Write what every column means, as CSV with the columns column, meaning and unit.
-
-    Args:
-        path: final name.
-        confidences: levels of the intervals.
-        simulations: further runs behind the intervals of the published counts; 0 for none.
-        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write what every column means, as CSV with the columns column, meaning and unit."""
     meanings = {name: column.meaning for name, column in tidy_columns("intervals").items()}
     for one in confidences:
         words = f"the interval that holds the true count with {percent(one)}% confidence"

@@ -41,11 +41,7 @@ class IntervalPage:
     """What a page says.
 
     Args:
-        name: of the state, or of the whole run.
-        code: for the names of files.
         rows: estimates of the areas of the state, kinds of areas from the widest.
-        settings: how the intervals were made, by name.
-        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
     """
 
     name: str
@@ -70,18 +66,7 @@ class _Most:
 
 
 def write_interval_page(folder: Path, page: IntervalPage) -> tuple[str, ...]:
-    """Write ``CODE.html`` and the figures beside it, one for each kind of area that is shown.
-
-    Args:
-        folder: of the pages.
-        page: what to show.
-
-    Returns:
-        Names of the files, the page first.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write ``CODE.html`` and the figures beside it, one for each kind of area that is shown."""
     kinds = list(dict.fromkeys(one.kind for one in page.rows))
     exhibits = [_exhibit(page, kind, [one for one in page.rows if one.kind == kind]) for kind in kinds]
     compared = sum(one.values.size for one in page.rows)

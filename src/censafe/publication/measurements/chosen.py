@@ -28,10 +28,7 @@ class AnswerIndex:
     """Which geounits of a level are measured, how exactly, and where their rows are.
 
     Args:
-        files: of the level.
         codes: letters of the geounits, sorted, uint8, shape (n, width).
-        queries: names, without suffix.
-        shapes: theirs.
         variances: float64, shape (n, queries), infinite where nothing was measured.
         spans: of every file, first and last geounit of every row group, shape (row groups, 2); -1 where it has no rows.
     """
@@ -54,10 +51,8 @@ class ChosenAnswers:
     """Which answers of consecutive geounits are read; those of one group, such as the children of a parent, are the same ones.
 
     Args:
-        first: position of the first geounit.
         group: of every geounit, rising from 0, shape (m,).
         pointer: of every query, shape (groups + 1,); group i asks for answer[pointer[i]] .. answer[pointer[i + 1] - 1].
-        answer: of every query, positions, rising within a group.
     """
 
     first: int
@@ -87,14 +82,7 @@ def index_answers(
     """Read everything of the measurements in some folders of a level but their answers.
 
     Args:
-        files: of the level.
-        places: folders; all of their rows are of the geounits given.
         codes: letters of these geounits, sorted, shape (n, width).
-        queries: names of the queries that are wanted, without suffix.
-        shapes: theirs.
-
-    Raises:
-        DataError: a file cannot be read, or rows break a rule; names level, folder, number of rows and up to five geounits.
     """
     found = AnswerIndex(files, codes, tuple(queries), tuple(shapes), np.zeros((0, 0)), {})
     rules, spans = found.rules(), {}
@@ -126,14 +114,8 @@ def _pick(values, begin, node, group, pointer, answer, target, found):  # type: 
     """Copy the chosen answers of rows: found[target[m] + j] = values[begin + answer[pointer[g] + j]], m a row's geounit, g its group.
 
     Args:
-        values: answers of the batch.
         begin: where the answers of every row start, shape (k,).
         node: geounit of every row among those wanted, shape (k,).
-        group: as in :class:`ChosenAnswers`.
-        pointer: as there, of the query.
-        answer: as there, of the query.
-        target: where the answers of a geounit go.
-        found: receives them.
     """
     for row in range(begin.shape[0]):
         first, last = pointer[group[node[row]]], pointer[group[node[row]] + 1]
@@ -142,18 +124,7 @@ def _pick(values, begin, node, group, pointer, answer, target, found):  # type: 
 
 
 def read_chosen(index: AnswerIndex, chosen: ChosenAnswers) -> tuple[Integers, ...]:
-    """Read some answers of consecutive geounits; row groups without any of these are passed over.
-
-    Args:
-        index: of the level.
-        chosen: which ones.
-
-    Returns:
-        Of every query its answers, geounit by geounit in the order of :meth:`ChosenAnswers.starts`; 0 where nothing is measured.
-
-    Raises:
-        DataError: a file cannot be read, or a row has another number of answers than its shape.
-    """
+    """Read some answers of consecutive geounits; row groups without any of these are passed over."""
     rules = index.rules()
     target = [chosen.starts(query) for query in range(len(index.queries))]
     found = tuple(np.zeros(int(one[-1]), np.int64) for one in target)
@@ -181,17 +152,7 @@ def read_chosen(index: AnswerIndex, chosen: ChosenAnswers) -> tuple[Integers, ..
 
 
 def require_width(rules: AnswerRules, rows: Rows, own: NDArray[np.int64], query: int) -> None:
-    """Refuse rows of a query with another number of answers than it has.
-
-    Args:
-        rules: of the level.
-        rows: of a file.
-        own: those of the query.
-        query: its ordinal.
-
-    Raises:
-        DataError: names query and geounits.
-    """
+    """Refuse rows of a query with another number of answers than it has."""
     wrong = own[np.diff(rows.starts)[own] != prod(rules.shapes[query])]
     if len(wrong):
         with rules.lock:

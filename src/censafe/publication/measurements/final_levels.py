@@ -49,12 +49,6 @@ class FinishedLevel:
     """Final histograms of one part.
 
     Args:
-        part: name of the part.
-        geounits: digest of the codes of the level (:func:`geounits_digest`).
-        node_ptr: as in :class:`~censafe.model.SparseLevel`.
-        cell: as there.
-        count: as there.
-        report: how the level was solved, as JSON values.
         source: ``system`` for a release; ``seeded`` for a test key, which is never private.
         states: numbers from which tables are estimated, float64, shape (geounits with any, numbers); None without.
         split: of records whose kind of facility is open, by block, which the next level starts from; int64, two axes; None without.
@@ -91,11 +85,7 @@ class FinishedLevel:
         return self.source == "system"
 
     def level(self, geounits: NDArray[np.str_]) -> SparseLevel:
-        """The histograms of these geounits.
-
-        Raises:
-            CheckError: the file is of other geounits.
-        """
+        """The histograms of these geounits."""
         if len(geounits) + 1 != len(self.node_ptr) or geounits_digest(geounits) != self.geounits:
             raise CheckError(
                 f"the finished level of {self.part} is of other geounits; restore the file that was written under this name, "
@@ -119,21 +109,7 @@ def geounits_digest(geounits: NDArray[np.str_]) -> str:
 def write_finished_level(
     path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None = None
 ) -> str:
-    """Write the final histograms of a part, a row for each cell that is not empty, in the order of the level.
-
-    Args:
-        path: final name; the file appears there complete or not at all, and read-only.
-        finished: the histograms.
-        plan_digest: :meth:`ReleasePlan.digest` of the plan they were measured for.
-        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
-
-    Returns:
-        SHA-256 of the file's bytes, hexadecimal, for the ledger.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write the final histograms of a part, a row for each cell that is not empty, in the order of the level."""
     require_publishable([finished], stamp)
     header = header_text(
         {
@@ -171,16 +147,7 @@ def write_finished_level(
 
 
 def read_finished_level(path: Path, *, plan_digest: str | None = None) -> FinishedLevel:
-    """Read one part back and check that nothing in it changed since it was written.
-
-    Args:
-        path: a file written by :func:`write_finished_level`.
-        plan_digest: when given, the plan the file must belong to.
-
-    Raises:
-        StorageError: there is no such file.
-        CheckError: not a file of a finished level, another plan's, or changed after it was written.
-    """
+    """Read one part back and check that nothing in it changed since it was written."""
     if not path.is_file():
         raise StorageError(f"{path} is missing; restore it from a copy")
     try:

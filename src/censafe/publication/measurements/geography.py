@@ -35,9 +35,7 @@ class Blocks:
 
     Args:
         codes: geocodes as numbers, int64, shape (blocks,).
-        form: of a geocode.
         units: counts by kind, int32, shape (blocks, kinds); no kinds where nothing bounds the persons of a block.
-        areas: None where none were needed.
         imputed: in words, what in the input was made up by a rule.
     """
 
@@ -49,16 +47,7 @@ class Blocks:
 
 
 def write_geography(path: Path, blocks: Blocks, *, stamp: Stamp | None = None) -> None:
-    """Write one row a block: ``geocode``, ``units_0``, ``units_1`` and so on, and the areas with their keys where there are any.
-
-    Args:
-        path: final name; the file appears there complete or not at all.
-        blocks: of the run.
-        stamp: ``"NOT PRIVATE"`` beside measurements drawn with a test key.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write one row a block: ``geocode``, ``units_0``, ``units_1`` and so on, and the areas with their keys where there are any."""
     columns: dict[str, pa.Array] = {
         "geocode": pa.array(blocks.form.unpack(blocks.codes).tolist(), pa.string())
     }
@@ -84,14 +73,7 @@ def write_geography(path: Path, blocks: Blocks, *, stamp: Stamp | None = None) -
 
 
 def read_geography(path: Path) -> Blocks:
-    """Read the blocks of a run back.
-
-    Args:
-        path: a file written by :func:`write_geography`.
-
-    Raises:
-        CheckError: it is missing, damaged or no such file.
-    """
+    """Read the blocks of a run back."""
     try:
         table = read_rows(path, per_byte=MOST_PER_BYTE_OF_RUN, partitioning=None)
         metadata = table.schema.metadata or {}
@@ -132,15 +114,7 @@ _MOST_DIGITS: Final = 18  # of a total
 
 @dataclass(frozen=True)
 class ExactTotal:
-    """The total of one standard geounit.
-
-    Args:
-        geocode: of the geounit.
-        value: records in it.
-        histogram: that counts them; empty for any.
-        level: of the geounit; empty for any.
-        name: of the geounit, for people.
-    """
+    """The total of one standard geounit."""
 
     geocode: str
     value: int
@@ -150,29 +124,13 @@ class ExactTotal:
 
 
 def write_exact_totals(path: Path, totals: Sequence[ExactTotal]) -> None:
-    """Write totals as CSV with the columns histogram, level, geocode, name and value.
-
-    Args:
-        path: final name.
-        totals: in the order of the rows.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write totals as CSV with the columns histogram, level, geocode, name and value."""
     rows = [[getattr(one, name) for name in _COLUMNS] for one in totals]
     atomic_text(path, csv_text([_COLUMNS, *rows]))
 
 
 def read_exact_totals(path: Path) -> tuple[ExactTotal, ...]:
-    """Read totals from CSV with a header.
-
-    Args:
-        path: a file with the columns ``geocode`` and ``value``; ``name``, ``histogram`` and ``level`` may be there, too.
-
-    Raises:
-        DataError: a column is missing, a value is not a whole number of 0 or more, or a geounit is there twice.
-        StorageError: the file cannot be opened.
-    """
+    """Read totals from CSV with a header."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             reader = csv.DictReader(stream)

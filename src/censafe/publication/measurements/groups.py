@@ -30,35 +30,13 @@ def write_group_measurements(
     One row a group: region, iteration, stat level, the noisy total that chose it (SafeTab-P; null for groups that were
     measured once only) and the list of noisy cells. The file's metadata hold the plan's digest, the source, the
     level with all its regions and iterations, laws and costs as ``num/den``, and a digest of the content.
-
-    Args:
-        path: final name; the file appears there complete or not at all, and read-only.
-        measurements: of one part.
-        plan_digest: :meth:`ReleasePlan.digest` of the plan they were drawn for.
-        stamp: ``"NOT PRIVATE"`` for measurements drawn with a test key.
-
-    Returns:
-        SHA-256 of the file's bytes, hexadecimal, for the ledger.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        StorageError: the disk is full or the folder not writable.
     """
     require_publishable([measurements], stamp)
     return write_part(path, measurements, _KIND, plan_digest=plan_digest, stamp=stamp)
 
 
 def read_group_measurements(path: Path, *, plan_digest: str | None = None) -> GroupMeasurements:
-    """Read one part back and check that nothing in it changed since it was written.
-
-    Args:
-        path: a file written by :func:`write_group_measurements`.
-        plan_digest: when given, the plan the file must belong to.
-
-    Raises:
-        StorageError: there is no such file.
-        CheckError: not a measurement file of population groups, another plan's, or changed after it was written.
-    """
+    """Read one part back and check that nothing in it changed since it was written."""
     return read_part(path, _KIND, plan_digest)
 
 

@@ -30,8 +30,6 @@ class NmfLayout:
     """What the rows of one level say besides codes and numbers.
 
     Args:
-        attributes: of the schema, in flattening order; each has a column.
-        queries: name of every measured query, in order of the ordinals.
         recodes: of every query, what each attribute's column says: an attribute kept in full is named itself, a
             coarsened one by its recode, and ``*`` stands for one that is summed over.
         partition: characters of a geocode that name its folder ``State=``; 0 for levels above the states.
@@ -48,10 +46,7 @@ class Constraint:
     """An exact figure of every geounit of a level.
 
     Args:
-        name: without suffix.
         sign: ``=``, ``<=`` or ``>=``: how the records of the geounit stand to the figure.
-        recodes: what each attribute's column says.
-        shape: groups of each attribute that it tells apart.
         values: shape (geounits, product of the shape).
     """
 
@@ -64,14 +59,7 @@ class Constraint:
 
 @dataclass(frozen=True)
 class Slice:
-    """Consecutive geounits whose rows make one file of each table.
-
-    Args:
-        first: position of the first geounit in the level.
-        last: one past the last.
-        folder: of the partition, empty where there is none.
-        number: of the file in its folder.
-    """
+    """Consecutive geounits whose rows make one file of each table."""
 
     first: int
     last: int
@@ -85,11 +73,6 @@ class Slice:
 
 def slices(geounits: NDArray[np.str_], partition: int, answers: int) -> tuple[Slice, ...]:
     """Files of a level: at least one for each partition, of even sizes, none with more than 128 MB of answers.
-
-    Args:
-        geounits: codes in the order of the level.
-        partition: characters of a code that name its folder; 0 for none.
-        answers: of one geounit.
 
     Example:
         >>> [(one.first, one.last, one.folder) for one in slices(np.array(["0101", "0102", "0201"]), 2, 10)]
@@ -110,12 +93,7 @@ def slices(geounits: NDArray[np.str_], partition: int, answers: int) -> tuple[Sl
 
 
 def nmf_schema(attributes: Sequence[str], *, wide: bool) -> pa.Schema:
-    """Columns of both tables.
-
-    Args:
-        attributes: each has a column with the name of its recode.
-        wide: whether answers have 64 bits.
-    """
+    """Columns of both tables."""
     number = pa.int64() if wide else pa.int32()
     return pa.schema(
         [
@@ -149,8 +127,6 @@ class LevelFiles:
     """The files of one level.
 
     Args:
-        name: of the level.
-        folder: ``.../LEVEL.parquet``.
         constraints: files of the exact figures by first folder below the table's, such as ``State=044``; empty for none.
         measured: files of the measurements, in the same way; their folders are among those of the exact figures.
         stamp: the stamp that a file has, that of a test key first; None where none has one.
@@ -173,14 +149,6 @@ def level_files(folder: Path, name: str, chosen: Collection[str] | None = None) 
 
     Without measured rows a level may do, when all its geounits are only children; without exact figures it may not, since these
     tell which geounits there are.
-
-    Args:
-        folder: ``.../LEVEL.parquet`` with the folders ``DPQuery`` and ``Constraint``.
-        name: of the level.
-        chosen: folders below those of the tables that are looked at, such as ``State=044``; None for all.
-
-    Raises:
-        DataError: there are no files, a file cannot be read, or areas are measured whose exact figures are not there.
     """
     constraints, measured = _by_folder(folder / CONSTRAINT), _by_folder(folder / DPQUERY)
     if chosen is not None:

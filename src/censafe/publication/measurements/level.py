@@ -60,14 +60,7 @@ def read_answers(
     """Read the measurements in some folders of one level.
 
     Args:
-        files: of the level.
-        places: folders; all of their rows are of the geounits given.
         codes: letters of these geounits, sorted, shape (n, width).
-        queries: names of the queries that are wanted, without suffix.
-        shapes: theirs; a row is recognised by its shape, and by its name where queries have one shape.
-
-    Raises:
-        DataError: a file cannot be read, or rows break a rule; names level, folder, number of rows and up to five geounits.
     """
     faults = Faults(files.name, files.folder / DPQUERY)
     rules = AnswerRules(faults, codes, queries, shapes)
@@ -83,10 +76,7 @@ class AnswerRules:
     """Which query and geounit every measured row is of; what is wrong with rows is noted, from several threads at once.
 
     Args:
-        faults: where it is noted.
         codes: letters of the geounits, sorted, shape (n, width).
-        queries: names of the queries that are wanted, without suffix.
-        shapes: theirs.
     """
 
     def __init__(
@@ -105,15 +95,7 @@ class AnswerRules:
         self._names = [_words(query) for query in queries]
 
     def groups(self, rows: Rows, path: Path) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Rows of one query after another: its ordinal, the rows that obey the rules, and the geounit of every row of the batch.
-
-        Args:
-            rows: of a file.
-            path: of the file.
-
-        Raises:
-            DataError: rows of a query that is not wanted.
-        """
+        """Rows of one query after another: its ordinal, the rows that obey the rules, and the geounit of every row of the batch."""
         nodes = rows.places(self.codes)
         bad = ~(np.isfinite(rows.variance) & (rows.variance > 0))
         foreign = nodes < 0
@@ -154,11 +136,7 @@ class AnswerRules:
         return state
 
     def require_complete(self) -> None:
-        """Complain of everything that is wrong.
-
-        Raises:
-            DataError: rows break a rule, or a query is missing.
-        """
+        """Complain of everything that is wrong."""
         there = np.isfinite(self.variances)
         self.faults.raise_if_any()
         absent = [query for query, any_ in zip(self.queries, there.any(axis=0), strict=True) if not any_]
@@ -201,11 +179,7 @@ class _Taking:
                 self._put(rows, own, nodes, query)
 
     def finish(self) -> None:
-        """Put answers that need more than 16 bits into their places, and complain of everything that is wrong.
-
-        Raises:
-            DataError: rows break a rule, or a query is missing.
-        """
+        """Put answers that need more than 16 bits into their places, and complain of everything that is wrong."""
         for query in {query for query, _, _ in self._wide}:
             own = [(nodes, values) for number, nodes, values in self._wide if number == query]
             narrow = all(_NARROW.min <= values.min() and values.max() <= _NARROW.max for _, values in own)

@@ -27,7 +27,6 @@ class PublicConstraint:
     """An exact figure of every geounit of a level.
 
     Args:
-        sign: ``=``, ``<=`` or ``>=``.
         values: int32, or int64 where that is too narrow, shape (geounits, figures).
     """
 
@@ -40,8 +39,6 @@ class SparseFigures:
     """Exact figures of which nearly all are 0: those that are not, by geounit.
 
     Args:
-        sign: ``=``, ``<=`` or ``>=``.
-        figures: how many every geounit has.
         node: position of the geounit, rising, shape (n,).
         place: position among its figures, shape (n,).
         value: the figure, shape (n,).
@@ -59,13 +56,8 @@ class ListedLevel:
     """The geounits of a level.
 
     Args:
-        name: of the level.
-        folder: they were read from.
         codes: letters of all geounits, sorted, uint8, shape (n, width).
-        places: first folders below that of the table, as in :class:`LevelFiles`.
         place: which of them every geounit is in, shape (n,).
-        constraints: by name without suffix.
-        sparse: those that were asked for as such, in the same way.
     """
 
     name: str
@@ -98,16 +90,7 @@ def texts(codes: NDArray[np.uint8]) -> NDArray[np.str_]:
 def list_level(
     files: LevelFiles, names: Collection[str] | None = None, sparse: Collection[str] = ()
 ) -> ListedLevel:
-    """Read what the constraints of a level say, one folder after another.
-
-    Args:
-        files: of the level.
-        names: of the constraints whose figures are wanted, without suffix; None for all. The others tell geounits alone.
-        sparse: of those with so many figures that only the ones above 0 are kept; they are in :attr:`ListedLevel.sparse`.
-
-    Raises:
-        DataError: a file cannot be read, or rows break a rule; names level, folder, number of rows and up to five geounits.
-    """
+    """Read what the constraints of a level say, one folder after another."""
     faults = Faults(files.name, files.folder / CONSTRAINT)
     listing = _Listing(faults, names, sparse)
     parts = [listing.folder(files.constraints[place]) for place in files.constraints]

@@ -36,16 +36,7 @@ _SEALS: Final = ("censafe", "plan_digest", "part", "source", "private", "stamp")
 
 
 def read_noisy_measurements(path: Path, *, plan_digest: str | None = None) -> LevelMeasurements:
-    """Read one part back and check that nothing in it changed since it was written.
-
-    Args:
-        path: a folder written by :func:`~censafe.publication.measurements.writer.write_noisy_measurements`.
-        plan_digest: when given, the plan the part must belong to.
-
-    Raises:
-        StorageError: there is no such folder.
-        CheckError: not stored measurements of histograms, another plan's, or changed after they were written.
-    """
+    """Read one part back and check that nothing in it changed since it was written."""
     constraints, seal = _open(path, CONSTRAINT, plan_digest)
     measured, other = _open(path, DPQUERY, plan_digest)
     if seal != other:
@@ -59,16 +50,8 @@ def read_noisy_measurements(path: Path, *, plan_digest: str | None = None) -> Le
 def read_constraints(path: Path, *, plan_digest: str | None = None) -> Mapping[str, NDArray[np.int64]]:
     """Read the exact figures of one part.
 
-    Args:
-        path: a folder written by :func:`~censafe.publication.measurements.writer.write_noisy_measurements`.
-        plan_digest: when given, the plan the part must belong to.
-
     Returns:
         Figures of every geounit in the order of the level, shape (geounits, figures), by name without suffix.
-
-    Raises:
-        StorageError: there is no such folder.
-        CheckError: not stored measurements of histograms, another plan's, or changed after they were written.
     """
     files, seal = _open(path, CONSTRAINT, plan_digest)
     try:

@@ -65,10 +65,7 @@ def take_places(rows, nodes, starts, width, variance, variances, query, state): 
         rows: of one query, shape (k,).
         nodes: geounit of every row of the batch.
         starts: where the answers of every row of the batch start, and their end.
-        width: number of answers that a row must have.
         variance: of every row of the batch.
-        variances: of all geounits and queries, infinite where nothing was read so far.
-        query: ordinal.
         state: receives what became of each of the rows, shape (k,).
     """
     for one in range(rows.shape[0]):
@@ -126,13 +123,10 @@ class Rows:
 
     Args:
         geocodes: text, shape (rows,).
-        names: of the queries or constraints with their suffix; those that occur.
         name: which of them each row has, shape (rows,).
         shapes: groups of each attribute, int64, shape (rows, attributes).
-        values: all answers one after another.
         starts: int64, shape (rows + 1,): row i has values[starts[i]:starts[i + 1]].
         variance: shape (rows,); NaN where it is missing.
-        signs: those that occur.
         sign: which of them each row has, shape (rows,).
     """
 
@@ -192,12 +186,7 @@ def letters(codes: pa.Array, width: int) -> NDArray[np.uint8]:
 
 @dataclass
 class Faults:
-    """What is wrong with the rows of one level, counted by kind.
-
-    Args:
-        level: of the geography.
-        folder: where the rows are.
-    """
+    """What is wrong with the rows of one level, counted by kind."""
 
     level: str
     folder: Path
@@ -209,11 +198,7 @@ class Faults:
             self._found.setdefault((what, fix), []).extend(geounits.tolist())
 
     def raise_if_any(self) -> None:
-        """Raise with every kind of fault, how many rows have it and up to five geounits.
-
-        Raises:
-            DataError: something is wrong.
-        """
+        """Raise with every kind of fault, how many rows have it and up to five geounits."""
         if not self._found:
             return
         lines = [
@@ -236,16 +221,7 @@ def data_files(folder: Path) -> tuple[Path, ...]:
 def read_answer_rows(
     path: Path, groups: Sequence[int] | None = None, *, answers: bool = True
 ) -> Iterator[Rows]:
-    """The rows of a file, a few thousand at a time, and fewer where they have very many answers.
-
-    Args:
-        path: a Parquet file.
-        groups: row groups that are read; None for all.
-        answers: whether the answers are read; without them every row has none.
-
-    Raises:
-        DataError: it is not Parquet file, was cut short, or lacks a column.
-    """
+    """The rows of a file, a few thousand at a time, and fewer where they have very many answers."""
     file = opened(path)
     columns = [name for name in _COLUMNS if answers or name != "value"]
     size = _batch_rows(file.metadata) if answers else _BATCH
@@ -278,11 +254,7 @@ def _batch_rows(metadata: Any) -> int:
 
 
 def opened(path: Path) -> Any:
-    """A file of rows, none of them read.
-
-    Raises:
-        DataError: it is not Parquet file, was cut short, or lacks a column.
-    """
+    """A file of rows, none of them read."""
     try:
         file = open_parquet(path)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the latter of names of columns

@@ -44,14 +44,9 @@ class PartFormat(Generic[Part]):
     """How one kind of part is stored: a Parquet file whose metadata hold a header and a digest of header and content.
 
     Args:
-        name: in the header; this version reads no other.
-        otherwise: what a file of another form is told to be.
-        header: what is not in the rows, as JSON values.
-        table: the rows.
         arrays: what the digest is taken of, in order; None stands for a column that is not there.
         rebuilt: the part from header and rows; raises what DAMAGE names where they are not as they were written.
         dictionaries: columns of text that are read as codes into their different values.
-        compression_level: of zstd; None for its own choice.
     """
 
     name: str
@@ -76,21 +71,7 @@ class PartFormat(Generic[Part]):
 def write_part(
     path: Path, part: Part, kind: PartFormat[Part], *, plan_digest: str, stamp: Stamp | None
 ) -> str:
-    """Write a sealed, read-only Parquet file.
-
-    Args:
-        path: final name; the file appears there complete or not at all.
-        part: the content.
-        kind: how it is stored.
-        plan_digest: of the plan that was measured.
-        stamp: of a test key or of published data; None for any other release.
-
-    Returns:
-        SHA-256 of the file's bytes, hexadecimal, for the ledger.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write a sealed, read-only Parquet file."""
     document = {"format": kind.name, "plan_digest": plan_digest, "source": source_in(stamp)}
     header = header_text({**document, **kind.header(part)})
     own = {"content_digest": kind.content_digest(header, part)}
@@ -107,17 +88,7 @@ def write_part(
 
 
 def read_part(path: Path, kind: PartFormat[Part], plan_digest: str | None) -> Part:
-    """Read one part back and check that nothing in it changed since it was written.
-
-    Args:
-        path: a file written by :func:`write_part`.
-        kind: how it is stored.
-        plan_digest: when given, the plan the file must belong to.
-
-    Raises:
-        StorageError: there is no such file.
-        CheckError: not a file of this kind, another plan's, or changed after it was written.
-    """
+    """Read one part back and check that nothing in it changed since it was written."""
     table = _opened(path, kind.dictionaries)
     try:
         metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
@@ -161,14 +132,7 @@ def _plain(table: pa.Table) -> pa.Table:
 def seal_of(
     header: str, plan_digest: str, stamp: Stamp | None, own: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Metadata of a sealed file.
-
-    Args:
-        header: everything that is not in the rows, as JSON.
-        plan_digest: of the plan that was measured.
-        stamp: of a test key or of published data; None for any other release.
-        own: further entries.
-    """
+    """Metadata of a sealed file."""
     return {
         "censafe": header,
         "plan_digest": plan_digest,
@@ -195,17 +159,7 @@ def header_text(document: dict[str, Any]) -> str:
 
 
 def header_of(path: Path, metadata: Mapping[str, str], wanted: str) -> dict[str, Any]:
-    """The header in a file's metadata.
-
-    Args:
-        path: the file.
-        metadata: of the file.
-        wanted: the format that this version reads.
-
-    Raises:
-        CheckError: a file of another format.
-        KeyError, TypeError, ValueError: no header.
-    """
+    """The header in a file's metadata."""
     header: dict[str, Any] = parse_stored(metadata["censafe"])
     if header["format"] != wanted:
         raise CheckError(f"{path}: format {header['format']!r}, this version reads {wanted!r}")
@@ -213,11 +167,7 @@ def header_of(path: Path, metadata: Mapping[str, str], wanted: str) -> dict[str,
 
 
 def require_plan(path: Path, written: str, wanted: str | None) -> None:
-    """Check that a measurement file belongs to the plan of the run, where that is known.
-
-    Raises:
-        CheckError: it belongs to another one.
-    """
+    """Check that a measurement file belongs to the plan of the run, where that is known."""
     if wanted is not None and wanted != written:
         raise CheckError(
             f"{path} belongs to plan {written[:12]}..., this run has plan {wanted[:12]}...; "
@@ -250,10 +200,6 @@ def query_document(query: QueryPlan) -> dict[str, Any]:
 
 
 def query_in(entry: Mapping[str, Any]) -> QueryPlan:
-    """The query that :func:`query_document` wrote.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is none.
-    """
+    """The query that :func:`query_document` wrote."""
     law = NoiseLaw(entry["law"], parse_fraction(entry["parameter"]))
     return QueryPlan(entry["table"], entry["level"], law, parse_fraction(entry["cost"]))

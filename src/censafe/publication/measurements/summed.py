@@ -34,11 +34,8 @@ def _add(values, rows, pointer, pieces, slot, found):  # type: ignore[no-untyped
     """Add the answers of rows: found[m, slot[start + j]] += values[begin + first + j] for every piece of the pattern of the row.
 
     Args:
-        values: answers of the batch.
         rows: where the answers of every row begin, its place m in `found` and its pattern, shape (k, 3).
-        pointer: pattern i has the pieces pointer[i] .. pointer[i + 1] - 1.
         pieces: first answer, number of answers and start in `slot` of every piece, shape (pieces, 3).
-        slot: sum of every answer, piece after piece.
         found: receives the sums, shape (geounits, sums).
     """
     for row in range(rows.shape[0]):
@@ -55,7 +52,6 @@ class SummedAnswers:
     """Sums of the answers of a level in public files; every round is one pass over the row groups that hold its geounits.
 
     Args:
-        index: of the files of the level.
         most: sums that are held at once; one geounit is always taken whole.
     """
 
@@ -65,12 +61,7 @@ class SummedAnswers:
     def rounds(
         self, asked: Sequence[AnswerSums], pattern: NDArray[np.int64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Sums of the geounits of one round after another, as :class:`SummingInRounds` has them.
-
-        Raises:
-            DataError: a file cannot be read, or a row has another number of answers than its shape.
-            ValueError: the patterns are not parts of one level.
-        """
+        """Sums of the geounits of one round after another, as :class:`SummingInRounds` has them."""
         if any(one.slot is not asked[0].slot for one in asked):
             raise ValueError("the sums of all patterns of a level share their slots")
         wanted = np.flatnonzero(pattern >= 0)

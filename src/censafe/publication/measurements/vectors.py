@@ -33,38 +33,13 @@ def write_measurements(
     value, law, the law's parameter and the query's cost as ``num/den``, and the source of the noise.
     The file's metadata hold the plan's digest, the source, the key domains and a digest of the
     content.
-
-    Args:
-        path: final name; the file appears there complete or not at all, and read-only.
-        measurements: of one part, all from the same kind of key.
-        plan_digest: :meth:`ReleasePlan.digest` of the plan they were drawn for.
-        stamp: ``"NOT PRIVATE"`` for measurements drawn with a test key.
-
-    Returns:
-        SHA-256 of the file's bytes, hexadecimal, for the ledger.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        StorageError: the disk is full or the folder not writable.
     """
     require_publishable(measurements, stamp)
     return write_part(path, measurements, _KIND, plan_digest=plan_digest, stamp=stamp)
 
 
 def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Measurements]:
-    """Read one part back and check that nothing in it changed since it was written.
-
-    Args:
-        path: a file written by :func:`write_measurements`.
-        plan_digest: when given, the plan the file must belong to.
-
-    Returns:
-        the measurements in the order in which they were written.
-
-    Raises:
-        StorageError: there is no such file.
-        CheckError: not a measurement file, another plan's, or changed after it was written.
-    """
+    """Read one part back and check that nothing in it changed since it was written."""
     found: Sequence[Measurements] = read_part(path, _KIND, plan_digest)
     return list(found)
 

@@ -57,22 +57,6 @@ def write_noisy_measurements(
 
     Every file's metadata hold the digest of the plan, the part, the source of the noise, laws and exact costs, and a
     digest of the file's content.
-
-    Args:
-        path: final name of the folder, ``.../LEVEL.parquet``; it appears there complete or not at all.
-        measurements: of one part.
-        constraints: at least one; they say which geounits there are.
-        layout: of the rows.
-        plan_digest: :meth:`ReleasePlan.digest` of the plan they were drawn for.
-        stamp: ``"NOT PRIVATE"`` for measurements drawn with a test key.
-
-    Returns:
-        :func:`~censafe.publication.atomic.sha256_path` of the folder, for the ledger.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        ValueError: constraints or layout are not those of the measurements.
-        StorageError: the folder is there already, the disk is full, or it is not writable.
     """
     require_publishable([measurements], stamp)
     _require_fitting(measurements, constraints, layout)

@@ -243,11 +243,7 @@ class _Codes(NamedTuple):
 
 
 def _codes(layout: MicrodataLayout) -> _Codes:
-    """Groups of cells that read alike in all columns.
-
-    Raises:
-        ValueError: a code is not a number, or the columns have more combinations of codes than 63 bits.
-    """
+    """Groups of cells that read alike in all columns."""
     levels, size = dict[int, dict[int, int]](), 1
     key = np.zeros(layout.cells, np.int64)
     for place, column in enumerate(layout.columns):
@@ -288,8 +284,6 @@ class MicrodataCheck:
     """Proves that the text of a file is its histograms, record by record; rows of a geounit stand together.
 
     Args:
-        name: of the file.
-        layout: that it is written in.
         rows: that it must have of every geounit and cell of a row.
     """
 
@@ -305,22 +299,14 @@ class MicrodataCheck:
         )
 
     def take(self, text: NDArray[np.uint8]) -> None:
-        """Count the rows of the next lines, without the header.
-
-        Raises:
-            CheckError: they are of another layout, or are not the records of their geounits.
-        """
+        """Count the rows of the next lines, without the header."""
         (text,) = read_only(text)
         fault = _scan(text, self._columns, self._known, self._wanted, self._found)
         if fault:
             raise self._wrong(fault, int(self._found.state[_COLUMN]))
 
     def finish(self) -> None:
-        """Compare the last geounit, and whether any was passed over.
-
-        Raises:
-            CheckError: the rows are not all of these records.
-        """
+        """Compare the last geounit, and whether any was passed over."""
         found, wanted = self._found, self._wanted
         last = int(found.state[_NODE])
         whole = last < 0 or bool(_same(last, wanted, found))

@@ -34,21 +34,7 @@ def write_histograms(
     stamp: Stamp | None = None,
     areas: AreaNames | None = None,
 ) -> str:
-    """Write the histograms of one level, a row for each cell that is not empty.
-
-    Args:
-        path: final name of the Parquet file; it appears there complete or not at all.
-        level: the histograms.
-        schema: name of the schema that the flat cells belong to.
-        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
-        areas: codes and names that stand beside the geocodes; None for geocodes alone.
-
-    Returns:
-        SHA-256 of the file's bytes, hexadecimal.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write the histograms of one level, a row for each cell that is not empty."""
     metadata = {"schema": schema, "private": "true" if stamp is None else "false"}
     if stamp is not None:
         metadata["stamp"] = stamp
@@ -80,12 +66,7 @@ def _fields(areas: AreaNames) -> list[pa.Field]:
 
 
 def histogram_rows(level: SparseLevel, areas: AreaNames) -> Iterator[pa.RecordBatch]:
-    """Rows of a file of histograms, a million at a time, texts as codes.
-
-    Args:
-        level: the histograms.
-        areas: codes and names that stand beside the geocodes.
-    """
+    """Rows of a file of histograms, a million at a time, texts as codes."""
     schema = pa.schema(_fields(areas))
     for first in range(0, len(level.cell), _CHUNK):
         last = min(first + _CHUNK, len(level.cell))
@@ -135,12 +116,7 @@ def arrow_texts(texts: NDArray[np.str_]) -> pa.Array:
 
 
 def histogram_schema(path: Path) -> str:
-    """Name of the schema whose flat cells a file of histograms has; empty where the file names none.
-
-    Raises:
-        CheckError: the file is not Parquet.
-        StorageError: the file cannot be opened.
-    """
+    """Name of the schema whose flat cells a file of histograms has; empty where the file names none."""
     try:
         metadata = pq.read_schema(path).metadata or {}
         return bytes(metadata.get(b"schema", b"")).decode()
@@ -153,15 +129,7 @@ def histogram_schema(path: Path) -> str:
 
 
 def histogram_geounits(path: Path) -> NDArray[np.str_]:
-    """Geocodes of a file of histograms, sorted.
-
-    Args:
-        path: a file written by :func:`write_histograms`.
-
-    Raises:
-        CheckError: the file is not one of these.
-        StorageError: the file cannot be opened.
-    """
+    """Geocodes of a file of histograms, sorted."""
     column = _read(path, pa.schema([_SCHEMA.field(0)])).column(0).unify_dictionaries().combine_chunks()
     return np.unique(np.array(column.dictionary.to_pylist(), np.str_))
 
@@ -170,15 +138,7 @@ def read_histograms(path: Path, geounits: np.ndarray[tuple[int], np.dtype[np.str
     """Read histograms back.
 
     Args:
-        path: a file written by :func:`write_histograms`.
         geounits: of the level, sorted; the file does not hold those that are empty.
-
-    Returns:
-        The histograms of these geounits.
-
-    Raises:
-        CheckError: the file is not one of these, or has geounits of another level.
-        StorageError: the file cannot be opened.
     """
     table = _read(path, _SCHEMA)
     column = table.column("geocode").unify_dictionaries().combine_chunks()

@@ -30,8 +30,6 @@ class MicrodataColumn:
     """One column; one of `constant`, `geocode`, `number`, `of` and `cases` says what it shows.
 
     Args:
-        name: in the header.
-        constant: text of every row.
         geocode: number of characters of the geocode, after those of the columns before.
         number: ``record`` counts the records of a geounit from 1, or those of a unit where they are dealt to units; ``unit``
             counts the units of a geounit from 1; ``held`` is the number of records of a unit.
@@ -54,12 +52,7 @@ class MicrodataColumn:
 
 @dataclass(frozen=True)
 class RowsBeside:
-    """A second histogram with rows in the same file, in every geounit after those of the first.
-
-    Args:
-        schema: of that histogram.
-        rows: levels by attribute; records in their cells have rows.
-    """
+    """A second histogram with rows in the same file, in every geounit after those of the first."""
 
     schema: HistogramSchema
     rows: Mapping[str, tuple[int, ...]]
@@ -76,12 +69,6 @@ class SplitLevel:
 
     In every geounit the rows of this level, in their order, are as many of the first answer as the histogram beside has, then of
     the next; the first keeps the level, and the others are levels after the last.
-
-    Args:
-        attribute: of the records.
-        level: of that attribute.
-        by: a query of the histogram beside.
-        answers: of that query, in their order.
     """
 
     attribute: str
@@ -95,16 +82,9 @@ class MicrodataLayout:
     """One file of microdata.
 
     Args:
-        name: of the layout.
-        schema: of the histogram that the records come from.
-        file: its name.
-        records: kind of its records, for example persons.
-        columns: in their order.
         kinds: kinds of published units, each a row, in a file of units; 0 in a file of the records of the histogram.
         dealt: attribute whose levels are the kinds of unit that records are dealt to in turn; empty without.
         total: kinds of unit whose published number the records of a geounit, with those beside, add up to; empty without.
-        added: kinds of unit that have a row each beside the records.
-        beside: a histogram whose records have rows too; None without.
         split: a level that is told apart by the histogram beside; None without.
     """
 

@@ -55,12 +55,7 @@ def _header(path: Path) -> _Header:
 
 
 def file_header(path: Path) -> list[str]:
-    """Columns of a file, by the names that the Bureau gives them since 2022.
-
-    Raises:
-        DataError: an archive that does not hold one text.
-        StorageError: the file cannot be read as text.
-    """
+    """Columns of a file, by the names that the Bureau gives them since 2022."""
     return _header(path).names
 
 
@@ -77,17 +72,7 @@ def microdata_files(folder: Path) -> list[Path]:
 
 
 def number_batches(path: Path, columns: Sequence[str], layout: str) -> Iterator[Any]:
-    """Pieces of a file with some of its columns as whole numbers.
-
-    Args:
-        path: the file, or a zip archive of it.
-        columns: those wanted, which it must have.
-        layout: what it must be, for messages.
-
-    Raises:
-        DataError: rows that do not have the columns of the header, or codes that are not digits.
-        StorageError: the file cannot be read.
-    """
+    """Pieces of a file with some of its columns as whole numbers."""
     header = _header(path)
     try:
         with (
@@ -120,18 +105,7 @@ def _has_rows(path: Path, comments: int) -> bool:
 
 
 def coded(path: Path, batch: Any, name: str, first: int, levels: int) -> NDArray[np.int64]:
-    """Codes of a column less the first one, so that they count from 0.
-
-    Args:
-        path: of the file, for messages.
-        batch: of :func:`number_batches`.
-        name: of the column.
-        first: code of the first level.
-        levels: how many there are.
-
-    Raises:
-        DataError: a code is missing or out of range.
-    """
+    """Codes of a column less the first one, so that they count from 0."""
     column = batch.column(name)
     values: NDArray[np.int64] = column.fill_null(-1).to_numpy(zero_copy_only=False) - first
     wrong = int(((values < 0) | (values >= levels)).sum())
@@ -147,15 +121,7 @@ _CENSUS_BLOCK: Final = 16
 
 
 def shows_layout(path: Path, layout: MicrodataLayout) -> bool:
-    """Whether a text file has the columns of a layout that tell geocodes and cells.
-
-    Args:
-        path: a file.
-        layout: of microdata.
-
-    Raises:
-        StorageError: the file cannot be read as text.
-    """
+    """Whether a text file has the columns of a layout that tell geocodes and cells."""
     return not _missing(layout, file_header(path))
 
 
@@ -164,12 +130,7 @@ def _missing(layout: MicrodataLayout, names: Sequence[str]) -> list[str]:
 
 
 def other_layouts(files: Sequence[Path], layouts: Sequence[MicrodataLayout]) -> str:
-    """What files that show no layout are, for messages: their delimiter, and what the next layout has that they lack.
-
-    Args:
-        files: that were looked at.
-        layouts: that would do.
-    """
+    """What files that show no layout are, for messages: their delimiter, and what the next layout has that they lack."""
     words = []
     for path in files[:_NAMED]:
         try:
@@ -199,16 +160,7 @@ def shows_cells(layout: MicrodataLayout) -> bool:
 
 
 def row_geounits(path: Path, layout: MicrodataLayout) -> NDArray[np.str_]:
-    """Geocodes of the rows of a file, each once, sorted.
-
-    Args:
-        path: see :func:`histograms_of_rows`.
-        layout: of the file.
-
-    Raises:
-        DataError: codes of another form.
-        StorageError: the file cannot be read.
-    """
+    """Geocodes of the rows of a file, each once, sorted."""
     place = [column for column in layout.columns if column.geocode]
     known = np.zeros(0, np.int64)
     for batch in number_batches(path, [column.name for column in place], f"the microdata {layout.name}"):
@@ -229,17 +181,7 @@ def histograms_of_rows(path: Path, layout: MicrodataLayout, geounits: NDArray[np
     """Count the rows of a file by geounit and cell; rows of units that were added beside the records are passed over.
 
     Args:
-        path: pipe-delimited text with a header, which may follow lines that start with ``#``.
-        layout: of the file, whose rows show their cells whole: no units that records are dealt to, no records of two histograms.
         geounits: geocodes, sorted, shape (n,).
-
-    Returns:
-        The histograms of these geounits over the schema of the layout.
-
-    Raises:
-        DataError: columns are missing, codes are those of no cell, or rows are of other geounits.
-        StorageError: the file cannot be read.
-        ValueError: a layout whose rows do not show their cells whole.
     """
     if layout.beside is not None:
         raise ValueError(f"the rows of {layout.name} are of two histograms")
@@ -255,17 +197,7 @@ def joined_histograms_of_rows(
     that they show, those of other levels in the cell of the answer of the same number.
 
     Args:
-        path: as for :func:`histograms_of_rows`.
-        layout: of the file.
         geounits: geocodes, sorted, shape (n,).
-
-    Returns:
-        The histograms of these geounits over the schema of the layout, and over that of the histogram beside.
-
-    Raises:
-        DataError: columns are missing, codes are those of no cell, or rows are of other geounits.
-        StorageError: the file cannot be read.
-        ValueError: a layout of one histogram, or whose rows do not show their cells whole.
     """
     beside, split = layout.beside, layout.split
     if beside is None or split is None:

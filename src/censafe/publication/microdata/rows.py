@@ -64,16 +64,6 @@ def format_rows(
     """Make the rows of some geounits, in the order of geounits and cells.
 
     Rows of a cell that differ in numbers alone, and not in their length, are copies of the first of them, with other digits.
-
-    Args:
-        level: histograms.
-        nodes: the first of the geounits, and one past the last of them.
-        numbers: of the rows.
-        texts: of these geounits and of all cells; the last part of a row ends with the line feed.
-        out: takes the bytes; it has at least the room of :func:`room_of_rows`.
-
-    Returns:
-        How many bytes there are.
     """
     return int(_format(level, *nodes, numbers, texts, out))
 

@@ -68,12 +68,6 @@ def join_rows(
 ) -> tuple[SparseLevel, NDArray[np.bool_]]:
     """How many rows a file has of every cell of a row.
 
-    Args:
-        layout: of the file.
-        beside: of the layout.
-        level: histograms of the records.
-        other: histograms of the records beside, of the same geounits.
-
     Returns:
         The rows; and the geounits, shape (n,), where the level that is split has another number of records than the histogram
         beside counts.
@@ -166,16 +160,7 @@ def write_microdata(
     units of published facts alone; the hash is that of the same bytes.
 
     Args:
-        path: final name.
-        layout: of the file.
-        level: estimated histograms over the schema of the layout, with geocodes of as many characters as it shows.
         units: published counts of units, shape (geounits, kinds); not looked at where the layout shows no units.
-        beside: histograms of the records beside, of the same geounits; None where the layout has none.
-        done: takes how many further rows are made.
-
-    Raises:
-        CheckError: histograms, or histograms and counts of units, do not belong together, or the rows are not those of the histograms.
-        StorageError: the disk is full or the folder not writable.
     """
     numbers = _row_numbers(layout, level, units)
     rows = row_level(layout, level, units, beside)
@@ -212,14 +197,7 @@ def row_level(
     """How many rows a file has of every cell of a row.
 
     Args:
-        layout: of the file.
-        level: as for :func:`write_microdata`.
         units: as for :func:`write_microdata`.
-        beside: as for :func:`write_microdata`.
-
-    Raises:
-        CheckError: records that do not add up to published units, or to the records beside.
-        ValueError: no histograms for records beside that the layout has.
     """
     counts = np.asarray(units)  # as narrow as it is: it has a row for every block of a nation
     if layout.beside is not None:
@@ -248,10 +226,7 @@ def row_count(
     """How many rows a file has, where histograms and counts of units belong together.
 
     Args:
-        layout: of the file.
-        level: as for :func:`write_microdata`.
         units: as for :func:`write_microdata`.
-        beside: as for :func:`write_microdata`.
     """
     if layout.kinds:
         return int(np.sum(units[:, : layout.kinds], dtype=np.int64))

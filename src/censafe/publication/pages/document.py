@@ -16,13 +16,7 @@ _SEEN: Final = 3.0
 
 
 def document_html(title: str, body: str, footer: str) -> str:
-    """A page of HTML; nothing on it is loaded from elsewhere and nothing is a script.
-
-    Args:
-        title: of the document, as plain text.
-        body: HTML.
-        footer: last line, as plain text.
-    """
+    """A page of HTML; nothing on it is loaded from elsewhere and nothing is a script."""
     style = resources.files("censafe.publication.pages").joinpath("page.css").read_text(encoding="utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -33,14 +27,7 @@ def document_html(title: str, body: str, footer: str) -> str:
 
 
 def drawing(svg: str, words: str, least: float, most: float) -> str:
-    """A drawing that becomes narrower with the page until its text is hard to read, and scrolls from there on.
-
-    Args:
-        svg: with colors in style attributes, as matplotlib writes them.
-        words: what it shows, for readers who cannot see it.
-        least: width in pixels below which it scrolls.
-        most: width in pixels above which it grows no more.
-    """
+    """A drawing that becomes narrower with the page until its text is hard to read, and scrolls from there on."""
     colored = _COLOR.sub(lambda match: f"{match[1]}: {_variable(match[2])}", svg)
     named = colored.replace(
         "<svg ",

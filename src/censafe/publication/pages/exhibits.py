@@ -28,10 +28,6 @@ class PageTable:
     """A table of the page.
 
     Args:
-        caption: what it shows, in one sentence.
-        headers: of the columns.
-        rows: cells as text; the first of a row is its header.
-        numbers: how many of the last columns hold numbers.
         groups: heading and number of rows of each group of rows, in order; empty where there are none.
     """
 
@@ -58,13 +54,6 @@ class Exhibit:
 
     Args:
         name: short, unique on the page; also the name of its figure file.
-        question: as a reader would ask it.
-        answer: in one or two plain sentences.
-        figure: what shows it; None without.
-        alt: what the figure shows, for readers who cannot see it.
-        tables: numbers behind it.
-        how: how it was computed, and what it does not say.
-        files: files beside the page with the same numbers.
     """
 
     name: str
@@ -84,18 +73,7 @@ class Exhibit:
 
 @dataclass(frozen=True, eq=False)
 class ExhibitSheet:
-    """A whole page.
-
-    Args:
-        title: what it is about.
-        kicker: what kind of page it is.
-        answer: the main finding in plain sentences.
-        facts: name, value and small print of the most important numbers.
-        exhibits: questions in the order in which they are answered.
-        settings: how it was made, by name.
-        footer: last line.
-        banner: HTML above everything else; empty without.
-    """
+    """A whole page."""
 
     title: str
     kicker: str
@@ -108,13 +86,7 @@ class ExhibitSheet:
 
 
 def sheet_html(sheet: ExhibitSheet, mark: str = "", made: str = "How this was made") -> str:
-    """The page as HTML; nothing on it is loaded from elsewhere and nothing is a script.
-
-    Args:
-        sheet: the page.
-        mark: stands before the title of the document.
-        made: heading of the settings.
-    """
+    """The page as HTML; nothing on it is loaded from elsewhere and nothing is a script."""
     settings = section("settings", made, listing(sheet.settings)) if sheet.settings else ""
     parts = [sheet.banner, _head(sheet), *(_exhibit(one) for one in sheet.exhibits), settings]
     body = "\n".join(part for part in parts if part)
@@ -122,12 +94,7 @@ def sheet_html(sheet: ExhibitSheet, mark: str = "", made: str = "How this was ma
 
 
 def svg_text(figure: Figure, name: str) -> str:
-    """A figure as SVG to stand inside a page: the same bytes for the same figure.
-
-    Args:
-        figure: what was drawn.
-        name: of the figure; keeps the identifiers of several figures of a page apart.
-    """
+    """A figure as SVG to stand inside a page: the same bytes for the same figure."""
     buffer = io.StringIO()
     with rc_context({"svg.hashsalt": f"censafe {name}"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})

@@ -37,16 +37,7 @@ def table(
     total: bool = False,
     compact: bool = False,
 ) -> str:
-    """A table with a caption, column headers and row headers.
-
-    Args:
-        caption: what the table shows, in one sentence.
-        headers: of the columns.
-        rows: cells; the first of a row is its header.
-        numbers: how many of the last columns hold numbers, set flush right.
-        total: whether the last row is a total.
-        compact: smaller text and less space between columns.
-    """
+    """A table with a caption, column headers and row headers."""
     kinds = _kinds(headers, numbers)
     lines = [_row(row, kinds, mark=total and position == len(rows) - 1) for position, row in enumerate(rows)]
     return _frame(caption, headers, kinds, "<tbody>" + "\n".join(lines) + "</tbody>", compact=compact)

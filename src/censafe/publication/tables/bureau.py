@@ -24,13 +24,7 @@ STAMP_FILE, STAMP_TEXT = STAMP_NOTES[STAMP]
 
 @dataclass(frozen=True)
 class TableLayout:
-    """How the Bureau lays a table out.
-
-    Args:
-        name: of the table, its folder and its file, for example ``PH3``.
-        cell_column: header of the data cell's column, for example ``PH3_DATA_CELL``.
-        iterated: whether the file has a column ITERATION_CODE.
-    """
+    """How the Bureau lays a table out."""
 
     name: str
     cell_column: str
@@ -68,9 +62,6 @@ def key_columns(query: PublishedQuery) -> KeyColumns:
 
     The first axis of the domain holds the regions and the last one the cells. An axis between them
     holds the iterations; without one every row has iteration ``*``.
-
-    Raises:
-        CheckError: the domain has another number of axes.
     """
     names = query.domain.names
     if len(names) not in (2, 3):

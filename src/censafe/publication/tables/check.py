@@ -26,8 +26,6 @@ class DerivedTable:
     """A table that is not measured but made from another one's noisy answers.
 
     Args:
-        name: for example ``PH8_num``.
-        source: the measured table, for example ``PH7``.
         terms: how many independent cells of the source are summed in each cell, by cell.
     """
 
@@ -41,10 +39,6 @@ class ExpectedLevel:
     """One level of one table as it must stand in the file.
 
     Args:
-        table: the published table.
-        level: the population group level.
-        domain: the complete public key domain.
-        law: the law of one noise draw.
         terms: independent draws in a row, by cell; cells not named have one.
     """
 
@@ -69,13 +63,7 @@ def expected_levels(
     domains: Mapping[tuple[str, str], KeyDomain],
     derived: Sequence[DerivedTable] = (),
 ) -> tuple[ExpectedLevel, ...]:
-    """What a release under ``plan`` must publish.
-
-    Args:
-        plan: the plan of the run.
-        domains: key domain of every published (table, level), derived tables included.
-        derived: tables made from measured ones; each exists at the levels at which its source does.
-    """
+    """What a release under ``plan`` must publish."""
     measured = [query for part in plan.parts for query in part.queries]
     levels = [
         ExpectedLevel(query.table, query.level, domains[query.table, query.level], query.law, {})
@@ -103,19 +91,6 @@ def check_tables(
     Checked are: exactly the expected tables; header, number of fields and types; the complete key
     domain, once each and in order; states within the filter; the name of the noise law; VARIANCE
     within 1e-6 relative of the formula, recomputed from the plan.
-
-    Args:
-        folder: ``OUT/tables``.
-        expected: from :func:`expected_levels`.
-        layouts: of all tables the product can publish.
-        states: codes that may appear as REGION_ID of type STATE; None for any.
-        stamp: ``"NOT PRIVATE"`` when the files must carry the stamp.
-
-    Returns:
-        number of rows checked.
-
-    Raises:
-        CheckError: lists every problem, with file, rule and number of rows.
     """
     by_table: dict[str, list[ExpectedLevel]] = {}
     for level in expected:
@@ -133,11 +108,7 @@ def check_tables(
 
 
 def raise_if_wrong(folder: Path, problems: Sequence[str]) -> None:
-    """Raise when there is a problem with the tables in a folder.
-
-    Raises:
-        CheckError: lists the first problems and says how many there are.
-    """
+    """Raise when there is a problem with the tables in a folder."""
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems[:_SHOWN])
         more = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""

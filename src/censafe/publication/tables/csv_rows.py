@@ -102,20 +102,7 @@ class NumberedRows(NamedTuple):
 
 
 def write_csv(path: Path, names: Sequence[str], batches: Iterable[pa.RecordBatch | NumberedRows]) -> str:
-    """Write rows as comma-separated text with a header, in which no cell is a formula.
-
-    Args:
-        path: final name; the file appears there complete or not at all.
-        names: of the columns.
-        batches: with these columns, of texts (plain or codes) and whole numbers of at most 63 bits.
-
-    Returns:
-        SHA-256 of the file's bytes, hexadecimal.
-
-    Raises:
-        ValueError: a number is null.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write rows as comma-separated text with a header, in which no cell is a formula."""
     header = pa.schema([(name, pa.string()) for name in names]).empty_table()
     with hashed_bytes(path) as stream:
         options = pa_csv.WriteOptions(quoting_style="needed")

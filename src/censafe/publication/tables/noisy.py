@@ -29,17 +29,6 @@ def find_folders(folder: Path, tables: Sequence[str]) -> Mapping[str, NoisyFolde
 
     Two layouts are known: the output of PHSafe (``PH3/part-*.csv``, ``PH3/PH3.csv``, also below ``tables/``) and the
     Bureau's staging layout (``us/PH3/ph3.csv``, ``pr/PH3/ph3.csv``).
-
-    Args:
-        folder: where to look.
-        tables: names of tables that may be there.
-
-    Returns:
-        files by table, by prefix of the file names of their estimates: empty for the United States, ``PR_`` for
-        the staging folder of Puerto Rico.
-
-    Raises:
-        DataError: no table is there.
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: there is no such folder of noisy tables")
@@ -62,18 +51,7 @@ def _tables(folder: Path, tables: Sequence[str]) -> dict[str, tuple[Path, ...]]:
 
 
 def read_noisy_table(table: str, files: Sequence[Path]) -> tuple[NoisyCells, bool]:
-    """Read the noisy counts of one table.
-
-    Args:
-        table: its name, for example ``PH1_num``.
-        files: all files of the table, delimited by ``|``, each with a header.
-
-    Returns:
-        the rows, and whether they are stamped as those of a test key.
-
-    Raises:
-        DataError: a column is missing, or a field holds what it must not; names the file and the column.
-    """
+    """Read the noisy counts of one table."""
     parts = [_read(table, path) for path in files]
     return concatenated([part for part, _ in parts]), any(stamped for _, stamped in parts)
 

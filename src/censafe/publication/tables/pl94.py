@@ -41,8 +41,6 @@ class TableLevel:
     """The estimates of one level.
 
     Args:
-        name: of the level; names the file.
-        persons: histograms over hhgq 8, votingage 2, hispanic 2, cenrace 63.
         occupancy: histograms of the same geounits, cell 0 vacant and 1 occupied; None leaves H1 out.
     """
 
@@ -58,16 +56,8 @@ class TableLevel:
 def table_items(level: TableLevel, first: int, last: int) -> NDArray[np.int32]:
     """Items of the tables for a range of geounits.
 
-    Args:
-        level: the estimates.
-        first: of the geounits.
-        last: one past the last of them.
-
     Returns:
         int32, shape (last - first, 301) in the order of :func:`item_names`; 298 without occupancy.
-
-    Raises:
-        CheckError: a level has more than 2,147,483,647 persons.
 
     Source:
         2020 Census P.L. 94-171 technical documentation, tables P1 to P5 and H1.
@@ -163,21 +153,8 @@ def write_pl94_tables(
     """Write the tables of every level, one file a level, named after it.
 
     Args:
-        folder: final name; it appears there complete or not at all.
-        levels: the estimates.
         form: ``tidy``, one row an item (geocode, table, item, count), or ``wide``, one row a geounit with columns P1_001 to
             H1_003.
-        file_format: ``parquet`` or ``csv``.
-        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key; kept in the metadata of Parquet files.
-        replace: whether a folder of this name may be replaced.
-        areas: codes and names that stand beside the geocodes; None for geocodes alone.
-        copies: a folder for comma-separated copies of wide files, which are written at the same time; None for none.
-
-    Returns:
-        SHA-256 of every file, hexadecimal: the files in the order of the levels, and their copies after them.
-
-    Raises:
-        StorageError: the folder exists and `replace` is false, or it cannot be written.
     """
     metadata = {"private": "true" if stamp is None else "false", **({"stamp": stamp} if stamp else {})}
     known, files, texts = areas or AreaNames(census=False), dict[Path, str](), dict[Path, str]()

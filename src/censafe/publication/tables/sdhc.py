@@ -63,19 +63,6 @@ def write_estimate_files(
     Rows come as in the reference's files: sums of counts before the basis cells, parts of ratios before their total.
     Fields are delimited by ``|``; names of columns and text stand in double quotes unless the settings say otherwise.
     Files of a test key have a last column STAMP, since no other column has room for the warning.
-
-    Args:
-        folder: where the folders of the tables go.
-        files: estimates by table and type of region.
-        settings: with the quoting.
-        prefix: ``PR_`` for Puerto Rico.
-        stamp: ``"NOT PRIVATE"`` for results drawn with a test key.
-
-    Returns:
-        the files written.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
     """
     written = []
     for file in files:
@@ -213,10 +200,7 @@ class StatementInput:
     """What is stated beside the estimates.
 
     Args:
-        settings: how they were made.
         codebook: labels of regions and of the cells of every table, tables of ratios included.
-        inputs: SHA-256 of the files with the noisy counts, by name.
-        stamp: ``"NOT PRIVATE"`` for results drawn with a test key.
     """
 
     settings: EstimateSettings
@@ -230,14 +214,6 @@ def write_estimate_table(path: Path, parts: Mapping[str, Estimated], about: Stat
 
     Columns noisy, variance, estimate, low and high of a ratio are ratios (variance empty); the columns that end in
     ``num`` and ``denom`` are empty for counts.
-
-    Args:
-        path: of the file.
-        parts: estimates by prefix of their file names.
-        about: settings and labels.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
     """
     schema = pa.schema(list(_COLUMNS.items()))
     blocks = [
@@ -259,17 +235,7 @@ def write_estimate_table(path: Path, parts: Mapping[str, Estimated], about: Stat
 def write_statement(
     path: Path, parts: Mapping[str, Estimated], about: StatementInput, outputs: Mapping[str, str]
 ) -> None:
-    """Write settings, notices, findings and the digests of inputs and outputs as JSON.
-
-    Args:
-        path: of the file.
-        parts: estimates by prefix of their file names.
-        about: settings and inputs.
-        outputs: SHA-256 of the files written, by name.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write settings, notices, findings and the digests of inputs and outputs as JSON."""
     findings = [finding.document() for part in parts.values() for finding in part.findings]
     document = {
         "format": _FORMAT,

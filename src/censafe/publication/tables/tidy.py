@@ -27,13 +27,7 @@ from censafe.publication.tables.bureau import key_columns, region_type_of
 
 @dataclass(frozen=True)
 class TableLabel:
-    """Words for one table.
-
-    Args:
-        title: what the table counts.
-        universe: who is counted.
-        cells: label of every data cell, by code.
-    """
+    """Words for one table."""
 
     title: str
     universe: str
@@ -45,8 +39,6 @@ class CodebookInput:
     """Words for the tables and codes of a product.
 
     Args:
-        tables: by table name.
-        iterations: label of every characteristic iteration, by code.
         regions: names of regions by (region type, region id); regions without a name are left blank.
         levels: words for population group levels, by code; without words the code is shown.
     """
@@ -68,15 +60,8 @@ def write_codebook(
     """Write ``codebook.csv``: one row a column, table, cell, level, iteration and named region.
 
     Args:
-        path: final name of the file.
-        codebook: the words.
-        queries: what is published; tables that are not published are left out.
         stamp: ``"NOT PRIVATE"`` for results drawn with a test key; then the file begins with a row of
             kind ``warning``.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        StorageError: the disk is full or the folder not writable.
     """
     require_publishable(queries, stamp)
     published = list(dict.fromkeys(query.table for query in queries))
@@ -93,14 +78,7 @@ def write_codebook(
 
 @dataclass(frozen=True)
 class TidyContext:
-    """What is the same for all rows of the tidy table.
-
-    Args:
-        product: for example ``phsafe``.
-        definition: whether costs are rho or epsilon.
-        confidence: nominal coverage of the margins of error, 9/10 or 19/20.
-        codebook: labels of cells and regions.
-    """
+    """What is the same for all rows of the tidy table."""
 
     product: str
     definition: Definition
@@ -118,10 +96,6 @@ def tidy_table(
 
     Columns are those of :func:`~censafe.publication.columns.tidy_columns`. A test key shows in the columns
     ``source`` and ``private`` of every row and in the metadata.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        CheckError: a domain that is not region, iteration (if any) and cell.
     """
     require_publishable(queries, stamp)
     schema = tidy_schema("tables").with_metadata(tidy_metadata(context.product, context.definition, stamp))
@@ -133,12 +107,7 @@ def tidy_table(
 def write_tidy(
     path: Path, queries: Sequence[PublishedQuery], context: TidyContext, *, stamp: Stamp | None = None
 ) -> None:
-    """Write :func:`tidy_table` as one Parquet file, usually ``OUT/tables.parquet``.
-
-    Raises:
-        ReleaseError: the stamp does not fit the source of the noise.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write :func:`tidy_table` as one Parquet file, usually ``OUT/tables.parquet``."""
     table = tidy_table(queries, context, stamp=stamp)
     write_tidy_pieces(path, table.schema, [table])
 

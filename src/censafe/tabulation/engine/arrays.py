@@ -30,7 +30,6 @@ class KeyRows:
     """CONFIDENTIAL. The row of every key; no key has two.
 
     Args:
-        low: smallest key.
         row: of every key from ``low`` on, -1 where it has none.
     """
 
@@ -74,8 +73,6 @@ class Kinds:
     """CONFIDENTIAL. Rows by the combination of their codes.
 
     Args:
-        number: of every row's combination.
-        size: number of combinations that there can be.
         rows: one row of codes for each combination that occurs, with its number as _kind.
     """
 
@@ -88,7 +85,6 @@ class Kinds:
 
         Args:
             answers: _kind and a column for every question.
-            name: of the question.
         """
         found = np.zeros(self.size, np.int64)
         found[_integers(answers["_kind"])[0]] = _integers(answers[name])[0]
@@ -96,14 +92,7 @@ class Kinds:
 
 
 def kinds_of(codes: pa.Table) -> Kinds | None:
-    """Number the combinations of the codes of a table.
-
-    Args:
-        codes: columns of integers.
-
-    Returns:
-        The combinations; None for other columns, or when too many combinations are possible.
-    """
+    """Number the combinations of the codes of a table."""
     number, shape, lows = np.zeros(len(codes), np.int32), [], []
     for column in codes.columns:
         if not pa.types.is_integer(column.type):
@@ -177,19 +166,7 @@ def count_pairs(
     *,
     threads: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None:
-    """Rows by the code of the one row of ``other`` with the same key, and by their own code.
-
-    Args:
-        keys: of the rows.
-        kinds: of the rows.
-        own: code of every combination.
-        other: rows with keys and codes.
-        columns: its columns of keys and codes.
-        threads: that look keys up.
-
-    Returns:
-        Codes of the other rows, own codes, and numbers of rows, for every pair that occurs.
-    """
+    """Rows by the code of the one row of ``other`` with the same key, and by their own code."""
     index = KeyRows.of(other[columns[0]])
     codes, own_codes = _distinct(_integers(other[columns[1]])[0]), _distinct(own)
     if index is None or codes is None or own_codes is None:

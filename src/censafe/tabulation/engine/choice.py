@@ -19,20 +19,7 @@ def connect(
     choice: EngineChoice | None = None,
     observer: Observer | None = None,
 ) -> Engine:
-    """Open an engine that keeps all that it writes below ``work``.
-
-    Args:
-        work: confidential scratch folder; made when absent, readable by its owner only. Workers of a cluster must see it
-            under the same path.
-        threads: number of threads; all cores when None. A cluster has its own number.
-        memory: memory limit of DuckDB in its notation, for example ``"4GiB"``; its own limit when None.
-        choice: which engine; DuckDB when None.
-        observer: receives who can reach a server that is started for this run.
-
-    Raises:
-        UsageError: a server of another kind, version or setting than can be relied on.
-        StorageError: the server cannot be reached.
-    """
+    """Open an engine that keeps all that it writes below ``work``."""
     if choice is None or choice.name == "duckdb":
         from censafe.tabulation.engine.embedded import open_embedded
 

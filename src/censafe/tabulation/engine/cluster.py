@@ -287,21 +287,7 @@ class ClusterEngine(Relational, Backend):
 def open_sail(
     work: Path, *, threads: int | None = None, memory: str | None = None, trust_this_machine: bool = False
 ) -> tuple[ClusterEngine, str]:
-    """Start Sail for this run in a process of its own, where nothing else can reach its sessions, and connect to it.
-
-    Args:
-        work: scratch folder.
-        threads: of the server and of the embedded reader of text.
-        memory: of the embedded reader of text.
-        trust_this_machine: take a port of this machine, which every process on it can reach, where nothing else can be had.
-
-    Returns:
-        The engine, and what a run says about who can reach it.
-
-    Raises:
-        UsageError: the system allows no network namespace, and the machine was not said to be trusted.
-        StorageError: it does not start.
-    """
+    """Start Sail for this run in a process of its own, where nothing else can reach its sessions, and connect to it."""
     try:
         server = SailServer(threads, trust_this_machine=trust_this_machine)
     except OSError as error:
@@ -329,18 +315,7 @@ def open_sail(
 def open_cluster(
     work: Path, url: str, *, threads: int | None = None, memory: str | None = None
 ) -> ClusterEngine:
-    """Connect to a Spark Connect server.
-
-    Args:
-        work: scratch folder that its workers see under the same path.
-        url: ``sc://HOST:PORT``, with a token and TLS where the server asks for them.
-        threads: of the embedded reader of text.
-        memory: of the embedded reader of text.
-
-    Raises:
-        UsageError: the server is of another version, or its integers do not raise at an overflow.
-        StorageError: it cannot be reached.
-    """
+    """Connect to a Spark Connect server."""
     return _opened(work, Connecting(url, f"spark at {url.partition(';')[0]}"), threads, memory)
 
 

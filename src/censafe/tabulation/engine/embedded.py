@@ -253,13 +253,7 @@ def quoted(text: str) -> str:
 
 
 def open_embedded(work: Path, *, threads: int | None = None, memory: str | None = None) -> EmbeddedEngine:
-    """Open DuckDB; its database and its spill files lie in ``work``, and it loads nothing over the network.
-
-    Args:
-        work: confidential scratch folder; made when absent, readable by its owner only.
-        threads: number of threads; all cores when None.
-        memory: memory limit in DuckDB's notation, for example ``"4GiB"``; DuckDB's own limit when None.
-    """
+    """Open DuckDB; its database and its spill files lie in ``work``, and it loads nothing over the network."""
     work.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings: dict[str, Any] = {
         "temp_directory": str(work / "spill"),

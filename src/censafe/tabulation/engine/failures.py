@@ -80,11 +80,7 @@ class Failure(Enum):
         return self in (Failure.SERVER, Failure.WORKER, Failure.OTHER)
 
     def error(self, label: str) -> CensafeError:
-        """The error of a run that cannot go on; nothing was measured, and the same command resumes it.
-
-        Args:
-            label: how messages call the server.
-        """
+        """The error of a run that cannot go on; nothing was measured, and the same command resumes it."""
         kind = DataError if self is Failure.CONTENT else StorageError
         return kind(f"{label}: {_MESSAGES[self]}")
 

@@ -16,12 +16,7 @@ from censafe.model.proven import proven
 
 @contextmanager
 def stored(name: str, table: ir.Table) -> Iterator[ir.Table]:
-    """Compute an expression once into a temporary table of its engine, dropped at the end of the block.
-
-    Args:
-        name: of the table, the same for every part of an input, so that its queries need not be translated again.
-        table: what to compute.
-    """
+    """Compute an expression once into a temporary table of its engine, dropped at the end of the block."""
     engine = engine_of(table)
     try:
         yield engine.store(name, table)
@@ -31,14 +26,7 @@ def stored(name: str, table: ir.Table) -> Iterator[ir.Table]:
 
 @contextmanager
 def joined_by_key(name: str, left: ir.Table, right: ir.Table, key: str) -> Iterator[ir.Table]:
-    """Rows of two tables that have the same key, dropped at the end of the block.
-
-    Args:
-        name: as for :func:`stored`.
-        left: rows with the key.
-        right: rows with the key; few of them have the same, or none.
-        key: column of both.
-    """
+    """Rows of two tables that have the same key, dropped at the end of the block."""
     engine = engine_of(left)
     try:
         yield engine.joined(name, left, right, key)
@@ -67,12 +55,7 @@ def where(table: ir.Table, conditions: Mapping[str, Iterable[int]]) -> ir.Boolea
 
 
 def recode(column: ir.Column, groups: Sequence[Iterable[int]]) -> ir.IntegerValue:
-    """Number, from 1, of the first group that holds the code; 0 for other codes and missing values.
-
-    Args:
-        column: integer codes.
-        groups: disjoint sets of codes.
-    """
+    """Number, from 1, of the first group that holds the code; 0 for other codes and missing values."""
     branches = [(matches(column, codes), position) for position, codes in enumerate(groups, start=1)]
     return ibis.cases(*branches, else_=0) if branches else ibis.literal(0)
 
@@ -102,9 +85,6 @@ def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> 
 
     Returns:
         Arrow table with the keys, ``rows`` (int64) and ``sum_<column>`` (int64), in no particular order.
-
-    Raises:
-        DataError: a sum has more than 64 bits.
     """
     engine = engine_of(table)
     totals = {f"sum_{name}": engine.total(table[name]).fill_null(0) for name in sums}
@@ -125,12 +105,7 @@ def _int64(sums: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
 
 
 def record_batches(table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-    """Rows of an expression as a stream of Arrow batches, in no particular order.
-
-    Args:
-        table: over shared tables.
-        rows: about how many rows a batch has.
-    """
+    """Rows of an expression as a stream of Arrow batches, in no particular order."""
     return engine_of(table).batches(table, rows)
 
 

@@ -31,11 +31,7 @@ class SailServer:
     """The server of one run, as the process that started it sees it.
 
     Args:
-        threads: of the server; all cores without.
         trust_this_machine: listen on a port of this machine where it cannot be kept apart.
-
-    Raises:
-        OSError: the server did not start; its text says why.
     """
 
     def __init__(self, threads: int | None, *, trust_this_machine: bool) -> None:

@@ -23,7 +23,6 @@ class Connecting:
 
     Args:
         url: of the server; of no use for one that was started here.
-        label: how messages call it.
         server: one that was started for this run, which is stopped with the session.
     """
 

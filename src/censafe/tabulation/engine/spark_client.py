@@ -36,11 +36,7 @@ with _program_with_a_file():
 
 
 class PrivateChannel(DefaultChannelBuilder):
-    """A channel to a server that was started for one run.
-
-    Args:
-        target: as gRPC has it, such as ``unix:/PATH``.
-    """
+    """A channel to a server that was started for one run."""
 
     def __init__(self, target: str) -> None:
         super().__init__("sc://localhost", [("grpc.default_authority", "localhost")])

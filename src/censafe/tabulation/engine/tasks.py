@@ -29,11 +29,6 @@ class EngineTasks:
 
     Work travels inside the serialized tasks and is written nowhere by this package; parcels and results lie in the scratch folder, as records
     do, until the work is done.
-
-    Args:
-        engine: that has the workers.
-        scratch: confidential folder that they see under the same path.
-        threads: of this process.
     """
 
     def __init__(self, engine: Engine, scratch: Path, threads: int) -> None:
@@ -44,16 +39,7 @@ class EngineTasks:
     def each(
         self, work: Callable[[Any], bytes], parcels: Iterable[Any], common: Sequence[object] = ()
     ) -> Iterator[bytes]:
-        """The results of the same work on every parcel, each once, in the order of the parcels.
-
-        Args:
-            work: gives the same result whenever and wherever it is done.
-            parcels: what it is done with.
-            common: objects that parcels share.
-
-        Raises:
-            StorageError: workers or the server were lost three times, or ran out of memory, or cannot use the scratch folder.
-        """
+        """The results of the same work on every parcel, each once, in the order of the parcels."""
         name = f"tasks_{uuid4().hex[:8]}"
         folder = self._scratch / name
         folder.mkdir(mode=0o700, parents=True)

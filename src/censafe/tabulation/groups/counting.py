@@ -154,9 +154,6 @@ class GroupedRecords:
     Args:
         starts: int64, shape (blocks + 1,), where the records of every block start and end.
         codes: uint32, combination and cell of every record, the cell in the last ``bits`` bits.
-        cells: number of most detailed cells.
-        combos: number of combinations of the part.
-        lost: number of records without a block, which are left out.
     """
 
     starts: NDArray[np.int64] = field(repr=False)
@@ -257,7 +254,6 @@ class RegionBlocks:
 
         Args:
             ordinals: int32, shape (blocks,), ordinal of the region of every block; -1 for none.
-            regions: number of regions.
 
         Example:
             >>> found = RegionBlocks.of(np.array([1, -1, 0, 1], dtype=np.int32), 2)
@@ -277,13 +273,7 @@ class ExactGroups:
     """CONFIDENTIAL. The true counts of one population group level, counted block by block on demand.
 
     Args:
-        level: the public level.
-        regions: the blocks of its regions.
         parts: records of every part of the population and the groups of its combinations.
-
-    Raises:
-        OverflowError: 2^31 records or more.
-        ValueError: the arguments do not belong together.
     """
 
     def __init__(

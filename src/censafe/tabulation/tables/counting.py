@@ -34,16 +34,6 @@ def key_domain(
 ) -> KeyDomain:
     """The complete public keys of a table at one population group level.
 
-    Args:
-        definitions: the definitions that ``table`` belongs to.
-        table: whose keys.
-        level: for example ``state_A-G``.
-        regions: every region of the data.
-        margins: also the cells that are sums of others.
-
-    Returns:
-        Axes REGION_ID, ITERATION_CODE (unless the table is not repeated by race) and the table's cells.
-
     Example:
         >>> from censafe.products.phsafe.definitions import phsafe_definitions
         >>> phsafe = phsafe_definitions()
@@ -71,14 +61,10 @@ class CountAccumulator:
     """CONFIDENTIAL. Counts of several tables, added up over the parts of a population.
 
     Args:
-        definitions: what to count.
         tables: names of the tables, in the order of the results; every measured table when None.
         tau: largest number of persons of one household, by person table. The truth needs none.
         mode: ``release`` counts basis cells of the release's universes after truncation; ``truth`` counts all
             cells of the truth's universes without truncation.
-
-    Raises:
-        ConfigError: an unknown table, or tau missing or below 1.
     """
 
     def __init__(
@@ -107,12 +93,7 @@ class CountAccumulator:
         return {name: tally.unmatched for name, tally in self._tallies.items()}
 
     def add(self, population: RecordTables, done: Callable[[int], None] = unheard) -> None:
-        """Count one part of a population; parts must not share households.
-
-        Args:
-            population: the part.
-            done: takes how many of the :data:`COUNTING_STEPS` are done.
-        """
+        """Count one part of a population; parts must not share households."""
         measures = (
             {table.measure for table in self._tables if table.measure} if self._mode == "truth" else set()
         )
@@ -129,15 +110,7 @@ class CountAccumulator:
                 self._add_persons(scan, done)
 
     def finish(self, levels: Mapping[str, Iterable[str]] | None = None) -> dict[tuple[str, str], ExactCounts]:
-        """The counts of all parts over complete key domains, zeros included.
-
-        Args:
-            levels: names of the population group levels by table; every level of every table when None.
-
-        Raises:
-            DataError: no region is left, so there is no key domain.
-            ConfigError: a level that the table does not have.
-        """
+        """The counts of all parts over complete key domains, zeros included."""
         if not self._regions:
             raise DataError(
                 "geo: no row is left after the state filter and after leaving out group quarters "

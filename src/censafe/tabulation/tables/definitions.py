@@ -47,17 +47,10 @@ class TableDefinition:
     """One published table.
 
     Args:
-        name: for example ``PH1_num``.
-        label: what the table counts, for people.
-        cell_column: name of the cell axis and of the output column.
-        counts: which records are counted.
-        universe: who is counted by a release.
-        truth_universe: who is counted by the truth.
         measure: unit column that the truth adds up instead of counting rows, or None.
         iterations: columns of race and Hispanic origin that decide the iteration, by role; empty for a
             table that is not repeated by race and origin.
         derived: how the table follows from a measured one, or None for a measured table.
-        cells: in output order.
     """
 
     name: str
@@ -110,11 +103,7 @@ class IterationLevel:
     """Disjoint iterations that are measured together.
 
     Args:
-        name: for example ``A-G``.
-        label: in the words of a printed plan.
-        words: who is in it, for a codebook.
         printed: place among the levels of a printed plan; levels are measured in the order of their definitions.
-        iterations: in output order.
     """
 
     name: str
@@ -138,11 +127,6 @@ class GeographyLevel:
     """A set of disjoint regions: the whole, every region of the data, or groups of these.
 
     Args:
-        name: for example ``usa``.
-        label: in the words of a printed plan.
-        words: which regions these are, for a codebook.
-        region_type: in output files, for example ``STATE``.
-        region_id: of the one region that holds everything; None for other levels.
         groups: disjoint groups of the data's regions; empty where the level has none. A region of the data that is in no
             group is in no region of the level.
     """
@@ -189,18 +173,7 @@ class GeographyLevel:
 
 @dataclass(frozen=True)
 class DefinitionSet:
-    """All public definitions of a product's counts, checked when they are loaded.
-
-    Args:
-        household: key that joins persons, units and geography.
-        region: geography column that holds the region identifier.
-        places: conditions on geography rows that take part.
-        columns: ``person``, ``unit`` or ``geo`` by column name.
-        canonical: text of a person record, in order.
-        geographies: in output order, coarse to fine.
-        iteration_levels: in output order.
-        tables: in output order.
-    """
+    """All public definitions of a product's counts, checked when they are loaded."""
 
     household: str
     region: str

@@ -31,13 +31,6 @@ _CODES = re.compile(r"\d+(-\d+)?(,\s*\d+(-\d+)?)*")
 def parse_codes(text: object, place: str) -> frozenset[int]:
     """Set of codes written as numbers and ranges.
 
-    Args:
-        text: for example ``"20,21,25-33"``.
-        place: where the text stands, for the error message.
-
-    Raises:
-        ConfigError: the text is not such a list, or a range runs backwards.
-
     Example:
         >>> sorted(parse_codes("20,21,25-27", "cell 2"))
         [20, 21, 25, 26, 27]
@@ -55,19 +48,7 @@ def parse_codes(text: object, place: str) -> frozenset[int]:
 
 
 def load_definitions(text: str, place: str) -> DefinitionSet:
-    """Read a set of table definitions.
-
-    Args:
-        text: TOML.
-        place: name of the file, for error messages.
-
-    Returns:
-        Definitions in which every column, role, level and source exists, iterations of one level and basis
-        cells of one table are disjoint, and no table of units looks at persons.
-
-    Raises:
-        ConfigError: with the place and what is allowed there.
-    """
+    """Read a set of table definitions."""
     document = parse_toml(text, place)
     required = ("records", "geographies", "iteration_levels", "tables")
     require_keys(document, place, required)

@@ -123,7 +123,6 @@ class Profile:
     """CONFIDENTIAL. Number of records by region and atoms.
 
     Args:
-        coding: what the atoms mean.
         region: position of the row's region, shape (rows,).
         atoms: atom of every column, shape (rows,) each.
         weights: number of records (under ``""``) and sums of unit columns by name, int64, shape (rows,).
@@ -153,12 +152,6 @@ class Profile:
 
 class Scan(Closing):
     """CONFIDENTIAL. The joined records of a population, ready to be profiled; a context manager.
-
-    Args:
-        definitions: keys and columns of the records.
-        conditions: every condition that profiles will be asked about.
-        tables: the population.
-        measures: unit columns that profiles of units add up.
 
     A household whose key occurs more than once among the units counts in no person table; one whose key
     occurs more than once in the geography counts nowhere. A key that occurs once in both gives one row of

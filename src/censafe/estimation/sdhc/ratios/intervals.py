@@ -20,8 +20,6 @@ class RatioModel:
     """What is known before the noise: lowest x den <= num <= largest x den, and den is 1 or more.
 
     Args:
-        lowest: least ratio, 1 or 2.
-        largest: largest ratio.
         tail: probability outside the interval on each side; twice that in all where it is the shortest.
         shortest: whether the interval is the shortest of its probability and not the one of equal tails.
     """
@@ -34,15 +32,7 @@ class RatioModel:
 
 @dataclass(frozen=True)
 class RatioEstimate:
-    """Posterior of one ratio.
-
-    Args:
-        ratio: mean of the ratio.
-        low: lower end of the interval.
-        high: upper end.
-        num: mean of the numerator.
-        den: mean of the denominator.
-    """
+    """Posterior of one ratio."""
 
     ratio: float
     low: float
@@ -71,12 +61,6 @@ def ratio_ends(
     curve: Curve, model: RatioModel, least: float, near: Curve | None = None
 ) -> tuple[float, float]:
     """Ends of the interval that the model asks for.
-
-    Args:
-        curve: distribution function of the ratio; costly.
-        model: largest ratio, tails, and which interval.
-        least: the least ratio.
-        near: a cheap approximation of ``curve``, from which searches start; None to do without.
 
     Example:
         >>> [round(end, 6) for end in ratio_ends(lambda x: ((x - 1) / 9) ** 2, RatioModel(1, shortest=True), 1.0)]
@@ -155,15 +139,7 @@ def _upper(curve: Curve, p: float, low: float, high: float) -> float:
 
 
 def _quantile(below: Curve, p: float, low: float, high: float, near: Curve | None = None) -> float:
-    """The x at which an increasing function reaches p.
-
-    Args:
-        below: the function; costly.
-        p: what it reaches.
-        low: where it is below p.
-        high: where it is above p.
-        near: a cheap approximation of ``below``, from which the search starts; None to do without.
-    """
+    """The x at which an increasing function reaches p."""
     if near is None:
         return float(brentq(lambda x: below(x) - p, low, high, xtol=_CLOSE, rtol=_CLOSE))
     x = _quantile(near, p, low, high)

@@ -22,13 +22,7 @@ _RARE = 1e-9  # of the likeliest pair among its like; rarer ones cannot move an 
 
 @dataclass(frozen=True, eq=False)
 class CountWeights:
-    """Weights of whole numbers one after another, not normalised.
-
-    Args:
-        first: the smallest.
-        weight: of that number and those after it.
-        least: smallest number that is possible at all.
-    """
+    """Weights of whole numbers one after another, not normalised."""
 
     first: int
     weight: Floats = field(repr=False)
@@ -86,13 +80,7 @@ class RatioLattice:
     """Posterior of num / den over whole numbers within bounds.
 
     Args:
-        num: weights of the numerator.
-        den: weights of the denominator, 1 or more.
-        model: the bounds, which hold for ``num + other``.
         other: weights of another part of the numerator; None where there is none.
-
-    Raises:
-        UnansweredError: too many pairs to go through.
     """
 
     def __init__(

@@ -38,15 +38,7 @@ class _Grid:
 
 @dataclass(frozen=True, eq=False)
 class DenominatorLaw:
-    """Posterior of the denominator of a ratio that is measured once, on a grid.
-
-    Args:
-        low: below it there is no mass.
-        high: nor above it.
-        at: points, between the two.
-        weight: of these points, sum 1.
-        mean: of the numerator given the denominator, at these points.
-    """
+    """Posterior of the denominator of a ratio that is measured once, on a grid."""
 
     low: float
     high: float
@@ -59,12 +51,6 @@ def denominator_law(
     num: tuple[float, float], den: tuple[float, float], model: RatioModel, nodes: int
 ) -> DenominatorLaw:
     """Posterior of the denominator, and what it says of the numerator.
-
-    Args:
-        num: noisy numerator and its variance.
-        den: noisy denominator and its variance.
-        model: the bounds.
-        nodes: Gauss-Legendre points.
 
     Source: given the denominator, the numerator is a normal cut off at both bounds.
     """
@@ -86,12 +72,6 @@ def estimate_single(
     num: tuple[float, float], den: tuple[float, float], model: RatioModel, nodes: int | None = None
 ) -> RatioEstimate:
     """Posterior of num / den where each is measured once (PH8).
-
-    Args:
-        num: noisy numerator and its variance.
-        den: noisy denominator and its variance.
-        model: the bounds.
-        nodes: Gauss-Legendre points; None for as many as the variances ask for.
 
     Source: quadrature over the denominator; given it, the numerator is a normal cut off at both bounds.
 
@@ -125,13 +105,6 @@ def estimate_joint(
 
     Both parts are 0 or more; the bounds hold for their sum.
 
-    Args:
-        first: noisy first part of the numerator and its variance.
-        second: the other part.
-        den: noisy denominator and its variance.
-        model: the bounds.
-        nodes: Gauss-Legendre points of every piece of the sum's range; None for as many as the variances ask for.
-
     Source: quadrature over the sum t of the parts; given t, the first part and the denominator are independent normals,
         each cut off at two bounds.
 
@@ -161,15 +134,7 @@ def _from_zero(ends: tuple[float, float]) -> tuple[float, float]:
 
 
 class _Joint:
-    """The posterior of a sum t of two parts and of the denominator on a grid.
-
-    Args:
-        first: noisy first part of the numerator and its variance.
-        second: the other part.
-        den: noisy denominator and its variance.
-        model: the bounds.
-        nodes: points of every piece of the range of t.
-    """
+    """The posterior of a sum t of two parts and of the denominator on a grid."""
 
     def __init__(
         self,

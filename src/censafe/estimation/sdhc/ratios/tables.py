@@ -54,11 +54,6 @@ def estimate_tenure(
     The two parts have the posteriors of their own fits, which are independent; the total follows from them, and so lies
     between them in every possible truth.
 
-    Args:
-        first: noisy numerator and denominator of one part, each with its variance.
-        second: those of the other part.
-        model: the bounds of both ratios.
-
     Source: n2 + n3 <= x (d2 + d3) where the independent n2 - x d2 and n3 - x d3 have a sum of 0 or less; quadrature over
         the first, with the density of the one and the distribution function of the other by quadrature over d.
 
@@ -109,12 +104,7 @@ def _curve(parts: tuple[_Part, _Part], model: RatioModel, nodes: int) -> Curve:
 
 
 class _Part:
-    """The posterior of one numerator and denominator.
-
-    Args:
-        noisy: numerator and denominator, each with its variance.
-        model: the bounds of their ratio.
-    """
+    """The posterior of one numerator and denominator."""
 
     def __init__(self, noisy: tuple[_Noisy, _Noisy], model: RatioModel) -> None:
         (self._zn, vn), (self._zd, self._vd) = noisy
@@ -172,13 +162,7 @@ _MOST_DRAWS = 1_000_000
 
 @dataclass(frozen=True)
 class GroupFit:
-    """The ratios of one population group.
-
-    Args:
-        rules: which ratios there are.
-        settings: of bounds, tails, model and method.
-        key: of the group, from which its draws follow.
-    """
+    """The ratios of one population group."""
 
     rules: RatioRules
     settings: EstimateSettings
@@ -191,15 +175,7 @@ class GroupFit:
         return RatioModel(self.rules.lowest, settings.trun, settings.alpha, settings.interval == "shortest")
 
     def ratios(self, top: Sequence[NoisyCount], bottom: Sequence[NoisyCount]) -> list[RatioEstimate]:
-        """Estimates of first part, second part and total.
-
-        Args:
-            top: noisy numerators of the two parts.
-            bottom: the noisy denominator of all three, or those of the two parts.
-
-        Raises:
-            UnansweredError: no estimate follows from these counts.
-        """
+        """Estimates of first part, second part and total."""
         first, second = top
         if self.rules.form == "shared":
             total, one, other = self._joint(first, second, bottom[0])
@@ -278,11 +254,7 @@ def _known(num: float, den: float, lowest: float, model: RatioModel) -> RatioEst
 
 
 def matched(num: GroupedCells, den: GroupedCells) -> GroupedCells:
-    """The denominators in the order of the numerators' groups.
-
-    Raises:
-        DataError: a numerator without denominator, or the reverse; names the group.
-    """
+    """The denominators in the order of the numerators' groups."""
     rows = {key: row for row, key in enumerate(den.keys)}
     for key in num.keys:
         if key not in rows:
@@ -303,16 +275,6 @@ def estimate_ratios(
     workers: int = 1,
 ) -> RatioEstimates:
     """Posterior means and quantiles of bounded ratios.
-
-    Args:
-        num: noisy parts of the numerators, columns in the order of ``rules.parts``.
-        den: noisy denominators, columns in the order of ``rules.denominators``.
-        rules: which ratios there are.
-        settings: of bounds, tails and method.
-        workers: threads; results do not depend on them.
-
-    Raises:
-        DataError: groups that are in one of the two only, or counts from which no estimate of a ratio follows.
 
     Example:
         >>> rules = RatioRules("PH1", "PH1_num", "PH1_denom", 1, "shared")

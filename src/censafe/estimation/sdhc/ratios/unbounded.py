@@ -21,11 +21,6 @@ _Noisy = tuple[float, float]
 def unbounded_single(num: _Noisy, den: _Noisy, model: RatioModel) -> RatioEstimate | None:
     """Posterior of num / den when no bound has mass beyond it, else None.
 
-    Args:
-        num: noisy numerator and its variance, 0 or more.
-        den: noisy denominator and its variance.
-        model: the bounds.
-
     Source: Fieller (1954): num - x den is normal, so the quantiles solve a quadratic.
 
     Example:
@@ -40,12 +35,6 @@ def unbounded_joint(
     first: _Noisy, second: _Noisy, den: _Noisy, model: RatioModel
 ) -> tuple[RatioEstimate, RatioEstimate, RatioEstimate] | None:
     """Posteriors of (first + second) / den, first / den and second / den when no bound has mass beyond it, else None.
-
-    Args:
-        first: noisy first part of the numerator and its variance, 0 or more.
-        second: the other part.
-        den: noisy denominator and its variance.
-        model: the bounds.
 
     Example:
         >>> found = unbounded_joint((20_000, 100), (30_000, 100), (20_000, 100), RatioModel(1))

@@ -27,8 +27,6 @@ class NoisyCount:
     """A noisy count, or the sum of several.
 
     Args:
-        z: noisy value.
-        variances: of the noises that were added, as published, 0 or more.
         geometric: of each of them, whether it is two-sided geometric and not discrete Gaussian.
     """
 
@@ -66,14 +64,6 @@ class NoisyCount:
 def lattice_single(num: NoisyCount, den: NoisyCount, model: RatioModel) -> RatioEstimate:
     """Posterior of num / den over whole numbers, each measured once (PH8).
 
-    Args:
-        num: noisy numerator.
-        den: noisy denominator.
-        model: the bounds.
-
-    Raises:
-        UnansweredError: the noisy counts contradict each other too far.
-
     Source: discrete Gaussian noise has weights exp(-(y - z)^2 / (2 D)), two-sided geometric noise exp(-|y - z| / b).
 
     Example:
@@ -95,15 +85,6 @@ def lattice_joint(
     first: NoisyCount, second: NoisyCount, den: NoisyCount, model: RatioModel
 ) -> tuple[RatioEstimate, RatioEstimate, RatioEstimate]:
     """Posteriors of (first + second) / den, first / den and second / den over whole numbers (PH1, PH5).
-
-    Args:
-        first: noisy first part of the numerator.
-        second: the other part.
-        den: noisy denominator.
-        model: the bounds of the sum.
-
-    Raises:
-        UnansweredError: the noisy counts contradict each other too far.
 
     Example:
         >>> counts = (NoisyCount(z, (4.0,), (False,)) for z in (3, 7, 4))

@@ -19,15 +19,7 @@ from censafe.model.topdown.families import Families
 
 @dataclass(frozen=True, eq=False)
 class ParentLevel:
-    """A level with the final one above it.
-
-    Args:
-        task: the level.
-        rules: of its cells.
-        parents: final histograms of the level above.
-        above: that level.
-        family: None where all parents go the general way.
-    """
+    """A level with the final one above it."""
 
     task: LevelTask
     rules: CellRules
@@ -38,14 +30,7 @@ class ParentLevel:
 
 @dataclass(frozen=True, eq=False)
 class EstimatedBatch:
-    """What became of a batch of parents.
-
-    Args:
-        parents: positions in the level above.
-        families: their children and cells.
-        found: the ordinary parents.
-        general: the others, by place in the batch.
-    """
+    """What became of a batch of parents."""
 
     parents: Integers
     families: Families
@@ -54,12 +39,7 @@ class EstimatedBatch:
 
 
 def estimate_parents(level: ParentLevel, parents: Integers) -> EstimatedBatch:
-    """Estimate some parents: the ordinary ones compiled, then the others one by one.
-
-    Args:
-        level: of the children.
-        parents: positions in the level above, of parents with two or more children and at least one cell.
-    """
+    """Estimate some parents: the ordinary ones compiled, then the others one by one."""
     families, counts = families_of(level, parents)
     if level.family is None:
         found = BatchFound.none(families)
@@ -73,12 +53,7 @@ def estimate_parents(level: ParentLevel, parents: Integers) -> EstimatedBatch:
 
 
 def families_of(level: ParentLevel, parents: Integers) -> tuple[Families, Integers]:
-    """Children and cells of some parents, and the counts of the cells.
-
-    Args:
-        level: of the children.
-        parents: positions in the level above.
-    """
+    """Children and cells of some parents, and the counts of the cells."""
     child_ptr, child = entry_ranges(level.above.first_child, parents)
     cell_ptr, entry = entry_ranges(level.parents.node_ptr, parents)
     families = Families(child_ptr, child, cell_ptr, level.parents.cell[entry])
@@ -87,10 +62,6 @@ def families_of(level: ParentLevel, parents: Integers) -> tuple[Families, Intege
 
 def entry_ranges(pointer: Integers, chosen: Integers) -> tuple[Integers, Integers]:
     """Positions that some rows of a pointer own, one row after another, and where each row starts.
-
-    Args:
-        pointer: where every row starts, and the end of the last one.
-        chosen: rows.
 
     Example:
         >>> [part.tolist() for part in entry_ranges(np.array([0, 2, 5, 6]), np.array([0, 2]))]
@@ -105,15 +76,7 @@ def entry_ranges(pointer: Integers, chosen: Integers) -> tuple[Integers, Integer
 def family_at(
     level: ParentLevel, families: Families, counts: Integers, parents: Integers, place: int
 ) -> Family:
-    """One parent of a batch.
-
-    Args:
-        level: of the children.
-        families: of the batch.
-        counts: of the cells of all its parents.
-        parents: positions in the level above.
-        place: of the parent in the batch.
-    """
+    """One parent of a batch."""
     children = families.child[families.child_ptr[place] : families.child_ptr[place + 1]]
     cells = slice(int(families.cell_ptr[place]), int(families.cell_ptr[place + 1]))
     name = str(level.above.names(parents[place : place + 1])[0])

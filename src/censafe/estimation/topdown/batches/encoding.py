@@ -24,22 +24,12 @@ _FAILURE = {error.__name__: error for error in (CheckError, ReleaseError)}
 
 
 def encoded_batches(batches: Sequence[EstimatedBatch], effort: DrawingEffort) -> bytes:
-    """The estimates of some batches.
-
-    Args:
-        batches: in their order.
-        effort: of drawing their answers.
-    """
+    """The estimates of some batches."""
     return encoded_rows([_row(batch) for batch in batches], effort)
 
 
 def encoded_rows(rows: Sequence[Mapping[str, Any]], effort: DrawingEffort) -> bytes:
-    """Rows of arrays, and of one text.
-
-    Args:
-        rows: each with the same names: vectors, and JSON under ``words``.
-        effort: of drawing the answers behind them.
-    """
+    """Rows of arrays, and of one text."""
     return _written(rows, {"effort": list(effort)})
 
 
@@ -51,31 +41,13 @@ def encoded_failure(error: CheckError | ReleaseError) -> bytes:
 def decoded_batches(
     level: ParentLevel, spans: Sequence[Integers], found: bytes
 ) -> tuple[list[EstimatedBatch], DrawingEffort]:
-    """The estimates of some batches of parents.
-
-    Args:
-        level: the whole one.
-        spans: parents of every batch, positions in the level above.
-        found: as :func:`encoded_batches` gives it.
-
-    Raises:
-        CheckError: a parent could not be estimated.
-        ReleaseError: an answer was not the plan's.
-    """
+    """The estimates of some batches of parents."""
     rows, effort = decoded_rows(found)
     return [_batch(level, span, row) for span, row in zip(spans, rows, strict=True)], effort
 
 
 def decoded_rows(found: bytes) -> tuple[list[dict[str, Any]], DrawingEffort]:
-    """Rows as :func:`encoded_rows` took them, with arrays that may be written to.
-
-    Args:
-        found: their bytes.
-
-    Raises:
-        CheckError: in the place of rows.
-        ReleaseError: in the place of rows.
-    """
+    """Rows as :func:`encoded_rows` took them, with arrays that may be written to."""
     table = pa.ipc.open_stream(pa.BufferReader(found)).read_all()
     words = json.loads(table.schema.metadata[b"censafe"])
     if "failure" in words:

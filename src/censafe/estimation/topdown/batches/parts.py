@@ -20,22 +20,7 @@ from censafe.model.topdown.workers import PartedAnswers
 
 @dataclass(frozen=True, eq=False)
 class LevelPart:
-    """Consecutive parents with their children, both numbered from 0, and everything that is known about them.
-
-    Args:
-        first: of the parents, in the level above.
-        spans: parents of every batch, numbered from 0.
-        level: geounits of the children.
-        above: the parents.
-        parents: their histograms.
-        rules: of the cells.
-        limits: of the children.
-        labels: as of the objective.
-        weights: as of the objective.
-        kinds: of the children.
-        below: of the children.
-        answers: what the source of the noisy answers gives of the children.
-    """
+    """Consecutive parents with their children, both numbered from 0, and everything that is known about them."""
 
     first: int
     spans: tuple[Integers, ...]
@@ -51,11 +36,7 @@ class LevelPart:
     answers: Any
 
     def opened(self, source: AnswerSource) -> ParentLevel:
-        """The part as a level of its own.
-
-        Args:
-            source: of the noisy answers of the children.
-        """
+        """The part as a level of its own."""
         from censafe.estimation.topdown.least_squares.objective import LevelObjective
 
         objective = LevelObjective(self.labels, self.weights, self.kinds, source, self.below)
@@ -64,13 +45,7 @@ class LevelPart:
 
 
 def level_part(level: ParentLevel, source: PartedAnswers, spans: tuple[Integers, ...]) -> LevelPart:
-    """The part of a level that some batches of parents need.
-
-    Args:
-        level: of the children.
-        source: of the noisy answers of the objective.
-        spans: parents of every batch, rising.
-    """
+    """The part of a level that some batches of parents need."""
     first, last = int(spans[0][0]), int(spans[-1][-1]) + 1
     start, end = (int(level.above.first_child[one]) for one in (first, last))
     objective, below = level.task.objective, level.task.objective.below
@@ -98,13 +73,7 @@ def common_values(level: ParentLevel) -> tuple[object, ...]:
 
 
 def part_of_geounits(level: SpineLevel, first: int, last: int) -> SpineLevel:
-    """Consecutive geounits of a level as a level of its own.
-
-    Args:
-        level: of the spine.
-        first: of the geounits.
-        last: one past the last of them.
-    """
+    """Consecutive geounits of a level as a level of its own."""
     children = level.first_child[first : last + 1]
     return replace(
         level,
@@ -116,13 +85,7 @@ def part_of_geounits(level: SpineLevel, first: int, last: int) -> SpineLevel:
 
 
 def part_of_histograms(level: SparseLevel, first: int, last: int) -> SparseLevel:
-    """Histograms of consecutive geounits.
-
-    Args:
-        level: of all geounits.
-        first: of the geounits.
-        last: one past the last of them.
-    """
+    """Histograms of consecutive geounits."""
     pointer = level.node_ptr[first : last + 1]
     entries = slice(int(pointer[0]), int(pointer[-1]))
     return SparseLevel(

@@ -21,17 +21,7 @@ _LEAST_PARTS = 8  # of a level that has so many batches
 def estimated_batches(
     level: ParentLevel, spans: Sequence[Integers], workers: int | EngineWorkers
 ) -> Iterator[EstimatedBatch]:
-    """Estimate batches of parents; what is found does not depend on who does it.
-
-    Args:
-        level: of the children.
-        spans: parents of every batch, positions in the level above.
-        workers: threads, or those of an engine, which is used where its workers can have the noisy answers.
-
-    Raises:
-        CheckError: a parent could not be estimated.
-        StorageError: workers were lost.
-    """
+    """Estimate batches of parents; what is found does not depend on who does it."""
     source = level.task.objective.source
     if isinstance(workers, int) or not isinstance(source, PartedAnswers) or not spans:
         # a county of 2,500 tracts takes as long as hundreds of batches of others; the results of a level are held in any case

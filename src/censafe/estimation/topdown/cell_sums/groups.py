@@ -32,8 +32,6 @@ class _QueryGroups:
 
     Args:
         slot: sum of every answer among those of the query, -1 where it has no weight, shape (answers,).
-        classes: number of classes of base cells.
-        outer: number of classes of averaged levels.
         kinds: kinds of facility that have atoms in each class, shape (classes, kinds).
         atoms: by family in which the query counts, how much of the class an atom takes, sparse, shape (classes, atoms).
         columns: by family in which the query counts, M, shape (outer, columns).
@@ -48,11 +46,7 @@ class _QueryGroups:
 
 
 class AnswerGroups:
-    """The sums of noisy answers that a problem needs, whatever the level and the weights.
-
-    Args:
-        problem: the sums that are asked for.
-    """
+    """The sums of noisy answers that a problem needs, whatever the level and the weights."""
 
     def __init__(self, problem: SumProblem) -> None:
         self.problem = problem
@@ -71,23 +65,13 @@ class AnswerGroups:
         self._kinds[self._alike] = kinds
 
     def of_level(self, ordinals: Sequence[int]) -> AnswerSums:
-        """What is read of a level, before facilities and budgets are known.
-
-        Args:
-            ordinals: of every query of the level, its place among those of the problem.
-        """
+        """What is read of a level, before facilities and budgets are known."""
         own = np.full(len(self._of_query), -1)
         own[list(ordinals)] = np.arange(len(ordinals))
         return self._sums.numbered(own)
 
     def of_pattern(self, level: AnswerSums, measured: Flags, present: Flags) -> AnswerSums:
-        """What is read of geounits with some facilities and budgets.
-
-        Args:
-            level: what is read of their level.
-            measured: which queries of the level are measured.
-            present: kinds of facility that there are.
-        """
+        """What is read of geounits with some facilities and budgets."""
         some: Flags = np.asarray((self._kinds & present[: self._kinds.shape[1]]).any(axis=1))
         return level.only(some[self._alike[level.slot[level.start]]] & measured[level.query])
 
@@ -95,7 +79,6 @@ class AnswerGroups:
         """How sums become states.
 
         Args:
-            weights: of an answer, by query of the problem.
             solved: H^-1 F' by family, shape (atoms, k).
         """
         found: list[tuple[_Side, ...]] = []
@@ -199,12 +182,7 @@ class _Side:
 
 @dataclass(frozen=True, eq=False)
 class GroupedSides:
-    """How the sums of a pattern become states.
-
-    Args:
-        families: the small problems.
-        parts: of every family, what each query adds.
-    """
+    """How the sums of a pattern become states."""
 
     families: tuple[SumFamily, ...] = field(repr=False)
     parts: tuple[tuple[_Side, ...], ...] = field(repr=False)

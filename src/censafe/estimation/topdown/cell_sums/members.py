@@ -15,7 +15,6 @@ def used_geounits(spine: Spine, kinds: Sequence[tuple[NDArray[np.int64], int]]) 
     """Geounits whose answers are used: the widest ones, and all children of those that an area of some kind cuts.
 
     Args:
-        spine: the tree.
         kinds: of every kind, the area of every block in the order of the spine, -1 for none, and the lowest depth that may be used for it.
 
     Returns:
@@ -38,13 +37,7 @@ def area_members(
     """The geounits that make up every area.
 
     Args:
-        spine: the tree.
         area_of: area of every block in the order of the spine, -1 for none.
-        areas: how many there are.
-        used: geounits whose answers are used.
-
-    Returns:
-        Depth and position of the geounits of every area, and which areas are whole: no geounit of which no child is used cuts them.
     """
     found: list[list[tuple[int, int]]] = [[] for _ in range(areas)]
     whole = np.ones(areas, np.bool_)

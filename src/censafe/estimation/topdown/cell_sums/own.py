@@ -55,12 +55,8 @@ def own_pattern(family: SumFamily, weights: Floats, present: Flags) -> OwnPatter
     """Estimator and covariance of the state.
 
     Args:
-        family: the problem.
         weights: of an answer, by query of all of the problem, shape (queries,).
         present: by kind of facility, whether there is one, shape (kinds,).
-
-    Raises:
-        CheckError: the answers do not determine the atoms.
     """
     chosen = np.flatnonzero(present[family.kind])
     found = _solved(_information(family, weights, chosen), np.ascontiguousarray(family.state[:, chosen].T))
@@ -144,11 +140,8 @@ class OwnLevel:
     """What is public of the own answers of a level: geounits of one pattern have the same weights and facilities.
 
     Args:
-        groups: the sums, and the sums of answers that they need.
         ordinals: of every query of the level, its place among those of the problem.
         pattern: of every geounit, -1 where nothing is measured or its answers are not used, shape (n,).
-        weights: of an answer, by pattern and query of the problem.
-        present: kinds of facility, by pattern.
     """
 
     groups: AnswerGroups = field(repr=False)
@@ -166,12 +159,7 @@ class OwnLevel:
         """Find the patterns.
 
         Args:
-            groups: the sums, and the sums of answers that they need.
-            names: of the queries of the level, in the order of their ordinals.
-            weights: of an answer, by kind of geounits and query, 0 where nothing is measured.
-            kinds: kind of every geounit.
             present: kinds of facility of every geounit, shape (n, kinds of facility).
-            used: whose answers are used; None for all.
         """
         queries = groups.problem.queries
         places = {query.name: place for place, query in enumerate(queries)}
@@ -215,16 +203,8 @@ class OwnLevel:
 def own_states(level: OwnLevel, source: Summing | SummingInRounds, workers: int = 1) -> tuple[Floats, ...]:
     """Estimates of the states of a level from own answers.
 
-    Args:
-        level: weights and facilities.
-        source: of sums of the answers of its geounits, some geounits at a time in any order, or all in rounds.
-        workers: threads; the result does not depend on them.
-
     Returns:
         By family, shape (n, columns, k), 0 where nothing is measured.
-
-    Raises:
-        CheckError: the answers of a geounit do not determine its cells.
     """
     nodes = len(level.pattern)
     states = tuple(np.zeros((nodes, len(one.columns), one.size)) for one in level.groups.problem.families)

@@ -18,16 +18,11 @@ class SumFamily:
     """One small problem.
 
     Args:
-        queries: ordinals of the queries that count.
-        times: by which each counts.
         group: group of base cells that every atom is in by query, shape (queries, atoms); -1 where the query tells all cells apart.
-        cells: base cells of every atom.
         atom: of every base cell, -1 for cells that are empty, shape (base cells,).
-        kind: of facility, by atom; 0 without.
         state: sums of atoms that are handed on, shape (k, atoms).
         asked: functions of base cells as combinations of the state, shape (functions, k).
         columns: of every column the contrast of each averaged attribute, 0 for its sum.
-        gram: inner products of the columns.
         known: sums that are known exactly as combinations of the state, shape (groups, k); none but in the family of all averages.
     """
 
@@ -65,12 +60,7 @@ class SumEntry:
 
 
 class SumReadings:
-    """Sums as combinations of states.
-
-    Args:
-        families: the small problems.
-        entries: of every sum, the products that it is made of.
-    """
+    """Sums as combinations of states."""
 
     def __init__(self, families: Sequence[SumFamily], entries: Sequence[tuple[SumEntry, ...]]) -> None:
         self.families = tuple(families)
@@ -102,9 +92,6 @@ class SumReadings:
 
         Args:
             states: by family, shape (areas, columns, k).
-
-        Returns:
-            Shape (areas, sums).
         """
         found = np.zeros((len(states[0]), self.sums))
         for state, family, member in zip(states, self.families, self._members, strict=True):

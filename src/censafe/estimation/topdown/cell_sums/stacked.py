@@ -23,12 +23,7 @@ class StackedSums(SumReadings):
     """The sums of both, the first ones before the second ones.
 
     Args:
-        first: with one family.
-        second: with any families, among them that of all averages.
         shared: the last sums of both, as many, are the same in every geounit.
-
-    Raises:
-        ValueError: the first has several families, or a shared sum takes a contrast.
     """
 
     def __init__(self, first: SumProblem, second: SumProblem, shared: int) -> None:
@@ -83,11 +78,7 @@ class StackedAnswers:
     """Own answers of a level of both.
 
     Args:
-        sums: of both.
-        first: own answers of the first.
-        second: own answers of the second.
         pattern: of every geounit, -1 where one of them is not measured, shape (n,).
-        pairs: patterns of the first and second, by pattern.
     """
 
     sums: StackedSums

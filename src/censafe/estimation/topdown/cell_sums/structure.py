@@ -40,12 +40,7 @@ EXACT_ATOMS: Final = 300  # up to which the state is all atoms
 
 @dataclass(frozen=True)
 class SumTerm:
-    """A number times the sum of the cells whose levels lie in some sets.
-
-    Args:
-        when: levels by attribute; attributes that are not there are free.
-        times: the number.
-    """
+    """A number times the sum of the cells whose levels lie in some sets."""
 
     when: Mapping[str, frozenset[int]]
     times: float = 1.0
@@ -59,10 +54,7 @@ class SumProblem(SumReadings):
     """Sums of cells under some queries.
 
     Args:
-        schema: of the histogram.
-        queries: of any level; levels may measure some of them alone.
         allowed: which cells may hold records, shape (cells,).
-        sums: what is asked for.
         kinds: kind of facility of every cell, shape (cells,); None where facilities forbid nothing.
         known: groups of cells whose sums may be known; none for those of nothing.
         exact_atoms: most atoms of a family up to which its estimate is the best one.

@@ -47,9 +47,7 @@ class SumLevel:
     """A level of the tree, ready for the estimate.
 
     Args:
-        name: of the level.
         parent: position of every geounit's parent in the level above; -1 at the widest level, shape (n,).
-        own: weights and facilities of own answers; None where nothing is measured.
         states: estimates from own answers by family, shape (n, columns, k); none where nothing is measured.
         known: sums of the groups that are known exactly, shape (n, groups); None where they are not.
     """
@@ -72,11 +70,7 @@ class _Level:
 
     Args:
         pattern: of every geounit, -1 where nothing is known.
-        states: by family.
-        covariances: by pattern and family.
         children: of every geounit, the sort of its children, -1 where nothing is known of them.
-        sums: estimates of the sums of the children, by family.
-        inverse: by sort and family, T^+.
     """
 
     pattern: NDArray[np.int64]
@@ -88,13 +82,7 @@ class _Level:
 
 
 class SumTree:
-    """Linear estimates of a list of sums on a tree.
-
-    Args:
-        problem: the sums.
-        levels: the widest first.
-        found: of each.
-    """
+    """Linear estimates of a list of sums on a tree."""
 
     def __init__(self, problem: SumReadings, levels: Sequence[SumLevel], found: Sequence[_Level]) -> None:
         self.problem = problem
@@ -103,13 +91,7 @@ class SumTree:
         self._whole: list[list[Floats]] | None = None
 
     def states(self, depth: int, *, whole: bool = True) -> list[Floats]:
-        """Estimated states of a level by family, shape (n, columns, k).
-
-        Args:
-            depth: of the level.
-            whole: from the answers of the whole tree; otherwise from own answers and those below. Those of a geounit without any answers
-                that is not the only child of its parent are NaN.
-        """
+        """Estimated states of a level by family, shape (n, columns, k)."""
         if not whole:
             return self._found[depth].states
         if self._whole is None:
@@ -121,11 +103,7 @@ class SumTree:
         return self.problem.values(self.states(depth))
 
     def union_values(self, members: Sequence[tuple[int, int]]) -> Floats:
-        """Estimates of the sums in a union of geounits, shape (sums,).
-
-        Args:
-            members: depth and position of geounits that do not overlap.
-        """
+        """Estimates of the sums in a union of geounits, shape (sums,)."""
         states = [np.zeros((1, len(one.columns), one.size)) for one in self.problem.families]
         for depth, node in members:
             for place, own in enumerate(self.states(depth)):
@@ -204,10 +182,6 @@ class SumTree:
 
 def sum_tree(problem: SumReadings, levels: Sequence[SumLevel]) -> SumTree:
     """Combine the own estimates of all levels, from the lowest one up.
-
-    Args:
-        problem: the sums.
-        levels: the widest first.
 
     Source: generalised least squares on a tree; bluedown.md 4.
     """

@@ -70,7 +70,6 @@ class AreaEstimates:
     """Unbiased estimates of the areas of one kind.
 
     Args:
-        areas: the areas.
         values: shape (areas, F).
         variances: shape (areas, F).
     """
@@ -83,18 +82,7 @@ class AreaEstimates:
 def area_sets(
     run: RunSpine, listed: Path | None, observer: Observer, areas: AreaNames | None = None
 ) -> tuple[AreaSet, ...]:
-    """All kinds of areas of a run, the widest level first, the areas of the list last.
-
-    Args:
-        run: the tree of the run, and the standard one.
-        listed: table of further areas; None without.
-        observer: receives a remark on blocks in none of these.
-        areas: names of areas; None for those of states alone.
-
-    Raises:
-        DataError: the table breaks a rule.
-        StorageError: the table cannot be read.
-    """
+    """All kinds of areas of a run, the widest level first, the areas of the list last."""
     known = areas or AreaNames()
     found = [*_published(run, known), *_walked(run)]
     if listed is None:
@@ -154,17 +142,7 @@ def _back(run: RunSpine) -> NDArray[np.int64] | None:
 def area_estimates(
     tree: LinearTree, functionals: Functionals, run: RunSpine, sets: Sequence[AreaSet]
 ) -> Iterator[AreaEstimates]:
-    """Unbiased estimates and their variances for every kind of areas, in their order.
-
-    Args:
-        tree: linear estimates of the geounits of the run's spine.
-        functionals: sums over the cells of an area.
-        run: the spine.
-        sets: kinds of areas.
-
-    Raises:
-        CheckError: a geounit without any answers is not the only child of its parent.
-    """
+    """Unbiased estimates and their variances for every kind of areas, in their order."""
     names = [level.name for level in tree.levels]
     wanted = {one.level for one in sets} | {names[-1]}
     every = zip(names, whole_levels(tree, functionals), strict=True)

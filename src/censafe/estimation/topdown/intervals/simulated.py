@@ -33,12 +33,7 @@ def size_class(counts: NDArray[np.integer]) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class ErrorClass:
-    """Errors of further runs, all that gave a count of some size.
-
-    Args:
-        values: different errors, published less true, rising.
-        counts: how often each occurred.
-    """
+    """Errors of further runs, all that gave a count of some size."""
 
     values: Integers = field(repr=False)
     counts: Integers = field(repr=False)

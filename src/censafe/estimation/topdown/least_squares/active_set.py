@@ -225,9 +225,6 @@ def solve_active_set(equations, sides, state, point, eps, patient):  # type: ign
     Invariant: in every iteration the point solves the equations of its state exactly, so that only signs can be wrong. Changes
     are made in blocks while that leaves fewer of them to make. After that a patient solve makes them one by one, and an
     impatient one gives up.
-
-    Returns:
-        Iterations made; negative when it gave up or the limit came first.
     """
     children, cells = point.x.shape
     factors, system = new_factors(children, sides.rows.shape[0], cells), new_system(point.multiplier.shape[0])

@@ -94,11 +94,8 @@ def certify(equations, sides, x, nu, gamma, curvature):  # type: ignore[no-untyp
     by counts of millions; it alone serves a root, which has no sums.
 
     Args:
-        equations: H, b and p.
-        sides: of the children.
         x: the point, shape (C, K), not negative.
         nu: multipliers of the rows, shape (C, R).
-        gamma: multipliers of the groups.
         curvature: of each H a positive number not above its smallest eigenvalue, shape (G,).
 
     Returns:

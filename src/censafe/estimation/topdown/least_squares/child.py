@@ -142,10 +142,6 @@ def refresh_inverse(h, free, store, index, n):  # type: ignore[no-untyped-def]
         free: shape (K,).
         store: holds the packed inverse of the former cells, shape (K K,).
         index: the former cells, shape (K,); receives the free ones.
-        n: number of former cells; 0 if there is no inverse.
-
-    Returns:
-        Number of free cells.
 
     Example:
         >>> h, store, index = 2 * np.eye(3) + 1, np.zeros(9), np.zeros(3, dtype=np.int64)

@@ -33,14 +33,8 @@ def side_matrix(problem: ParentProblem) -> tuple[Any, Floats, Floats]:
 def repaired_counts(problem: ParentProblem) -> Integers | None:
     """Counts with the least change that keep the sums of all sets of cells the side rows tell apart.
 
-    Args:
-        problem: a parent that is not a root.
-
     Returns:
         The counts, shape (K,), which have integer children; None where there are none.
-
-    Raises:
-        CheckError: the solver failed, which says nothing about the data.
     """
     from scipy import sparse
 
@@ -114,9 +108,6 @@ def parent_cuts(
         total_lower: least persons of each child, shape (C,); none if not given.
         total_upper: most persons of each child, shape (C,); none if not given.
 
-    Returns:
-        Every set of types but the empty one; the sides are infinite where nothing bounds them.
-
     Source: Hoffman's circulation theorem on types x children; a transportation argument without totals.
 
     Example:
@@ -153,11 +144,7 @@ def _over(sides: Floats, members: Floats) -> Floats:
 
 
 def type_rows(problem: ParentProblem) -> tuple[NDArray[np.int64], int | None]:
-    """The side rows that split the cells into types, and the row of the total, if there is one.
-
-    Returns:
-        Ordinals of rows that do not overlap, without the total; ordinal of the row that holds all cells, or None.
-    """
+    """The side rows that split the cells into types, and the row of the total, if there is one."""
     full = np.flatnonzero(problem.rows.all(axis=1)) if problem.cells else np.zeros(0, dtype=np.int64)
     total = int(full[0]) if len(full) else None
     taken, chosen = np.zeros(problem.cells, dtype=bool), []

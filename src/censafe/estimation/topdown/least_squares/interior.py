@@ -33,7 +33,6 @@ class InteriorPoint:
         free: cells that the point keeps away from 0, shape (C, K).
         active: state of every side row as the point suggests it, shape (C, R).
         row_multipliers: shape (C, R); positive on lower sides.
-        group_multipliers: of the totals of groups.
     """
 
     x: Floats
@@ -261,12 +260,7 @@ def interior_point(problem: ParentProblem, h: Floats, tight: Tightened) -> Inter
     """Solve one parent nearly to the limit of floating-point numbers.
 
     Args:
-        problem: the parent.
         h: its curvatures, made regular, shape (G, K, K).
-        tight: its mask and sides after presolve.
-
-    Returns:
-        The point, whether or not the steps were enough; the caller asks for its certificate.
 
     Source: Mehrotra (1992), "On the implementation of a primal-dual interior point method".
     """

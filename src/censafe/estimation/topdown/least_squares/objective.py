@@ -43,9 +43,6 @@ class AnswerSource(Gathering, Protocol):
         """Some noisy answers of one query at consecutive geounits.
 
         Args:
-            query: ordinal of the query.
-            first: of the geounits.
-            last: one past the last of them.
             chosen: positions of the answers, rising, shape (m,).
 
         Returns:
@@ -121,7 +118,6 @@ class LevelObjective:
         labels: of every query, the answer of each cell of the schema, shape (cells,).
         weights: of an answer, by kind of geounits and query, shape (kinds, queries); 0 where nothing is measured.
         kinds: kind of every geounit, int32, shape (geounits,).
-        source: of the noisy answers.
         below: what the answers below the geounits say, by the same kinds; None where these are not used.
     """
 
@@ -141,10 +137,8 @@ class LevelObjective:
         """Weight every query by the inverse of its variance.
 
         Args:
-            labels: of every query, the answer of each cell of the schema.
             variances: of an answer, shape (queries,), or (kinds, queries) where geounits differ.
             values: noisy answers of every query, shape (geounits, answers).
-            kinds: of every geounit; None where all are of the first kind.
         """
         some = np.zeros(len(values[0]), np.int32) if kinds is None else kinds
         return LevelObjective.drawing(labels, variances, some, StoredAnswers(tuple(values)))
@@ -172,8 +166,6 @@ class LevelObjective:
         """H, the sum of w A'A, and B, the sum of w A'y, of consecutive geounits on some cells.
 
         Args:
-            first: of the geounits.
-            last: one past the last of them.
             support: cells, shape (K,).
 
         Returns:
@@ -207,9 +199,6 @@ class LevelObjective:
 
         What is known from below stays whole beside them; where the queries are the total alone, the total as it is known from
         own answers and those below takes their place.
-
-        Args:
-            queries: ordinals.
         """
         chosen = list(queries)
         weights = np.zeros_like(self.weights)
@@ -235,9 +224,6 @@ class LevelObjective:
     def right_sides(self, families: Families) -> NDArray[np.float64]:
         """B of many parents at once; the same bits as from :meth:`equations`.
 
-        Args:
-            families: parents with their cells; their children need not be all of them, nor consecutive.
-
         Returns:
             float64: parent by parent the matrix (children, cells) in C order, one after another.
         """
@@ -253,7 +239,6 @@ class CoarseObjective:
 
     Args:
         label: which sum each cell belongs to, int32, shape (cells,).
-        objective: the same for all cells of a sum.
     """
 
     label: NDArray[np.int32] = field(repr=False)

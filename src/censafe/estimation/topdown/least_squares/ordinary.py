@@ -145,14 +145,7 @@ def climb_dual(equations, sides, state, point, eps):  # type: ignore[no-untyped-
     """Climb from the given lambda until the children add up to the parent, by Newton steps T step = p - sum of x_c.
 
     Args:
-        equations: of a parent that is not a root.
-        sides: without groups.
-        state: to start from; receives that of the end.
         point: its ``multiplier`` is lambda, shape (K,), to start from; receives x and all multipliers.
-        eps: sizes from which wrong signs count.
-
-    Returns:
-        Steps made; negative where the children do not add up, as when there is no point.
 
     Source: Qi & Sun (2006), "A quadratically convergent Newton method for computing the nearest correlation
         matrix", for the method.
@@ -233,8 +226,6 @@ def fit_family(equations, sides, x):  # type: ignore[no-untyped-def]
     climb the active set makes the sums exact; where it goes in circles once more, the point of the climb is looked at.
 
     Args:
-        equations: of a parent that is not a root; a singular H gets a ridge, in place.
-        sides: without groups.
         x: receives the point, shape (C, K).
     """
     h, b, rows = equations.h, equations.b, sides.rows

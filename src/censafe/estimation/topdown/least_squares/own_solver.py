@@ -36,16 +36,6 @@ class ParentSolver(Protocol):
 def judged_solver(find: ParentSolver) -> Solver:
     """A solver whose points are checked and whose gaps are bounded before they are rounded.
 
-    Args:
-        find: any function of the protocol.
-
-    Returns:
-        A solver. A point whose gap, bounded without multipliers, is above our tolerance has the status ``approximate``, and the
-        manifest lists its parent; infeasible parents never reach ``find``.
-
-    Raises:
-        CheckError: by the solver, where a point has another shape, is not finite, or breaks a sum, a bound or a row.
-
     Example:
         >>> parent = ParentProblem.without_rows(np.eye(2), np.zeros((2, 2)), np.array([4, 2]))
         >>> judged_solver(lambda problem: np.tile(problem.p / problem.children, (problem.children, 1)))(parent).x

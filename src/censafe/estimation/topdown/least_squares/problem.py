@@ -149,13 +149,9 @@ class L2Result:
 
     Args:
         x: shape (C, K), in persons.
-        status: how the solve ended.
         gap: upper bound on objective minus optimum, in half chi-square units.
-        violation: largest violation of sums, bounds and rows, relative to max(1, size).
-        iterations: active-set iterations, all starts together.
         row_multipliers: multipliers of the side rows, shape (C, R); positive on lower sides.
         ridge: what was added to the diagonal of a singular H; 0 if nothing.
-        reason: of an infeasible problem, the first condition found broken.
     """
 
     x: Floats

@@ -24,7 +24,6 @@ def wanted_answers(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow
     """Answers whose marginal cell holds a cell of the parent.
 
     Args:
-        families: parents with their cells.
         labels: of every query, the answer of each cell of the schema, shape (queries, cells).
 
     Returns:
@@ -51,11 +50,9 @@ def right_sides(
     """B, the sum of w A'y over the queries in their order, of every child of every parent.
 
     Args:
-        families: parents with their cells.
         labels: of every query, the answer of each cell of the schema, shape (queries, cells).
         weights: of an answer by kind of geounit and query, shape (kinds, queries).
         kinds: kind of every geounit of the level, shape (geounits,).
-        source: of the noisy answers.
 
     Returns:
         float64: parent by parent the matrix (children, cells) in C order, one after another.
@@ -83,7 +80,6 @@ def gather_stored(values: Sequence[Answers], wanted: Wanted) -> _Ints:
 
     Args:
         values: of every query, shape (geounits, answers).
-        wanted: answers by parent.
 
     Returns:
         int64: parent by parent, child by child, in the order of `wanted`.

@@ -54,11 +54,6 @@ def kind_sides(kind_of, child, p, coupled, limits):  # type: ignore[no-untyped-d
         kind_of: kind of unit of each cell of the parent, shape (K,); all 0 where nothing bounds them.
         child: geounits of the children, shape (C,).
         p: the parent's counts, shape (K,).
-        coupled: false at the root, which has no parent.
-        limits: of the geounits.
-
-    Returns:
-        The sides, without groups.
     """
     lower, upper, known = limits.lower, limits.upper, limits.totals.shape[0] > 0
     children, cells, kinds = child.shape[0], kind_of.shape[0], lower.shape[1]
@@ -173,11 +168,6 @@ def tighten_sides(p, coupled, sides):  # type: ignore[no-untyped-def]
 
     Args:
         p: the parent's counts, shape (K,).
-        coupled: false at the root.
-        sides: changed in place.
-
-    Returns:
-        Whether no condition was found that forbids every point.
     """
     if not _mask_empty(sides) or not _tighten_rows(p, coupled, sides):
         return False

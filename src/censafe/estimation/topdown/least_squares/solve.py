@@ -56,12 +56,6 @@ def solve_l2(problem: ParentProblem) -> L2Result:
     makes progress and one by one otherwise. No point is called a solution by its signs alone: sums, bounds, rows
     and the duality gap are checked, and what fails goes to a slower method and back.
 
-    Args:
-        problem: one parent.
-
-    Returns:
-        The point with its status, gap and violation. An infeasible problem has the status, a reason and zeros.
-
     Source: primal-dual active set with least-index backup: Murty (1974), "Note on a Bard-type scheme for solving
         the complementarity problem"; Judice & Pires (1994).
 
@@ -145,7 +139,6 @@ def uncertified(problem: ParentProblem, x: Floats) -> L2Result:
     """A point that comes without multipliers: its violation, and a bound on its gap that holds for any multipliers.
 
     Args:
-        problem: one parent, with something to choose.
         x: shape (C, K), not negative.
     """
     setting = _setting(problem, tighten(problem))

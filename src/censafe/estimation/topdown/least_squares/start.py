@@ -66,7 +66,6 @@ def start_point(equations, x, curvature, ridge):  # type: ignore[no-untyped-def]
     """Least squares without bounds, rows and groups: x_c = H_c^-1 (b_c + lambda); symbols as in :mod:`.structures`.
 
     Args:
-        equations: a singular H gets a ridge, in place.
         x: receives the point, shape (C, K).
         curvature: receives a lower bound of the smallest eigenvalue of each H, shape (G,).
         ridge: receives what was added to the diagonal of each H, shape (G,).
@@ -185,11 +184,7 @@ def share_total(weight, b, have, least, most, out):  # type: ignore[no-untyped-d
         b: weight times the measured total, shape (C,).
         have: the parent's counts by kind, shape (T,), at most 8 kinds.
         least: fewest records of every child and kind, shape (C, T).
-        most: most records; 0 where a child cannot have the kind.
         out: receives the totals, shape (C,).
-
-    Returns:
-        Whether the totals were found.
 
     Source: Hoffman's circulation theorem on children x kinds.
     """
@@ -228,14 +223,9 @@ def fit_two_cells(equations, sides, x, nu, curvature):  # type: ignore[no-untype
     With x2 = whole - x1 the objective is the sum of weight x1^2 / 2 - side x1, and x1 has a sum and bounds.
 
     Args:
-        equations: of two cells.
-        sides: one row, the total; -inf and inf for a child without records.
         x: receives the point, shape (C, 2).
         nu: receives the multipliers of the totals, shape (C, 1).
         curvature: receives a positive lower bound of the eigenvalues of each H, shape (G,).
-
-    Returns:
-        Whether the point was found; otherwise the problem is of another kind.
     """
     h, h_of, b, allowed, lo = equations.h, equations.h_of, equations.b, sides.allowed, sides.lo
     children = b.shape[0]

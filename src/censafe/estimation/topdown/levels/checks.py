@@ -27,18 +27,7 @@ def check_level(
     cells: int,
     parents: SparseLevel | None,
 ) -> None:
-    """Check counts, sums to parents, exact totals and bounds of every geounit, as integers.
-
-    Args:
-        level: the geounits.
-        found: their estimated histograms.
-        limits: what they must obey.
-        cells: of the schema.
-        parents: histograms of the level above, to which these must add up; None for the root.
-
-    Raises:
-        CheckError: names the level, what is broken, and some geounits.
-    """
+    """Check counts, sums to parents, exact totals and bounds of every geounit, as integers."""
     flags, totals = np.zeros(found.nodes, np.uint8), np.zeros(found.nodes, np.int64)
     exact = np.zeros(0, np.int64) if limits.totals is None else limits.totals
     unit_kind = np.zeros(0, np.int32) if limits.kinds is None else writable(limits.kinds)
@@ -60,14 +49,7 @@ def check_level(
 
 
 def adds_up(level: SpineLevel, found: SparseLevel, cells: int, parents: SparseLevel) -> bool:
-    """Whether histograms are those of the level above when they are added up cell by cell.
-
-    Args:
-        level: the geounits, with their parents.
-        found: their histograms.
-        cells: of the schema.
-        parents: histograms of the level above.
-    """
+    """Whether histograms are those of the level above when they are added up cell by cell."""
     first_child = np.searchsorted(level.parent, np.arange(parents.nodes + 1)).astype(np.int64)
     return int(_compare(first_child, SparseArrays.of(found), SparseArrays.of(parents), cells)) == 0
 

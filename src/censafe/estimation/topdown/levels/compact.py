@@ -20,8 +20,6 @@ class CompactForm:
 
     Args:
         kinds: the query by whose answers, the kinds, counts of units bound the records; None where they bound nothing.
-        fewest: records of one unit at least, by kind.
-        most: records of one unit at most, by kind.
         exact: lowest level at which the total is exact, with all above it; None where it is at none.
     """
 
@@ -45,10 +43,6 @@ def compact_form(schema: HistogramSchema, constraints: Sequence[LinearConstraint
 
     Compact are the total of all cells that is published exactly, and one lower and one upper bound by counts of units, on
     groups that part the cells.
-
-    Args:
-        schema: of the histogram.
-        constraints: all that hold it.
 
     Example:
         >>> from censafe.model.topdown.histograms import constraints_on

@@ -65,17 +65,6 @@ def estimate_level(
 
     Ordinary parents are estimated by compiled kernels, the others the general way. The result does not depend on
     the number of workers: batches are cut by work alone, and every parent is estimated by itself.
-
-    Args:
-        task: the level.
-        rules: of the cells.
-        parents: final histograms of the level above; None for the root.
-        above: that level; None for the root.
-        workers: threads that estimate batches of parents, or those of an engine.
-        progress: called after every batch with how far the level is.
-
-    Raises:
-        CheckError: the children of a parent cannot meet its counts and their own limits, or integers break them.
     """
     report = LevelReport(task.level.name, task.level.nodes)
     if parents is None or above is None:
@@ -223,12 +212,7 @@ class Descent(EstimationFromRoot):
     """The estimation of a histogram by dense least squares, within limits of its kinds and totals.
 
     Args:
-        histogram: its schema and passes.
-        public: what is published exactly, and the limits that the histograms obey.
-        observer: receives remarks and progress.
-        choices: how parents are fitted, rounded and repaired.
         workers: threads that estimate parents, or those of an engine; the result does not depend on them.
-        solver: in the place of ours, of every parent; None for ours.
     """
 
     def __init__(

@@ -23,7 +23,6 @@ class DeclaredTotals:
     """Totals that are published exactly, by name of the level.
 
     Args:
-        single: records of every geounit, of levels whose geounits are whole.
         groups: records of groups of geounits, of levels where standard geounits are parted.
     """
 
@@ -32,15 +31,7 @@ class DeclaredTotals:
 
 
 def standard_depth(run: RunSpine, depth: int) -> int:
-    """Depth, in the standard tree, of the level of the same name.
-
-    Args:
-        run: the tree.
-        depth: of the level in the tree that the run walks.
-
-    Raises:
-        ConfigError: the level is none of the standard tree, so that its totals cannot be published.
-    """
+    """Depth, in the standard tree, of the level of the same name."""
     name = run.spine.names[depth]
     if name not in run.standard.names:
         raise ConfigError(
@@ -72,10 +63,8 @@ class PublicFacts:
     """What is known about a run without its measurements: all of it is published exactly.
 
     Args:
-        run: the tree that the run walks, and the standard one.
         facilities: counts of units by kind in every block, shape (blocks, unit columns), in the standard order.
         limits: by name of the histogram, what the histograms of every level must obey, root first.
-        budgets: by name of the part, laws and costs of every geounit.
         imputed: in words, what in the input was made up by a rule.
         areas: of the blocks, in the standard order; None where none were needed.
         declared: by name of a histogram that is held to published results, totals of the records that the published ones must have.
@@ -107,23 +96,13 @@ class PublicFacts:
 
 
 def facts_above(public: PublicFacts, depth: int) -> PublicFacts:
-    """Limits of the levels down to one.
-
-    Args:
-        public: of the whole tree.
-        depth: of the last level.
-    """
+    """Limits of the levels down to one."""
     limits = {name: levels[: depth + 1] for name, levels in public.limits.items()}
     return _facts(levels_above(public.spine, depth), limits)
 
 
 def facts_below(public: PublicFacts, part: Subtree) -> PublicFacts:
-    """Limits of a part of the tree, its widest level included.
-
-    Args:
-        public: of the whole tree.
-        part: of it.
-    """
+    """Limits of a part of the tree, its widest level included."""
     limits = {
         name: tuple(
             _limits(level, part.nodes(depth)) for depth, level in enumerate(levels) if depth >= part.depth

@@ -177,12 +177,7 @@ def family_totals(weight, b, family, limits, out):  # type: ignore[no-untyped-de
     Args:
         weight: of the measured total of every child, shape (C,).
         b: weight times the measured total, shape (C,).
-        family: the parent.
-        limits: of the geounits by kind of unit.
         out: receives the totals, shape (C,).
-
-    Returns:
-        Whether they were found; otherwise the caller needs a slower way.
     """
     child, lower, bounded = family.child, limits.lower, limits.lower.shape[1] > 0
     children, kinds, used = child.shape[0], max(lower.shape[1], 1), 0
@@ -311,14 +306,7 @@ def round_family(x, p, cell, rules, sides, counts):  # type: ignore[no-untyped-d
 
 @compiled(void(_FAMILIES, _ANSWERS, _RULES, _RESULTS))
 def estimate_families(families, answers, rules, results):  # type: ignore[no-untyped-def]
-    """Estimate parents one after another.
-
-    Args:
-        families: the parents.
-        answers: of the level of the children.
-        rules: of that level.
-        results: receives the histograms of the children and how every parent ended.
-    """
+    """Estimate parents one after another."""
     base, at, limits, total_query = 0, 0, rules.limits, rules.total_query
     unit_kind = rules.unit_kind if limits.lower.shape[1] > 0 else rules.unit_kind[:0]
     totals_first = total_query >= 0 and limits.totals.shape[0] == 0

@@ -23,10 +23,6 @@ class EstimationFromRoot(ABC):
     """The estimation of one histogram; it knows measurements and what is published exactly, and nothing else.
 
     Args:
-        histogram: its schema and passes.
-        spine: the tree.
-        observer: receives remarks and progress.
-        choices: named choices of the run.
         workers: threads that estimate parents, or those of an engine; the result does not depend on them.
     """
 

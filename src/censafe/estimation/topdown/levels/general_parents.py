@@ -30,7 +30,6 @@ class RootProblem:
     """Roots that are solved together: the cells of all of them side by side, as those of one geounit without a parent.
 
     Args:
-        members: positions of the roots.
         edges: first cell of every member, and the number of all cells, shape (members + 1,).
         cells: cell of the schema at every place, shape (K,).
         problem: of all places; its H and B are not read, the passes bring their own.
@@ -55,12 +54,7 @@ class RootProblem:
     def passes(
         self, objective: LevelObjective, groups: tuple[NDArray[np.int32], ...]
     ) -> tuple[OuterPass, ...]:
-        """One fit of all queries, after that of the sums that come first where the objective has such.
-
-        Args:
-            objective: of the level.
-            groups: as of :meth:`tree`.
-        """
+        """One fit of all queries, after that of the sums that come first where the objective has such."""
         places = np.arange(len(self.cells), dtype=np.int32)
         fits = [Fit((places,), self._equations(objective))]
         coarse = objective.coarse
@@ -93,7 +87,6 @@ def root_problems(limits: LevelLimits, allowed: NDArray[np.bool_]) -> Iterator[R
     """The problems of the widest level: one for each root, and one for each group whose total is known.
 
     Args:
-        limits: of the level.
         allowed: which cells may hold records, shape (cells,).
     """
     roots = len(limits.lower)
@@ -155,11 +148,7 @@ class Family:
     """The children ``first`` .. ``last - 1`` of a parent with its cells and counts; of the root no counts.
 
     Args:
-        parent: geounit of the parent; empty for the root.
-        first: first child.
-        last: one past the last child.
         support: the parent's cells, shape (K,).
-        p: their counts; None for the root.
     """
 
     parent: str
@@ -180,16 +169,7 @@ def root_family(rules: CellRules, limits: LevelLimits) -> Family:
 def estimate_roots(
     task: LevelTask, rules: CellRules, report: LevelReport
 ) -> dict[int, tuple[Integers, Integers]]:
-    """Cells and counts of several roots, those of a group with a total of their sum together.
-
-    Args:
-        task: the widest level.
-        rules: of the cells.
-        report: counts the solves.
-
-    Raises:
-        CheckError: the roots cannot meet their limits.
-    """
+    """Cells and counts of several roots, those of a group with a total of their sum together."""
     found: dict[int, tuple[Integers, Integers]] = {}
     for roots in root_problems(task.limits, rules.allowed):
         try:
@@ -215,16 +195,7 @@ def estimate_roots(
 
 
 def estimate_family(task: LevelTask, rules: CellRules, family: Family) -> ParentEstimate:
-    """Estimate the children of one parent the general way.
-
-    Args:
-        task: the level of the children.
-        rules: of the cells.
-        family: parent, children and cells.
-
-    Raises:
-        CheckError: the children cannot meet the parent's counts and their own limits; names level and parent.
-    """
+    """Estimate the children of one parent the general way."""
     try:
         return estimate_parent(
             _problem(task, rules, family), _passes(task.objective, rules, family),

@@ -68,22 +68,7 @@ def bounded_facts(
     public: PublicFacts,
     levels: Mapping[str, Sequence[SparseLevel]],
 ) -> PublicFacts:
-    """What is known when a histogram is estimated: beside what is published exactly, the bounds from the other one.
-
-    Args:
-        config: chooses whether persons and units are kept possible together.
-        histogram: that is estimated next.
-        public: what is published exactly.
-        levels: final histograms of the standard levels, of what has been estimated before.
-
-    Returns:
-        The facts with other limits. They are for the estimation of integers alone: linear estimates, files of constraints and
-        intervals still use what is published exactly.
-
-    Raises:
-        CheckError: the configured size of households is too small for the exact totals.
-        DataError: published counts contradict each other.
-    """
+    """What is known when a histogram is estimated: beside what is published exactly, the bounds from the other one."""
     pair = _pair(config)
     if pair is None or histogram.name not in (pair.persons.name, pair.units.name):
         return public
@@ -149,19 +134,7 @@ def _homes(pair: JointPair, levels: Mapping[str, Sequence[SparseLevel]]) -> Inte
 def impossible_blocks(
     config: JointChoice, levels: Mapping[str, Sequence[SparseLevel]]
 ) -> dict[str, int | bool]:
-    """How many published blocks contradict themselves, from published histograms alone.
-
-    Args:
-        config: of the run.
-        levels: final histograms of every level, by histogram.
-
-    Returns:
-        Number of blocks, of those with occupied units and those with persons in households, and of those of each kind that
-        cannot exist; nothing where persons or occupancy are not there.
-
-    Raises:
-        CheckError: there are impossible blocks although persons and units were kept possible together.
-    """
+    """How many published blocks contradict themselves, from published histograms alone."""
     pair = joint_pair(config.histograms)
     if pair is None:
         return {}

@@ -35,9 +35,7 @@ class JointPair:
     """Persons and the units they live in.
 
     Args:
-        persons: whose first kind of unit is that of households.
         units: vacant and occupied ones.
-        facilities: bounds of the persons from counts of units.
     """
 
     persons: MeasuredHistogram
@@ -230,14 +228,7 @@ def require_room(
     """Stop where exact totals of persons cannot be met by households of at most a size in all housing units.
 
     Args:
-        spine: the tree.
-        rule: how counts of units bound persons.
         units: published counts of units by kind in every block, shape (blocks, kinds).
-        persons: limits of the persons, whose exact totals are used.
-        largest: most persons of one household.
-
-    Raises:
-        CheckError: `largest` is too small.
     """
     plain = [LevelLimits(None, units[:0], units[:0])] * len(spine.levels)
     occupied_limits(spine, rule, units, persons, plain, largest)

@@ -67,10 +67,6 @@ class GroupTotals:
     def within(self, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Groups among some neighbours, numbered from 0, and their totals.
 
-        Args:
-            first: of the geounits.
-            last: one past the last of them.
-
         Example:
             >>> groups = GroupTotals(np.array([7, 0, 0, 2, -1], np.int32), np.arange(8))
             >>> [part.tolist() for part in groups.within(1, 5)]
@@ -89,7 +85,6 @@ class LevelLimits:
     Args:
         totals: records of every geounit where they are published exactly, shape (geounits,); else None.
         lower: fewest records by kind of unit, shape (geounits, kinds); no columns where nothing bounds them.
-        upper: most records by kind of unit.
         cuts: further limits on sets of kinds, where the level below has exact totals.
         groups: exact totals of groups of geounits, where those of single ones are not published; else None.
         kinds: of every cell the column of its bounds, int32, shape (cells,); None where there are no bounds.
@@ -114,16 +109,7 @@ def level_limits(
     """The constraints of a histogram at every level, root first, as the arrays that the kernels read.
 
     Args:
-        spine: the tree.
-        schema: of the histogram.
-        constraints: all that hold it; they must have the compact form.
         units: published counts of units by kind in every block, shape (blocks, kinds or more).
-        totals: records of every geounit, by level; of all levels whose totals are published exactly, and of no others.
-        groups: totals of groups of geounits, by level; their members have bounds without totals.
-
-    Raises:
-        DataError: published counts of a geounit contradict each other.
-        ValueError: the constraints have another form, or the totals are those of other levels, or shapes do not fit.
 
     Example:
         >>> from censafe.geography.spines.tree import LevelRule, build_spine

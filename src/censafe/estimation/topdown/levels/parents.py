@@ -36,8 +36,6 @@ class BatchFound:
         cost: of rounding, shape (P,).
         sizes: number of entries of every child, in the order of the families.
         starts: where the entries of every parent start, shape (P + 1,).
-        cell: of every entry.
-        count: of every entry.
     """
 
     done: NDArray[np.bool_]
@@ -86,14 +84,7 @@ def batch_edges(children: Integers, cells: Integers) -> Integers:
 def estimate_batch(
     objective: LevelObjective, rules: FamilyRules, families: Families, counts: Integers
 ) -> BatchFound:
-    """Estimate the children of ordinary parents; what is infeasible or not certified is left alone.
-
-    Args:
-        objective: measurements of the level of the children.
-        rules: of the level.
-        families: parents with two or more children and at least one cell.
-        counts: of the parents' cells, above 0, in the order of ``families.cell``.
-    """
+    """Estimate the children of ordinary parents; what is infeasible or not certified is left alone."""
     room = _room(families, counts)
     estimate_families(
         FamilyArrays(families.child_ptr, families.child, families.cell_ptr, families.cell, counts),

@@ -34,7 +34,6 @@ class Fit:
 
     Args:
         labels: answer of every cell in each of its queries, each of shape (K,).
-        equations: normal equations of its queries on some cells.
         held: queries whose fitted answers the fits after it in the outer pass keep, each of shape (K,).
     """
 
@@ -48,7 +47,6 @@ class OuterPass:
     """Fits in order, then one rounding.
 
     Args:
-        fits: the inner passes of least squares, at least one.
         rounding: inner passes of rounding: groups of the cells, coarse to fine over all of them, each of shape (K,).
         held: queries whose integers the outer passes after it keep, each of shape (K,).
     """
@@ -64,8 +62,6 @@ class ParentEstimate:
 
     Args:
         counts: shape (C, K).
-        solves: every fit, in order.
-        roundings: how every outer pass was rounded.
         changes: cells of the parent that were changed because its children had no point.
     """
 
@@ -85,20 +81,7 @@ def estimate_parent(
     detailed_cost: DetailedCost = "fraction",
     solver: Solver = solve_l2,
 ) -> ParentEstimate:
-    """Fit and round the children of one parent, pass by pass.
-
-    Args:
-        problem: parent's counts, masks, side rows and groups; its H and B are not read, the passes bring their own.
-        passes: outer passes in order; the last one must tell all cells apart.
-        slack: persons by which a held answer of an earlier fit may still move; 0 makes it an equality.
-        infeasible: what happens when the children have no point: repair the parent for this solve, or stop.
-        leaves: as in ``round_parent``.
-        detailed_cost: as in ``round_parent``.
-        solver: of every fit.
-
-    Raises:
-        CheckError: the children have no point, or the passes do not determine the cells.
-    """
+    """Fit and round the children of one parent, pass by pass."""
     options = _Options(slack, leaves, detailed_cost, solver)
     try:
         return _through(problem, passes, options)
@@ -189,8 +172,6 @@ def coarsen(problem: ParentProblem, fit: Fit, labels: list[Labels]) -> tuple[Par
     """The problem of a fit on the coarsest cells that labels, side rows and masks tell apart.
 
     Args:
-        problem: the parent on its own cells.
-        fit: gives the normal equations.
         labels: what must stay apart, each of shape (K,).
 
     Returns:

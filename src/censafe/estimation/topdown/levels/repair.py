@@ -33,7 +33,6 @@ class Repair:
 
     Args:
         p: shape (K,); every type has the persons it had.
-        changes: cells that differ, in order.
     """
 
     p: Integers
@@ -77,15 +76,6 @@ def repair_parent(problem: ParentProblem) -> Repair:
     and cells by a flow; what a cell cannot place in any child goes to other cells of its type at a price. Where side
     rows overlap, or totals of groups are known, a mixed-integer program does the same and keeps the sums of all
     sets of cells that the rows tell apart.
-
-    Args:
-        problem: an infeasible parent.
-
-    Returns:
-        The counts for this solve with a log of every changed cell.
-
-    Raises:
-        CheckError: a root, or no change within types is enough.
     """
     if problem.p is None:
         raise CheckError("a root has no parent counts that could be repaired")

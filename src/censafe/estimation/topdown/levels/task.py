@@ -31,9 +31,7 @@ class PassRule:
     """One outer pass.
 
     Args:
-        fits: inner passes of least squares, of ordinals of measured queries.
         rounding: inner passes of rounding, of groups of the cells, coarse to fine over all of them.
-        held: groups of the cells whose integers later outer passes keep.
     """
 
     fits: tuple[tuple[int, ...], ...]
@@ -46,12 +44,9 @@ class CellRules:
     """What is known about the cells of a histogram, and how it is fitted and rounded.
 
     Args:
-        cells: number of cells.
         allowed: which cells may hold records, shape (cells,).
         tree: groups of the cells that rounding keeps close, coarse to fine, each of shape (cells,).
-        passes: outer passes; none for one fit of all queries.
         infeasible: a parent whose children cannot meet its counts is changed and logged, or the run stops.
-        leaves: cells that rounding may raise.
         detailed_cost: whether rounding prefers the larger fraction of a cell, or is flat between rounded ones.
         solver: of every fit; another one than ours takes all parents the general way.
     """
@@ -72,13 +67,7 @@ class CellRules:
 
 @dataclass(frozen=True, eq=False)
 class LevelTask:
-    """One level, ready to be estimated.
-
-    Args:
-        level: its geounits.
-        objective: its weighted measurements.
-        limits: what its histograms must obey.
-    """
+    """One level, ready to be estimated."""
 
     level: SpineLevel
     objective: LevelObjective
@@ -129,12 +118,7 @@ def family_rules(task: LevelTask, rules: CellRules) -> FamilyRules | None:
 
 @dataclass(frozen=True)
 class RepairedParent:
-    """A parent whose cells were changed because its children could not meet them.
-
-    Args:
-        geounit: of the parent.
-        cells: flat cell of the schema, count before, count after.
-    """
+    """A parent whose cells were changed because its children could not meet them."""
 
     geounit: str
     cells: tuple[tuple[int, int, int], ...]
@@ -149,23 +133,10 @@ class LevelReport:
     """How the parents of one level were solved; everything here follows from measurements and invariants.
 
     Args:
-        level: name of the level whose histograms were estimated.
-        geounits: of the level.
         parents: all of them; of the root one, which stands for no parent.
-        empty: parents without records.
-        copied: parents with one child.
-        statuses: solved parents by status.
-        iterations: of all solves.
-        most_iterations: of one solve.
         gap: largest duality gap of the problems that have one, in half chi-square units; ``approximate`` lists the others.
         gap_share: largest gap divided by its objective, of wide geounits where it is above 1e-4; 0 where there is none.
-        violation: largest relative violation before rounding.
-        most_cells: largest number of cells of a solved parent.
-        general: parents that were not ordinary and went the general way.
-        rounded: solved parents by the method of rounding.
         rounding_cost: of all ordinary parents: distance of cells to fractions and of marginals to rounded fractions.
-        approximate: geounits of parents that were solved without a certificate of optimality.
-        repairs: parents that were changed.
     """
 
     level: str
@@ -236,9 +207,6 @@ class LevelReport:
 
 def together(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The report of a level from those of its parts, as JSON values.
-
-    Args:
-        documents: of one level, at least one.
 
     Example:
         >>> one, other = (LevelReport("Block", 2, iterations=3, gap=gap).document() for gap in (1e-9, 1e-12))

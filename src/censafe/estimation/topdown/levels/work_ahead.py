@@ -17,13 +17,6 @@ def worked_ahead(
 ) -> Iterator[Found]:
     """Results in the order of their items, worked out by some threads a few items ahead.
 
-    Args:
-        work: what is done with an item; several threads do it at once.
-        items: read by the calling thread, a few ahead of the results.
-        workers: threads; with one all is done in the calling thread.
-        ahead: how many items; None for three a thread. Where one item may take as long as hundreds of others, threads need as many
-            ahead of it not to wait for it; the results of them all are held meanwhile.
-
     Example:
         >>> list(worked_ahead(abs, [-2, 1], 2))
         [2, 1]

@@ -39,18 +39,7 @@ def estimate_operator_level(
     workers: int | EngineWorkers = 1,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[SparseLevel, LevelReport, Integers | None]:
-    """Integer histograms of all geounits of a level, how they were solved, and the split of its open records; None where there are none.
-
-    Args:
-        task: the level.
-        parents: final histograms of the level above; None for the root.
-        above: that level; None for the root.
-        workers: threads, or those of an engine; the result does not depend on them.
-        progress: called with the share of the level that is done.
-
-    Raises:
-        CheckError: exact sums of children do not add up to their parent, or its open records cannot be split.
-    """
+    """Integer histograms of all geounits of a level, how they were solved, and the split of its open records; None where there are none."""
     report = LevelReport(task.level.name, task.level.nodes)
     pieces: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]] = []
     units = range(task.level.nodes if above is None else above.nodes)
@@ -112,13 +101,7 @@ class OperatorDescent(EstimationFromRoot):
     """The estimation of a histogram in operator form, under exact sums of what is published.
 
     Args:
-        histogram: its schema and passes.
-        spine: the tree.
-        held: exact sums that every level obeys.
-        observer: receives remarks and progress.
-        choices: named choices of the run: which inner passes are joined.
         workers: threads that estimate parents, or those of an engine; the result does not depend on them.
-        further: answers beside the measurements; None without.
     """
 
     def __init__(
@@ -195,9 +178,6 @@ def operator_rules(
     The inner passes of one outer pass are fitted together: what they would leave open is too much to be fitted one after
     another. An answer of an inner pass outweighs those of the next by a factor, so that the many answers of a fine query, which
     are mostly noise about empty columns, cannot move the few of a coarse one.
-
-    Raises:
-        CheckError: the passes of the configuration cannot be fitted in operator form.
     """
     schema, passes = histogram.schema, passes_of(histogram, level, choices)
     found: list[OperatorPass] = []

@@ -32,7 +32,6 @@ class FacilityRule:
     Args:
         published: of every cell the published sum that it belongs to, int32, shape (cells,).
         kind: of every cell the kind of facility, a column of the counts of facilities, int32, shape (cells,).
-        minimum: fewest records of one facility, by kind.
     """
 
     published: NDArray[np.int32] = field(repr=False)
@@ -61,7 +60,6 @@ class OpenRecords:
         least_pointer: the same for the rows of `least`.
         split: records of every row by kind, the kinds of its set rising, that meet what is needed and what areas above were given, shape
             (n, most kinds of a set); None where none is known.
-        width: most kinds of a set.
     """
 
     area: Integers = field(repr=False)
@@ -82,12 +80,7 @@ class OpenRecords:
 
 @dataclass(frozen=True, eq=False)
 class FacilitySums:
-    """What is decided and what is open at one level.
-
-    Args:
-        decided: records by group of :meth:`FacilityRule.groups` that every geounit holds for certain.
-        open: the others.
-    """
+    """What is decided and what is open at one level."""
 
     decided: SparseLevel
     open: OpenRecords
@@ -99,14 +92,7 @@ def facility_sums(
     """Decided and open records of the geounits of every level, root first.
 
     Args:
-        spine: the tree.
-        published: the published result of its blocks, in its order: sums that `rule` names.
         facilities: counts of facilities of the blocks, shape (blocks, kinds).
-        rule: how cells are grouped.
-
-    Raises:
-        DataError: records of a block are published where it has no facility for them, or fewer than its facilities need.
-        CheckError: published sums share some of their kinds of facility and not all of them.
     """
     _, of_sum, of_kind = rule.groups()
     can = np.zeros((int(of_sum.max()) + 1, facilities.shape[1]), np.bool_)  # kinds of each published sum
@@ -145,7 +131,6 @@ def named_blocks(spine: Spine, blocks: Integers) -> str:
     """Codes of the first three of some blocks, for messages.
 
     Args:
-        spine: whose last level has the blocks.
         blocks: positions, shape (m,).
     """
     return ", ".join(spine.leaf.plain_names(blocks[:3]).tolist())
@@ -257,14 +242,7 @@ def kinds_of_sets(bits: Integers, width: int) -> Integers:
 def spread(
     rows: tuple[Integers, Integers], slots: tuple[Integers, Integers], row: Integers, slot: Integers
 ) -> Integers:
-    """Send the records of rows to slots that take as many: within a cell one row after another, one slot after another.
-
-    Args:
-        rows: cell and records of every row.
-        slots: cell and records of every slot; of every cell as many as its rows have.
-        row: of every pair of a row and a slot of one cell, all of them.
-        slot: of every pair.
-    """
+    """Send the records of rows to slots that take as many: within a cell one row after another, one slot after another."""
     row_end, slot_end = _ends(*rows), _ends(*slots)
     start = np.maximum(row_end[row] - rows[1][row], slot_end[slot] - slots[1][slot])
     return np.maximum(np.minimum(row_end[row], slot_end[slot]) - start, 0)
@@ -306,7 +284,6 @@ class HeldSums:
 
     Args:
         label: group of every cell, int32, shape (cells,).
-        levels: sums that are decided, root first, as histograms over the groups.
         open: records whose group facilities leave open, by level; empty where there are none.
         published: published sum of every group, shape (groups,); of no length without facilities.
         kind: kind of facility of every group, shape (groups,); of no length without facilities.
@@ -320,13 +297,7 @@ class HeldSums:
 
     @staticmethod
     def of(spine: Spine, label: NDArray[np.int32], blocks: SparseLevel) -> HeldSums:
-        """Sums that a published result decides alone.
-
-        Args:
-            spine: the tree.
-            label: published sum of every cell.
-            blocks: the result, by block of the spine.
-        """
+        """Sums that a published result decides alone."""
         return HeldSums(label, sum_histograms(spine, blocks, int(label.max()) + 1))
 
     @staticmethod
@@ -336,13 +307,7 @@ class HeldSums:
         """Sums that a published result decides together with published counts of facilities.
 
         Args:
-            spine: the tree.
-            rule: published sum and kind of facility of every cell.
-            blocks: the result, by block of the spine.
             facilities: of the blocks, shape (blocks, kinds).
-
-        Raises:
-            DataError: records of a block are published where it has no facility for them.
         """
         label, published, kind = rule.groups()
         found = facility_sums(spine, blocks, facilities, rule)

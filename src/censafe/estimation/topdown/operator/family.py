@@ -19,12 +19,10 @@ class OperatorFamily:
     """A parent, its children, and what is known of them.
 
     Args:
-        name: of the parent, for messages.
         cell: cells that the parent has, rising, shape (K,).
         count: of them, int64; None at a root.
         held: the groups of the first pass that some child may have, rising, shape (G,).
         right: their exact sums, int64, shape (C, G); without the records that are still open.
-        open: records whose group is open; None where none are.
         answers: of every fitted query the answers that the cells belong to, rising.
         values: of every fitted query, int64, shape (C, answers).
         weights: of an answer, shape (C, queries); 0 where nothing is measured.
@@ -46,7 +44,6 @@ class OpenSums:
     """Records of the children whose group of the first pass is not decided by what is published.
 
     Args:
-        rows: of the level.
         span: first and one past the last child.
         published: published sum of every group of the family, shape (G,).
         kind: kind of facility of every group, shape (G,).

@@ -21,7 +21,6 @@ class FurtherLevel:
     Args:
         label: answer of every cell, int32, shape (cells,).
         values: shape (geounits, answers).
-        weights: of an answer, by geounit; 0 where nothing is known.
     """
 
     label: NDArray[np.int32] = field(repr=False)
@@ -29,14 +28,7 @@ class FurtherLevel:
     weights: Floats = field(repr=False)
 
     def beside(self, family: OperatorFamily, first: int, last: int, number: int) -> OperatorFamily:
-        """A family with these answers as those of one query more.
-
-        Args:
-            family: of a parent, with its own answers.
-            first: of the children among the geounits of the level.
-            last: one past the last of them.
-            number: of measured queries; the ordinal of the query that comes behind them.
-        """
+        """A family with these answers as those of one query more."""
         answers = np.unique(self.label[family.cell]).astype(np.int64)
         return replace(
             family,
@@ -52,9 +44,7 @@ class FurtherAnswers:
 
     Args:
         label: answer of every cell, int32, shape (cells,).
-        levels: final histograms of the other estimate, root first.
         theirs: answer of every cell of these histograms, -1 for none, shape (their cells,).
-        weights: of an answer, level by level, by geounit.
     """
 
     label: NDArray[np.int32] = field(repr=False)
@@ -72,9 +62,7 @@ def level_sums(level: SparseLevel, label: NDArray[np.int32], answers: int) -> In
     """Records of every geounit of a level by group of cells.
 
     Args:
-        level: histograms.
         label: group of every cell, -1 for none, shape (cells,).
-        answers: number of groups.
 
     Returns:
         int64, shape (geounits, answers).
@@ -100,7 +88,6 @@ def answer_weights(
     Args:
         theirs: group of every cell, -1 for none, shape (cells,).
         allowed: which cells may hold records, shape (cells,).
-        labels: of every query, the answer of each cell.
         weights: of an answer, shape (kinds, queries); 0 where nothing is measured.
 
     Example:
@@ -117,12 +104,7 @@ def answer_weights(
 
 
 def with_query(rules: OperatorRules, label: NDArray[np.int32]) -> OperatorRules:
-    """Rules with one query more, the last, in the first pass whose columns tell it; it weighs as the first inner pass does.
-
-    Args:
-        rules: of a level.
-        label: answer of every cell.
-    """
+    """Rules with one query more, the last, in the first pass whose columns tell it; it weighs as the first inner pass does."""
     number = len(rules.labels)
     place = next(
         at for at, one in enumerate(rules.passes) if is_sum(one.column, label, rules.allowed)

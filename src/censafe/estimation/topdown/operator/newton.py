@@ -296,13 +296,7 @@ def climb(entries, sums, dual, tolerance):  # type: ignore[no-untyped-def]
     kinks; so every step along the Newton direction can be checked and shortened.
 
     Args:
-        entries: of the parent; curvatures of about 1.
-        sums: of the children and of the parent.
-        dual: multipliers to start from; receives those of the end, the point and what it misses.
         tolerance: in records, or residuals of measured sums.
-
-    Returns:
-        Steps; products with the curvature; most that is missed at the end.
 
     Source: Li, Sun and Toh (2020), "On the efficient computation of a generalized Jacobian of the projector over the
         Birkhoff polytope", for Newton steps by conjugate gradients on active entries.

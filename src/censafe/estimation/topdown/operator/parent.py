@@ -35,10 +35,6 @@ def judge(sums, dual):  # type: ignore[no-untyped-def]
     The dual value is a lower bound of the optimum. The objective at the point exceeds it by the sum of y_i F_i over the exact rows, of
     s_k F_k over the columns, and of w_i F_i^2 / 2 over the measured rows, for a measured sum would be b - y / w and is R x.
 
-    Args:
-        sums: of the parent.
-        dual: as :func:`~censafe.estimation.topdown.operator.newton.evaluate` leaves it.
-
     Returns:
         Most records by which an exact sum or a column is missed; gap, in the units of the problem.
     """
@@ -69,13 +65,9 @@ class OperatorResult:
 
     Args:
         counts: int64, shape (C, K).
-        steps: Newton steps of all passes.
-        products: products with the curvature.
         gap: largest of a pass, in half chi-square units.
         share: largest of a pass, divided by its objective; 0 where every gap is small by itself or only that counts.
         violation: largest, in records.
-        cost: of rounding.
-        entries: largest number of open entries of a pass.
         uncertified: passes that stopped before the tolerance, or whose gap is above its mark.
     """
 
@@ -93,16 +85,7 @@ class OperatorResult:
 def estimate_operator_parent(
     rules: OperatorRules, family: OperatorFamily, *, wide: bool = False
 ) -> OperatorResult:
-    """Fit and round every pass; the columns of one are exact sums of the next.
-
-    Args:
-        rules: of the level.
-        family: the parent.
-        wide: whether the children are so large that a gap counts by its share of the objective, too.
-
-    Raises:
-        CheckError: the exact sums of the children do not add up to the parent, or integers that meet them were not found.
-    """
+    """Fit and round every pass; the columns of one are exact sums of the next."""
     result = OperatorResult(np.zeros((len(family.right), 0), np.int64))
     held_name, right = family.held, family.right
     if family.open is not None:

@@ -43,12 +43,6 @@ class OperatorRules:
 
     Args:
         allowed: which cells may hold records, shape (cells,).
-        passes: at least one.
-        labels: of every measured query, the answer of each cell.
-
-    Raises:
-        CheckError: there is no pass, a query, a held sum or a link of a chain is not a sum of the columns of its pass, a pass does not hold the columns
-            of the one before, or the last one does not tell all cells apart.
     """
 
     allowed: NDArray[np.bool_] = field(repr=False)
@@ -87,13 +81,7 @@ def _require_sums(what: str, name: str, column: _Label, label: _Label, allowed: 
 
 
 def is_sum(column: _Label, label: _Label, allowed: NDArray[np.bool_]) -> bool:
-    """Whether groups of cells are sums of columns.
-
-    Args:
-        column: of every cell.
-        label: group of every cell.
-        allowed: which cells may hold records.
-    """
+    """Whether groups of cells are sums of columns."""
     found = np.zeros(int(column.max()) + 1, label.dtype)
     found[column[allowed]] = label[allowed]
     return np.array_equal(found[column[allowed]], label[allowed])

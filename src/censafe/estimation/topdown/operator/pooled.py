@@ -63,13 +63,7 @@ class PooledAnswers:
 def pooled_objectives(
     spine: Spine, queries: Sequence[Sequence[str]], objectives: Sequence[LevelObjective]
 ) -> tuple[LevelObjective, ...]:
-    """The objective of every level from its own answers and all below it, root first.
-
-    Args:
-        spine: the tree.
-        queries: names of the queries of every level, in the order of their ordinals.
-        objectives: own measurements of every level.
-    """
+    """The objective of every level from its own answers and all below it, root first."""
     found: list[LevelObjective] = []
     below: tuple[NDArray[Any], ...] = ()
     known = np.zeros((0, 0))

@@ -78,10 +78,7 @@ class PassProblem:
     Args:
         fixed: counts that follow from the exact sums alone, int64, shape (C, K).
         free: columns with entries that do not, positions among the K.
-        held: exact sum of every free column, numbered as in `right`.
         right: exact sums of the children, int64, shape (C, sums).
-        entries: of the free columns.
-        sums: over the free columns; the first family are the exact sums.
         scale: the curvatures and weights of the problem times this are those of the measurements.
     """
 
@@ -159,11 +156,7 @@ def pass_problem(
         held: exact sum of every column, shape (K,).
         right: exact sums of every child, int64, shape (C, sums).
         column: counts of the parent by column, int64, shape (K,); None at a root.
-        observed: of every fitted query.
         possible: which columns a child may have, shape (C, K), where that differs within exact sums; then nothing is fixed.
-
-    Raises:
-        CheckError: an entry has no answer of its own that is measured.
     """
     counts = np.zeros(0, np.int64) if column is None else column
     fixed = np.zeros((len(right), len(held)), np.int64)

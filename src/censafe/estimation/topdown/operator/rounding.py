@@ -98,16 +98,11 @@ def round_pass(entries, x, held, right, column, chain, counts):  # type: ignore[
     """Round the open columns, keeping exact sums and the counts of the parent.
 
     Args:
-        entries: as in the problem of the pass.
         x: fractional point, shape (N,).
         held: exact sum of every column, shape (K,).
         right: exact sums of the children, shape (C, sums).
-        column: what the columns add up to; of no length where there is no parent.
         chain: sums that are kept close, coarse to fine, shape (L, K).
         counts: receives the integers, zeros before, shape (C, K).
-
-    Returns:
-        The cost, as in ``round_snapped``, and the number of exact sums that could not be rounded.
     """
     children, columns = counts.shape
     coupled = column.shape[0] > 0
@@ -222,12 +217,8 @@ def _best_pair(child, other, member, state, answers, least):  # type: ignore[no-
     """The columns of which a child gives and takes a unit at the least price, and another one, if any, the opposite.
 
     Args:
-        child: who gives.
         other: who does the opposite; -1 where columns have no parent.
-        member: columns of one exact sum.
         state: 1 where an entry was rounded up, -1 where it was rounded down, 0 where it is an integer, shape (C, K).
-        answers: that are brought closer.
-        least: by which the squares must fall.
 
     Returns:
         The columns; -1 where no exchange helps.
@@ -282,15 +273,9 @@ def exchange_units(entries, x, held, sums, scale, counts):  # type: ignore[no-un
     Every exchange lowers the squares by a least amount, so there is an end.
 
     Args:
-        entries: as in the problem of the pass.
         x: fractional point, shape (N,).
         held: exact sum of every column, shape (K,).
-        sums: as in the problem.
-        scale: weights of the problem times this are those of the measurements.
         counts: floor or ceiling of every entry, changed, shape (C, K).
-
-    Returns:
-        Number of exchanges.
     """
     answers = _gathered(sums, held)
     if answers.size.shape[0] == 0:

@@ -83,18 +83,13 @@ def split_open(
     """Split the open records of consecutive geounits among kinds, close to an estimate, so that their blocks can follow.
 
     Args:
-        rows: of the level, with a split that the parent was settled with, or without one.
         span: first and one past the last geounit.
-        groups: position of a published sum and kind among the groups of the parent.
         wanted: estimated open records of every geounit and group, shape (C, G).
         parent: open records of the parent by group, shape (G,); None at a root.
 
     Returns:
         Records by geounit and group, int64, shape (C, G), and the split of the rows, as in :class:`OpenRecords`; None where there is none,
         which two ways to solve the program say.
-
-    Raises:
-        CheckError: the rows have no split, and the solver did not find out whether there is one.
     """
     at = rows.rows(*span)
     kinds = kinds_of_sets(rows.kinds[at], rows.width)
@@ -244,16 +239,9 @@ _ROUGH = 0.1  # records, of estimates that only say how whole open records are s
 def settle_open(rules: OperatorRules, family: OperatorFamily) -> tuple[OperatorFamily, Integers | None]:
     """Decide the open records of the children: near the estimate under the published sums, so that their blocks can follow.
 
-    Args:
-        rules: of the level.
-        family: a parent.
-
     Returns:
         The family without open records, its answers still those of the cells that it had; the split of the rows of its children, None
         where nothing is open.
-
-    Raises:
-        CheckError: no split adds up to the parent, which can only be where the level above was not settled here.
     """
     opened = family.open
     if opened is None:

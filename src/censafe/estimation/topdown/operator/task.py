@@ -28,10 +28,7 @@ class OperatorTask:
     """A level, ready to be estimated.
 
     Args:
-        level: its geounits.
-        objective: its measurements.
         held: exact sums of its geounits over the held groups of the first pass, as a level of histograms of them.
-        rules: its passes.
         open: records that these sums leave out, for their group is open, with the published sum and the kind of every group;
             None where there are none.
         further: answers beside the measurements, to the last query of the rules; None without.
@@ -50,12 +47,6 @@ class SolvedParent:
     """Integer histograms of the children of a parent, one child after another, and how they were found.
 
     Args:
-        name: of the parent.
-        cell: of every entry.
-        count: of every entry.
-        sizes: number of entries of every child.
-        cells: that the parent has.
-        result: how it was solved, without its counts, which are those above.
         split: of the open records of its children, as in :class:`OpenRecords`; None where there are none.
     """
 
@@ -74,13 +65,7 @@ def solve_parent(
     """The children of a parent; None where it is empty or has one child.
 
     Args:
-        task: the level of the children.
-        parents: final histograms of the level above; None for a root.
-        above: that level; None for a root.
         unit: position of the parent there.
-
-    Raises:
-        CheckError: exact sums of children do not add up to their parent, or its open records cannot be split.
     """
     family = _family(task, parents, above, unit)
     if family is None:
@@ -100,7 +85,6 @@ def child_span(above: SpineLevel | None, unit: int) -> tuple[int, int]:
     """First and one past the last child of a parent.
 
     Args:
-        above: level of the parent; None for a root, which stands for itself.
         unit: position of the parent.
     """
     if above is None:

@@ -37,15 +37,7 @@ def solved_parents(
     """The parents of a level in their order; what is found does not depend on who does it. None stands for an empty or copied one.
 
     Args:
-        task: the level of the children.
-        parents: final histograms of the level above; None for a root, which is solved in this process.
-        above: that level; None for a root.
         units: the parents, all of them.
-        workers: threads, or those of an engine.
-
-    Raises:
-        CheckError: as :func:`~censafe.estimation.topdown.operator.task.solve_parent`.
-        StorageError: workers were lost.
     """
     source = task.objective.source
     if isinstance(workers, int) or parents is None or above is None or not isinstance(source, PartedAnswers):

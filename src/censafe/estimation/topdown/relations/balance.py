@@ -52,15 +52,7 @@ def balance(records, rules, chosen, group, alike, net):  # type: ignore[no-untyp
     """Let records of one block exchange their variants where that brings two classes nearer to 0.
 
     Args:
-        records: of the blocks of one parent, changed.
-        rules: of the relations.
         chosen: which variants the balanced records have, shape (V,).
-        group: class of records by kind.
-        alike: what must be the same of two records, by kind.
-        net: change of the chosen records so far by class, changed.
-
-    Returns:
-        Exchanges.
     """
     found, variant, kind = 0, records.variant, records.kind
     for b in range(records.pointer.shape[0] - 1):

@@ -160,13 +160,7 @@ def bring_back(records, rules, slack, moved):  # type: ignore[no-untyped-def]
     """Let records take other variants where that brings net changes nearer to 0 and no block misses more.
 
     Args:
-        records: of the blocks of one parent, changed.
-        rules: of the relations.
-        slack: records that an open one may hold beyond its size before that is a last resort.
         moved: net changes so far by recode and group, changed, shape (Q, groups).
-
-    Returns:
-        Records that took another variant.
     """
     search, gains = begun(records, rules, slack), np.empty(rules.signature.shape[0])
     _count_gains(rules, moved, gains)

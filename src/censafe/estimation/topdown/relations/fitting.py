@@ -30,8 +30,6 @@ class RelatedCells:
         cell: of every frame and variant, shape (frames, variants).
         part: of every variant, the part of the variants that its records stay in; -1 for records that are left alone, shape (variants,).
         group: of every cell; records of one group may change places between blocks, int32, shape (cells,).
-        rules: what relations ask.
-        balanced: records whose sums by class are brought back; None for none.
     """
 
     frame: NDArray[np.int32] = field(repr=False)
@@ -61,10 +59,8 @@ class Fitted:
     """Blocks that meet their relations, as far as they can.
 
     Args:
-        blocks: changed histograms.
         sums: of the relations by block, after the changes, shape (blocks, R).
         traded: moves between two blocks that leave sums of their parent as they were.
-        changed: records that took another variant to meet a relation.
         returned: records that took another variant to bring the sums of all blocks back.
         exchanged: pairs of records of one block that exchanged their variants to bring sums by class back.
     """
@@ -83,17 +79,7 @@ def meet_relations(
     """Move records between the blocks of each parent, and change them where that does not suffice.
 
     Args:
-        spine: the tree; parents are the geounits above its blocks.
-        blocks: histograms of its blocks.
-        cells: of the histogram.
         target: right sides of the relations by block, shape (blocks, R).
-        slack: records that an open one may hold beyond its size before that is a last resort.
-        workers: threads that make the moves between blocks; changes follow parent by parent, and the result does not depend on threads.
-
-    Returns:
-        The changed histograms. Where a block misses something, an integer program found no variants of its records that meet all relations. Totals
-        of every block and its records by group and part of the variants stay as they were, but for exchanges of variants and changes, which leave
-        the frames in place.
     """
     groups = int(cells.rules.recodes.max(initial=0)) + 1
     moved = np.zeros((len(cells.rules.recodes), groups), np.int64)
@@ -121,13 +107,6 @@ class _Parent:
     """Records of the blocks of one parent, traded.
 
     Args:
-        first: of its blocks.
-        last: one past the last of them.
-        block: of every record, from 0.
-        own: cell of every record at the beginning.
-        free: whether the relations are about it.
-        records: those.
-        traded: trades made.
         before: sums by class of the balanced records at the beginning, of no length where there are none.
     """
 
@@ -242,7 +221,6 @@ def missed_by_relation(sums: Integers, target: Integers, rules: Rules) -> Intege
     Args:
         sums: of the relations by block, shape (blocks, R).
         target: right sides, shape (blocks, R).
-        rules: of the relations.
     """
     over = sums - target
     found = np.maximum(over, 0)

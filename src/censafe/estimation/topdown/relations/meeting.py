@@ -44,16 +44,7 @@ def _phase(records, rules, phase, slack, moved):  # type: ignore[no-untyped-def]
 
 @compiled(int64(RECORDS, RULES, int64))
 def trade(records, rules, slack):  # type: ignore[no-untyped-def]
-    """Move records between blocks until the relations are met or no move helps: moves first, then exchanges too.
-
-    Args:
-        records: of the blocks of one parent, changed.
-        rules: of the relations.
-        slack: records that an open one may hold beyond its size before that is a last resort.
-
-    Returns:
-        Trades made.
-    """
+    """Move records between blocks until the relations are met or no move helps: moves first, then exchanges too."""
     none = np.zeros((0, 0), np.int64)
     return _phase(records, rules, 0, slack, none)[0] + _phase(records, rules, 1, slack, none)[0]
 
@@ -63,13 +54,7 @@ def change(records, rules, slack, moved):  # type: ignore[no-untyped-def]
     """Change records, and trade them again, until the relations are met or no move helps; then with open sizes at will.
 
     Args:
-        records: of the blocks of one parent, changed.
-        rules: of the relations.
-        slack: records that an open one may hold beyond its size before that is a last resort.
         moved: net changes so far by recode and group, changed, shape (Q, groups).
-
-    Returns:
-        Trades made, and changes.
     """
     traded, changed = _phase(records, rules, 2, slack, moved)
     more, other = _phase(records, rules, 3, _UNBOUNDED, moved)

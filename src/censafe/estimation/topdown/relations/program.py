@@ -19,29 +19,14 @@ from censafe.model.programs import Program, solve_program
 
 @dataclass(frozen=True, eq=False)
 class ChosenVariants:
-    """What a program found for a block.
-
-    Args:
-        variant: of the records of the block, which meet all relations.
-        changed: records that took another variant.
-    """
+    """What a program found for a block."""
 
     variant: NDArray[np.int32] = field(repr=False)
     changed: int
 
 
 def chosen_records(b: int, records: Records, rules: Rules, slack: int) -> ChosenVariants | None:
-    """Variants of the records of a block that meet all relations, as few of them changed as possible.
-
-    Args:
-        b: the block.
-        records: of its parent.
-        rules: of the relations.
-        slack: records that an open one may hold beyond its size, where that suffices.
-
-    Returns:
-        None where the program finds no variants that meet the relations, and where a block that misses something has no records.
-    """
+    """Variants of the records of a block that meet all relations, as few of them changed as possible."""
     span = slice(int(records.pointer[b]), int(records.pointer[b + 1]))
     if span.start == span.stop:
         return None

@@ -31,10 +31,6 @@ def tree_of(levels: tuple[NDArray[np.int32], ...], cells: int) -> MarginTree:
 
     Args:
         levels: group of each cell, coarse to fine, each of shape (K,).
-        cells: number of cells K.
-
-    Raises:
-        CheckError: a level does not refine the one before it.
     """
     stacked = np.array(levels, dtype=np.int32).reshape(len(levels), cells)
     label = np.zeros((len(stacked) + 1, cells), dtype=np.int64)
@@ -61,18 +57,10 @@ def round_parent(
 
     Args:
         x: fractional point, shape (C, K), which meets sums and bounds to about 1e-6.
-        problem: the parent it solves.
         tree: group of each cell, coarse to fine, each of shape (K,); each level refines the one before it.
-        leaves: which entries may go up: the fractional ones, or all allowed ones, also those that are 0, of the cells
-            that are positive in the parent.
-        detailed_cost: what a leaf is held close to: its ``fraction``, or the fraction rounded (``flat``).
-        total_first: round the totals of the children before anything else, and keep them.
 
     Returns:
         Integer counts, shape (C, K). Children add up to the parent in every cell.
-
-    Raises:
-        CheckError: levels that do not refine each other, or integers that break a sum, a mask or a row.
     """
     nested = tree_of(tree, problem.cells)
     options = rounding_options(leaves, detailed_cost)
@@ -114,7 +102,6 @@ def rounding_cost(x: Floats, counts: Integers, tree: tuple[NDArray[np.int32], ..
     Args:
         x: fractional point, shape (C, K).
         counts: integers, shape (C, K).
-        tree: as in ``round_parent``.
     """
     nested = tree_of(tree, x.shape[1])
     whole = np.floor(np.maximum(x, 0.0) + SNAP)

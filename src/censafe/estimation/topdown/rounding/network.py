@@ -112,18 +112,6 @@ def min_cost_flow(nodes, tail, head, capacity, cost, supply, flow):  # type: ign
 
     So costs that are multiples of ``nodes + 1`` give the cheapest flow, and finely scaled ones one as good as it.
 
-    Args:
-        nodes: number of nodes.
-        tail: node where each arc starts.
-        head: node where each arc ends.
-        capacity: most units on each arc, 0 or more.
-        cost: cost of a unit on each arc, in integers; 4 (nodes + 1) times the largest fits 64 bits.
-        supply: units that enter the network at each node; negative where they leave; sums to 0.
-        flow: receives the units on each arc.
-
-    Returns:
-        Number of price changes, the work done.
-
     Source: Goldberg (1997), "An efficient implementation of a scaling minimum-cost flow algorithm".
     """
     m = tail.shape[0]
@@ -289,14 +277,7 @@ def rounding_network(fractions, tree, bounds, prices, arcs):  # type: ignore[no-
     the sums of u and f below a node.
 
     Args:
-        fractions: of the children.
-        tree: marginals that are kept close.
-        bounds: of tree nodes and groups.
-        prices: of leaves and tree nodes.
         arcs: receives the arcs, shape (4, at least 4 C V + 4 groups + leaves).
-
-    Returns:
-        Number of nodes and of arcs.
     """
     f, leaf, last = fractions.f, fractions.leaf, tree.label[tree.label.shape[0] - 1]
     sinks, leaves = fractions.need.shape[0], 0

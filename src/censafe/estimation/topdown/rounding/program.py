@@ -46,14 +46,6 @@ def round_point(
 
     Args:
         x: fractional point, shape (C, K), which meets sums and bounds to about 1e-6.
-        problem: the parent it solves.
-        tree: as in ``round_parent``.
-        leaves: as in ``round_parent``; the program may take all allowed entries where these are too few.
-        detailed_cost: as in ``round_parent``.
-        total_first: as in ``round_parent``.
-
-    Raises:
-        CheckError: no integers next to the point meet all sides.
 
     Example:
         >>> x = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 1.0]])

@@ -63,10 +63,6 @@ def number_nodes(levels, label, parent):  # type: ignore[no-untyped-def]
         levels: group of each cell on each level, shape (L, K).
         label: receives the node of each cell on each level used, the total first, shape (L + 1, K).
         parent: receives the node above each node, -1 for the total, shape (at least L K + 1,).
-
-    Returns:
-        Number of nodes, or -1 less the ordinal of the first level that does not refine those before it; number of levels
-        with the total.
     """
     cells, nodes, used = levels.shape[1], 1, 1
     order = np.empty(cells, dtype=np.int64)
@@ -273,11 +269,7 @@ def round_snapped(x, sums, sides, tree, weight, options, counts):  # type: ignor
 
     Args:
         x: shape (C, K).
-        sums: what the children add up to.
-        sides: of the children.
-        tree: marginals that are kept close.
         weight: price of a unit away from a tree node's rounded fractions, shape (V,); a leaf's is 1.
-        options: bits ``ALL_POSITIVE`` (which leaves may go up) and ``FLAT`` (fractions of leaves are rounded).
         counts: receives the integers, shape (C, K).
 
     Returns:

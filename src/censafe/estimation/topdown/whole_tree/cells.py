@@ -25,7 +25,6 @@ class CellBlocks:
     Args:
         combination: combination of the attributes that are not exchangeable at every cell, int32, shape (cells,).
         traits: level of every exchangeable attribute at every cell, int32, shape (E, cells).
-        sizes: number of levels of every exchangeable attribute.
         order: the cells by combination and then by exchangeable levels, shape (cells,).
     """
 
@@ -43,9 +42,7 @@ class CellBlocks:
         """Find the exchangeable attributes.
 
         Args:
-            shape: levels of the attributes in flattening order.
             labels: of every query, the answer of each cell, shape (cells,).
-            alike: further values by cell, such as which cells may hold records and their kinds of unit.
 
         Example:
             >>> label = np.arange(6) // 3
@@ -115,9 +112,6 @@ class CellBlocks:
         Args:
             labels: of every query, the answer of each cell, shape (cells,).
             weights: of an answer, by kind of geounits and query, shape (kinds, queries).
-
-        Returns:
-            Shape (kinds, subsets, M, M).
         """
         found = np.zeros((len(weights), self.subsets, self.combinations, self.combinations))
         for query, label in enumerate(labels):
@@ -164,9 +158,6 @@ class CellBlocks:
 
         Args:
             operators: shape (n, subsets, M, M).
-
-        Returns:
-            Shape (n, subsets, M, M).
         """
         found = self.averages(operators)
         for axis, levels in enumerate(self.sizes):
@@ -221,8 +212,6 @@ class CoarseFit:
 
     Args:
         label: which sum each cell belongs to, int32, shape (cells,).
-        tables: as of :class:`Below`, of own answers and those below.
-        right: as of :class:`Below`, of both.
     """
 
     label: NDArray[np.int32] = field(repr=False)

@@ -24,12 +24,6 @@ def pooled(
     """Objectives whose minimum without limits is the estimate from own answers and all below: the distance to it, by its precision.
 
     The objective of the lowest level is unchanged. A level without answers, such as sums of parts, has none.
-
-    Args:
-        blocks: structure of the cells.
-        levels: of the tree, the widest first.
-        lower: their estimates.
-        rooted: whether nothing is above these levels, so that sums are to be fitted first at the widest one.
     """
     measured = [depth for depth, level in enumerate(levels) if level.objective is not None]
     root = measured[0] if rooted and measured else -1
@@ -104,9 +98,7 @@ class LinearTree:
     """The best linear unbiased estimates of all levels.
 
     Args:
-        blocks: structure of the cells.
         levels: the tree, the widest first; it has one geounit, or several without anything above them.
-        lower: estimates from own answers and those below, of every level.
     """
 
     blocks: CellBlocks
@@ -124,15 +116,8 @@ class LinearTree:
     def variances(self, sums: Mapping[int, Weights], functionals: int) -> tuple[Floats, Floats]:
         """Estimates and variances of weighted sums over cells of any geounits of any levels, in one sweep from below.
 
-        Args:
-            sums: weights by depth of the level.
-            functionals: how many sums there are.
-
         Returns:
             Estimates from the whole tree and their variances, each of shape (functionals,).
-
-        Raises:
-            CheckError: a geounit without any answers is not the only child of its parent.
 
         Source: topdown_solver.md 9.2, in matrix form.
         """
@@ -174,19 +159,7 @@ class LinearTree:
     def covariances(
         self, first: Mapping[int, Weights], second: Mapping[int, Weights], functionals: int
     ) -> Floats:
-        """Covariances of two lists of weighted sums, pair by pair.
-
-        Args:
-            first: weights by depth of the level.
-            second: of as many sums.
-            functionals: how many sums there are in each.
-
-        Returns:
-            Shape (functionals,). The variance of the difference of two sums is that of both less twice their covariance.
-
-        Raises:
-            CheckError: a geounit without any answers is not the only child of its parent.
-        """
+        """Covariances of two lists of weighted sums, pair by pair."""
         pairs: dict[int, Weights] = {}
         for depth in {*first, *second}:
             rows = [
@@ -241,16 +214,7 @@ class LinearTree:
 
 
 def passing(level: TreeLevel, own: LowerLevel, above: int) -> Flags:
-    """Which geounits have no answers, neither their own nor below them: they are their parent, whose only child they are.
-
-    Args:
-        level: of the tree.
-        own: its estimates.
-        above: number of geounits of the level above; 0 for the widest level.
-
-    Raises:
-        CheckError: one of them is not the only child of its parent.
-    """
+    """Which geounits have no answers, neither their own nor below them: they are their parent, whose only child they are."""
     empty = ~own.informed[own.pattern]
     if empty.any():
         children = np.bincount(level.parent[level.parent >= 0], minlength=above)

@@ -39,7 +39,6 @@ def joined_sums(children: Iterable[tuple[Flags, Groups]], combinations: int) -> 
 
     Args:
         children: of every pattern among them, its support and the sum of every combination, -1 for none.
-        combinations: number of combinations.
 
     Returns:
         Sum of every combination, numbered by their first combinations, -1 for none, shape (M,).
@@ -87,9 +86,6 @@ def precision_beside(covariances: Floats, support: Flags, groups: Groups) -> tup
         covariances: of sums, shape (n, subsets, M, M).
         support: combinations that may hold records, shape (n, M).
         groups: known sums, shape (n, M).
-
-    Returns:
-        The precisions, 0 along the known sums; and the same with the precision :func:`filled` in along them.
     """
     beside_known, means = projections(groups, support)
     within = covariances.copy()
@@ -119,12 +115,9 @@ def beside(
     """Covariances of averages over the exchangeable attributes once sums are known, and what the values of these shift.
 
     Args:
-        blocks: structure of the cells.
-        answers: of every query, the answer of each cell, and the weight of an answer in each of n patterns.
         below: precisions from below in the subspace, shape (n, subsets, M, M).
         support: combinations that may hold records, shape (n, M).
         groups: known sums, shape (n, M).
-        sums: largest number K of them.
 
     Returns:
         H of shape (n, M, M), and L of shape (n, M, K): the estimate is H h + L b for right sides h and known values b.
@@ -154,7 +147,6 @@ def known_values(groups: Groups, estimates: Floats | None, totals: NDArray[np.in
     Args:
         groups: sum of every combination of each, shape (n, M).
         estimates: sums of the children's estimates, which obey what is known, shape (n, M, *sizes); None without children.
-        totals: exact totals; None where these are not known. They decide where one sum is known.
     """
     number = groups.max(axis=1, initial=-1) + 1
     found = np.zeros((len(groups), int(number.max(initial=0))))

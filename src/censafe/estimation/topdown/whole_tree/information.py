@@ -28,18 +28,7 @@ def informed(
     objectives: Iterable[LevelObjective],
     observer: Observer,
 ) -> Iterator[LevelObjective]:
-    """The objective of every level, root first, with the information that the configuration chooses.
-
-    Args:
-        histogram: whose answers these are.
-        public: what is known exactly.
-        choices: of the run; they name the information.
-        objectives: own measurements of every level, root first; they are asked for as they are needed.
-        observer: receives stages.
-
-    Raises:
-        CheckError: the answers of a geounit and those below it do not determine its cells.
-    """
+    """The objective of every level, root first, with the information that the configuration chooses."""
     if choices.information == "level":
         yield from objectives
         return
@@ -57,16 +46,7 @@ def informed(
 def linear_tree(
     histogram: MeasuredHistogram, public: PublicFacts, objectives: Sequence[LevelObjective]
 ) -> LinearTree:
-    """Linear estimates of all geounits of a histogram; parts whose total is known for the sum have a level of sums above them.
-
-    Args:
-        histogram: whose answers these are.
-        public: what is known exactly.
-        objectives: own measurements of every level, root first.
-
-    Raises:
-        CheckError: the answers of a geounit and those below it do not determine its cells.
-    """
+    """Linear estimates of all geounits of a histogram; parts whose total is known for the sum have a level of sums above them."""
     limits = public.exact_limits(histogram.name)
     blocks = cell_blocks(
         histogram.schema, limits[0].kinds, [label for one in objectives for label in one.labels]
@@ -78,13 +58,7 @@ def linear_tree(
 def cell_blocks(
     schema: HistogramSchema, kinds: NDArray[np.int32] | None, labels: Iterable[NDArray[np.int32]]
 ) -> CellBlocks:
-    """The structure of the cells under some queries, the cells that may hold records, and their kinds of unit.
-
-    Args:
-        schema: of the histogram.
-        kinds: of every cell the kind by which its limits bound it; None where they do not.
-        labels: of every query of any level, the answer of each cell.
-    """
+    """The structure of the cells under some queries, the cells that may hold records, and their kinds of unit."""
     alike: list[NDArray[np.generic]] = [schema.allowed()]
     if kinds is not None:
         alike.append(kinds)
@@ -100,15 +74,7 @@ def tree_levels(
     limits: Sequence[LevelLimits],
     objectives: Sequence[LevelObjective],
 ) -> list[TreeLevel]:
-    """Neighbouring levels, ready for the linear estimate.
-
-    Args:
-        schema: of the histogram.
-        blocks: structure of its cells.
-        spine: the levels, the widest first.
-        limits: of each of them.
-        objectives: own measurements of each of them.
-    """
+    """Neighbouring levels, ready for the linear estimate."""
     found: list[TreeLevel] = []
     for level, limit, objective in zip(spine, limits, objectives, strict=True):
         support = np.broadcast_to(blocks.first(schema.allowed()), (level.nodes, blocks.combinations))

@@ -13,12 +13,7 @@ _CELLS = 1 << 22  # numbers of all geounits that are worked on at a time
 
 
 def parts(nodes: int, cells: int) -> Iterator[slice]:
-    """Pieces of a level.
-
-    Args:
-        nodes: geounits of the level.
-        cells: of the schema.
-    """
+    """Pieces of a level."""
     step = max(1, _CELLS // cells)
     for first in range(0, nodes, step):
         yield slice(first, min(nodes, first + step))
@@ -29,7 +24,6 @@ def whole_families(parent: NDArray[np.integer], cells: int) -> Iterator[slice]:
 
     Args:
         parent: of every geounit, rising, shape (n,).
-        cells: of the schema.
 
     Example:
         >>> [(one.start, one.stop) for one in whole_families(np.array([0, 0, 0, 1, 2, 2]), 1 << 21)]
@@ -90,13 +84,7 @@ def sum_by(
 
     Args:
         group: of every row, rising, shape (rows,); every group has rows.
-        groups: how many there are.
-        which: operator of every row.
-        times: how often it counts.
         operators: shape (n, subsets, M, M).
-
-    Returns:
-        Shape (groups, subsets, M, M).
     """
     found = np.empty((groups, *operators.shape[1:]))
     start = np.searchsorted(group, np.arange(groups + 1))
@@ -116,7 +104,6 @@ def held_total(covariances: Floats, others: int) -> tuple[Floats, Floats]:
 
     Args:
         covariances: shape (n, subsets, M, M).
-        others: number of combinations of the exchangeable attributes.
 
     Returns:
         By combination, shape (n, M), and shape (n,).

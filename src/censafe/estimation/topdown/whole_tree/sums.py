@@ -40,7 +40,6 @@ class Functionals:
         """The sums with some weights.
 
         Args:
-            blocks: structure of the cells.
             weights: shape (F, cells).
 
         Example:
@@ -71,9 +70,6 @@ class Functionals:
 
         Args:
             covariances: operators, shape (n, subsets, M, M).
-
-        Returns:
-            Shape (n, F); exactly 0 where no more than rounding errors are left of what cancels.
         """
         flat = covariances.reshape(len(covariances), -1)
         moments = self.moments.reshape(self.number, -1).T
@@ -122,7 +118,6 @@ class _Above:
 
     Args:
         pattern: of every geounit, shape (n,).
-        covariance: of its estimates, by pattern.
         change: of the precision of the sum of the children by all that is not below, by pattern.
         news: precision of the sum of the children times what all other answers change of it, shape (n, M, *sizes).
         place: place among `estimates`, -1 where they are not needed, shape (n,).
@@ -143,13 +138,6 @@ def whole_levels(tree: LinearTree, functionals: Functionals) -> Iterator[WholeLe
     With C the covariance from own answers and those below, P the precision of the sum of the parent's children and V that of
     the parent from all answers, the covariance of a child is C + C (P V P - P) C. It is worked out once for all geounits that are
     alike and have parents that are.
-
-    Args:
-        tree: the linear estimates.
-        functionals: over the cells of a geounit.
-
-    Raises:
-        CheckError: a geounit without any answers is not the only child of its parent.
 
     Source: topdown_solver.md 9.2, in matrix form.
     """

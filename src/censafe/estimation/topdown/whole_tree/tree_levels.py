@@ -19,11 +19,8 @@ class TreeLevel:
     """A level of the tree, ready for the linear estimate.
 
     Args:
-        name: of the level.
-        objective: weighted own answers, stored; None where nothing is measured.
         parent: position of every geounit's parent in the level above; -1 at the widest level, shape (n,).
         support: combinations of the attributes that are not exchangeable which may hold records, shape (n, M).
-        totals: exact totals of the geounits; None where these are not known.
     """
 
     name: str
@@ -49,7 +46,6 @@ class LowerLevel:
         support: combinations that may hold records, shape (patterns, M).
         below: precision of the sum of the children, shape (patterns, subsets, M, M); 0 where nothing is known from below.
         covariance: of the estimates, shape (patterns, subsets, M, M).
-        informed: which patterns have an estimate at all.
         right: that precision times the sum of the children's estimates, shape (n, M, *sizes); None at the lowest level.
         groups: which exactly known sum every combination of a pattern is in, -1 for none, shape (patterns, M).
         known: values of these sums, shape (n, K).
@@ -96,9 +92,6 @@ class Children:
     Args:
         sums: of the estimates, shape (n, M, *sizes).
         sort: sort of every parent, -1 where nothing is known, shape (n,); parents of one sort have the same covariance.
-        keys: digest of what makes each sort.
-        covariance: of the sums, by sort.
-        support: combinations that the children may have, by sort.
         groups: which exactly known sum every combination is in, -1 for none, by sort.
     """
 
@@ -111,11 +104,7 @@ class Children:
 
     @staticmethod
     def joined(parts: Sequence[Children]) -> Children:
-        """Those of neighbouring parts of the parents' level as those of all of them.
-
-        Args:
-            parts: at least one.
-        """
+        """Those of neighbouring parts of the parents' level as those of all of them."""
         starts = np.cumsum([0, *(len(part.keys) for part in parts)])
         sort = [
             np.where(part.sort < 0, -1, part.sort + start)

@@ -49,11 +49,7 @@ def whole_members(tree: LinearTree, union_of: NDArray[np.integer]) -> dict[int, 
     """Unions of geounits of the lowest level as unions of as few geounits as will do, of any level.
 
     Args:
-        tree: the linear estimates.
         union_of: union of every geounit of the lowest level, -1 for none.
-
-    Returns:
-        Members by depth.
     """
     below: NDArray[np.int64] = np.asarray(union_of, np.int64)
     owners = [below]
@@ -77,17 +73,6 @@ def whole_members(tree: LinearTree, union_of: NDArray[np.integer]) -> dict[int, 
 
 def union_covariances(tree: LinearTree, members: Mapping[int, Members], unions: int) -> Floats:
     """Covariance operators of the sums over all geounits of every union.
-
-    Args:
-        tree: the linear estimates.
-        members: by depth of the level.
-        unions: how many there are.
-
-    Returns:
-        Shape (unions, subsets, M, M).
-
-    Raises:
-        CheckError: a geounit without any answers is not the only child of its parent.
 
     Source: topdown_solver.md 9.2 with matrices in the place of weights.
     """

@@ -42,14 +42,6 @@ def lower_estimates(
     estimate and variance 0. Sums that the exact totals below a level fix are known at the level itself, and its precision along
     them has no meaning. A part of a tree gives the same bits as the whole.
 
-    Args:
-        blocks: structure of the cells.
-        levels: of the tree, the widest first.
-        below: what the children of the last of these levels hand up, which is used up; None where it is the lowest.
-
-    Raises:
-        CheckError: the answers of a geounit and below it do not determine its cells.
-
     Source: generalised least squares on a tree; bluedown.md 4.1.
     """
     found: list[LowerLevel] = []
@@ -68,10 +60,8 @@ class _Patterns:
     """Geounits of one pattern have the same kind of budget, sort of children, and support; patterns are sorted by their keys.
 
     Args:
-        keys: of every pattern.
         of: pattern of every geounit, shape (n,).
         sort: sort of the children of every pattern, -1 where nothing is known from below.
-        kind: kind of budget of every pattern.
         support: of the geounits of every pattern, shape (patterns, M).
     """
 
@@ -106,9 +96,7 @@ class _FromBelow:
 
     Args:
         precision: of the sum of the children, shape (patterns, subsets, M, M).
-        inside: the same beside the sums that are known exactly.
         groups: which of these sums every combination is in, -1 for none, shape (patterns, M).
-        known: which patterns have children about which something is known.
         support: combinations that may hold records, shape (patterns, M).
     """
 
@@ -211,14 +199,7 @@ def _informed(blocks: CellBlocks, level: TreeLevel, kind: Ordinals, support: Fla
 
 
 def handed_up(blocks: CellBlocks, level: TreeLevel, own: LowerLevel, parents: int) -> Children:
-    """Sums of the children of every parent, and their covariances by sort of parents.
-
-    Args:
-        blocks: structure of the cells.
-        level: of the children.
-        own: their estimates.
-        parents: how many there are.
-    """
+    """Sums of the children of every parent, and their covariances by sort of parents."""
     flat = np.zeros((parents, blocks.cells))
     sums = flat.reshape(parents, blocks.combinations, *blocks.sizes)
     for parent, rows in _estimates(blocks, level, own):
@@ -252,9 +233,6 @@ def _sorts(
     """Sort of every parent by the patterns of its children, -1 where one is not estimated; a parent and the key of every sort.
 
     Args:
-        own: level of the children.
-        which: patterns of the children of every parent, one parent after another.
-        times: how many children of the parent have the pattern.
         start: where the patterns of every parent start, shape (parents + 1,).
     """
     sort = np.full(len(start) - 1, -1)
@@ -310,19 +288,7 @@ def own_right_sides(
     groups: int,
     kind: NDArray[np.integer],
 ) -> Floats:
-    """Sums over queries of w A'y, of the answers of some geounits summed by group.
-
-    Args:
-        blocks: structure of the cells.
-        level: with its answers.
-        part: of the geounits.
-        group: of each of them.
-        groups: how many there are.
-        kind: kind of budget of every group.
-
-    Returns:
-        Shape (groups, M, *sizes).
-    """
+    """Sums over queries of w A'y, of the answers of some geounits summed by group."""
     found = np.zeros((groups, blocks.cells))
     objective = level.objective
     if objective is not None and isinstance(objective.source, StoredAnswers):

@@ -97,10 +97,6 @@ class ZeroRow:
 def error_rows(levels: Sequence[LevelTrials], confidence: Fraction) -> list[ErrorRow]:
     """Summarise errors by kind of cell, level, detailed-only flag, stat level and true size.
 
-    Args:
-        levels: after their draws.
-        confidence: of all margins, 9/10 or 19/20.
-
     Returns:
         For every kind first the row of all sizes, then those of each size.
 
@@ -110,22 +106,12 @@ def error_rows(levels: Sequence[LevelTrials], confidence: Fraction) -> list[Erro
 
 
 def share_rows(levels: Sequence[LevelTrials], trials: int) -> list[ShareRow]:
-    """Which table groups get, by true size.
-
-    Args:
-        levels: after their draws.
-        trials: number of draws.
-    """
+    """Which table groups get, by true size."""
     return [row for level in levels for row in _share_rows(level, trials)]
 
 
 def zero_rows(levels: Sequence[LevelTrials], trials: int) -> list[ZeroRow]:
-    """Published empty groups of the levels that leave out small totals.
-
-    Args:
-        levels: after their draws.
-        trials: number of draws.
-    """
+    """Published empty groups of the levels that leave out small totals."""
     return [_zero_row(level, trials) for level in levels if level.suppressed]
 
 

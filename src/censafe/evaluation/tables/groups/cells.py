@@ -68,9 +68,6 @@ class ErrorTally:
         Args:
             keys: shape (n,), from 0 to about four million.
             errors: shape (n,), below 2^40 in size.
-
-        Raises:
-            OverflowError: an error or a key is larger than that.
         """
         if len(errors) and (np.abs(errors).max() >= _HALF or keys.max() >= 1 << 22 or keys.min() < 0):
             raise OverflowError("an error or a key is too large to be counted")
@@ -108,9 +105,6 @@ class CellKind:
     """Written cells of one table whose noise is a sum of equally many draws.
 
     Args:
-        table: for example ``T02001``.
-        cell: what they count, in words.
-        stat_level: of the groups that have them.
         members: shape (cells, draws), positions of the measured cells that each is the sum of.
     """
 
@@ -136,9 +130,6 @@ class CellKey:
 
 def cell_kinds(table: GroupTable) -> tuple[CellKind, ...]:
     """The kinds of cells of tables that are measured together.
-
-    Args:
-        table: measured and written cells.
 
     Example:
         >>> from censafe.products.detailed.persons.tables import person_tables
@@ -200,12 +191,8 @@ def add_errors(
     """Count the errors of all written cells of some groups.
 
     Args:
-        tally: takes them.
-        kinds: of the measured table.
         stat_level: int8[rows].
         indptr: int64[rows + 1], where the measured cells of a row begin.
-        errors: of all measured cells.
-        detailed_only: bool[rows].
         size: int64[rows], positions in :data:`SIZES`.
     """
     for number, kind in enumerate(kinds):

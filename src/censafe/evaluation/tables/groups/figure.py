@@ -23,14 +23,7 @@ _PLACES: Final = {"detailed": "nation, state", "coarse": "below states"}
 
 
 def draw_report(path: Path, rows: Sequence[ErrorRow], shares: Sequence[ShareRow], *, title: str) -> None:
-    """Draw experimental against expected margins by level, and the tables that groups get by true size.
-
-    Args:
-        path: the file to write; its ending names the format.
-        rows: what ``error_rows`` returned.
-        shares: what ``share_rows`` returned.
-        title: of the figure.
-    """
+    """Draw experimental against expected margins by level, and the tables that groups get by true size."""
     chosen = frequent_rows(rows)
     bars = _bars(shares)
     height = 0.24 * max(len({_label(row) for row in chosen}) * 1.25, len(bars)) + 2.4
@@ -42,20 +35,12 @@ def draw_report(path: Path, rows: Sequence[ErrorRow], shares: Sequence[ShareRow]
 
 
 def frequent_rows(rows: Sequence[ErrorRow]) -> list[ErrorRow]:
-    """Rows of all sizes with enough cells for a quantile.
-
-    Args:
-        rows: what ``error_rows`` returned.
-    """
+    """Rows of all sizes with enough cells for a quantile."""
     return [row for row in rows if row.size == ALL_SIZES and row.noise_cells >= _FEWEST]
 
 
 def shares_figure(shares: Sequence[ShareRow]) -> Figure:
-    """The tables that groups get, by place and true size.
-
-    Args:
-        shares: what ``share_rows`` returned.
-    """
+    """The tables that groups get, by place and true size."""
     bars = _bars(shares)
     figure = Figure(figsize=(9, 0.24 * len(bars) + 1.6), layout="constrained")
     axes = figure.subplots()
@@ -70,12 +55,7 @@ def _label(row: ErrorRow) -> str:
 
 
 def draw_margins(axes: Axes, rows: Sequence[ErrorRow]) -> None:
-    """Experimental against exact margins by level, a dot for every kind of cells.
-
-    Args:
-        axes: to draw on.
-        rows: of all sizes, see :func:`frequent_rows`.
-    """
+    """Experimental against exact margins by level, a dot for every kind of cells."""
     labels = list(dict.fromkeys(_label(row) for row in rows))
     tables = sorted({_family(row) for row in rows})
     for number, family in enumerate(tables):

@@ -37,8 +37,6 @@ class GroupFindings:
 
     Args:
         errors: by kind of cell, level, detailed-only flag, stat level and true size.
-        shares: which tables groups get, by true size.
-        zeros: published empty groups of the levels that leave out small totals.
     """
 
     errors: Sequence[ErrorRow]
@@ -90,16 +88,7 @@ class GroupTrials:
 
     @staticmethod
     def of(product: Product, config: str, settings: Mapping[str, str]) -> GroupTrials:
-        """Read and plan a configuration.
-
-        Args:
-            product: whose tables.
-            config: a parameter folder, a file or a shipped name.
-            settings: overrides of configuration keys.
-
-        Raises:
-            InputError: the configuration breaks a rule.
-        """
+        """Read and plan a configuration."""
         chosen = LOADERS[product](config, settings)
         return GroupTrials(chosen, plan_release(chosen, read_universe(chosen.universe)))
 

@@ -51,7 +51,6 @@ class LevelErrors:
     Args:
         noise: noisy minus true cells, whether or not the group was published: of every group of levels that publish all,
             of groups with a record elsewhere.
-        published: published minus true cells of the published groups, whatever post-processing followed.
         groups: int64[2, sizes], number of groups by detailed-only flag and true size. SafeTab-P: all; SafeTab-H: those with
             a household or a published total.
         outcomes: int64[2, sizes, 5], groups summed over draws: without a table, then by stat level.
@@ -71,14 +70,7 @@ class LevelTrials:
 
     Args:
         records: sorted records.
-        config: thresholds and suppression.
-        level: which level.
-        table_class: ``p``, ``t3`` or ``t4``.
-        table: cells of the class.
-        part: its part of the plan.
         stable: largest number of groups of the level that a record may be in.
-        errors: collects what the draws give.
-        census: groups with a record and their true totals.
     """
 
     records: SortedRecords = field(repr=False)
@@ -134,13 +126,7 @@ class LevelTrials:
         return count_listed_groups(source, listed, threads=self.records.threads)
 
     def add(self, measured: GroupMeasurements, estimates: Groups, key: TestPartKey) -> None:
-        """Compare one draw with the truth.
-
-        Args:
-            measured: the noisy measurements.
-            estimates: what is published of it.
-            key: the key of the draw once more, for the noise of groups that were left out.
-        """
+        """Compare one draw with the truth."""
         truth = self.truth_of(measured)
         sizes = group_size_class(_sums(truth))
         only = measured.level.detailed_only[measured.iteration]
@@ -208,8 +194,6 @@ def level_trials(records: SortedRecords, config: SafetabConfig, plan: ReleasePla
 
     Args:
         records: sorted records.
-        config: a checked configuration with finite budgets.
-        plan: the plan of the configuration.
     """
     stable = stabilities(config, records.universe)
     tables = dict(zip(config.classes, tables_of(config.product).tables, strict=True))
@@ -246,15 +230,7 @@ def run_group_trials(
     seed: int,
     done: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Draw every level ``trials`` times with test keys and compare with the truth.
-
-    Args:
-        levels: what :func:`level_trials` gave; their errors are filled.
-        plan: what is measured.
-        trials: number of draws.
-        seed: of the test key.
-        done: receives the number of finished draws.
-    """
+    """Draw every level ``trials`` times with test keys and compare with the truth."""
     records, config = levels[0].records, levels[0].config
     classes = configured_classes(config, records.data.areas) if config.coterminous != "off" else None
     with TestKey(seed) as run_key:

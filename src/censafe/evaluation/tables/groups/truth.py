@@ -69,10 +69,7 @@ class SortedRecords:
     """CONFIDENTIAL. The records of a run, ready to be counted at any level.
 
     Args:
-        data: the loaded input.
-        universe: codes and iterations.
         counter: the sorted records.
-        threads: number of threads.
     """
 
     data: SafetabInput
@@ -82,11 +79,7 @@ class SortedRecords:
 
     @property
     def totals(self) -> PopGroupTotals:
-        """The totals of population groups that SafeTab-H needs.
-
-        Raises:
-            DataError: there are none.
-        """
+        """The totals of population groups that SafeTab-H needs."""
         if self.data.totals is None:
             raise DataError("SafeTab-H needs totals of population groups (T1). Name them with `t1`.")
         return self.data.totals
@@ -100,17 +93,7 @@ class SortedRecords:
 def sorted_input(
     scope: SafetabScope, data: Path, scratch: Path, reading: ReadOptions
 ) -> Iterator[SortedRecords]:
-    """Open, check and sort the records of a product.
-
-    Args:
-        scope: whose records are read.
-        data: folder with the records, or the .ini file of the fixed-width reader.
-        scratch: private folder for files with records.
-        reading: how the records are read and checked.
-
-    Raises:
-        InputError: parameter files or records break a rule.
-    """
+    """Open, check and sort the records of a product."""
     for warning in scope.warnings:
         reading.observer.remark(f"Warning: {warning}")
     universe = read_universe(scope.universe)
@@ -135,17 +118,7 @@ class GroupTruth:
 
     @staticmethod
     def of(product: Product, config: str, settings: Mapping[str, str], private_path: bool) -> GroupTruth:
-        """Read a configuration.
-
-        Args:
-            product: whose tables.
-            config: a parameter folder, a file or a shipped name; budgets and thresholds matter for the private path only.
-            settings: overrides of configuration keys.
-            private_path: whether what infinite budgets give is counted.
-
-        Raises:
-            InputError: the configuration breaks a rule.
-        """
+        """Read a configuration."""
         if private_path:
             return GroupTruth(LOADERS[product](config, settings, allow_infinite=True))
         return GroupTruth(load_scope(product, config, settings))

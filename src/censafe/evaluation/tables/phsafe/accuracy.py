@@ -24,13 +24,7 @@ _COLOURS = {"USA": "#1b6ca8", "STATE": "#d1762a"}
 
 
 def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> None:
-    """Draw experimental against expected margins, and what truncation does, as SVG or PNG.
-
-    Args:
-        path: the file to write; its ending names the format.
-        rows: what ``accuracy_rows`` returned, not empty.
-        title: the question that the figure answers.
-    """
+    """Draw experimental against expected margins, and what truncation does, as SVG or PNG."""
     tables = list(dict.fromkeys(row.table for row in rows))
     figure = Figure(figsize=(12, 0.42 * len(tables) + 2.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
@@ -43,12 +37,7 @@ def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> Non
 
 
 def margin_panel(axes: Axes, rows: Sequence[AccuracyRow]) -> None:
-    """Experimental against expected margins, a dot for every row of the evaluation.
-
-    Args:
-        axes: to draw on.
-        rows: what ``accuracy_rows`` returned, not empty.
-    """
+    """Experimental against expected margins, a dot for every row of the evaluation."""
     known = [row for row in rows if row.expected_moe > 0]
     _dots(axes, rows, known, [row.experimental_moe_noise / row.expected_moe for row in known])
     spread = _SPREAD / np.sqrt(min(row.regions * row.trials for row in rows))
@@ -59,23 +48,14 @@ def margin_panel(axes: Axes, rows: Sequence[AccuracyRow]) -> None:
 
 
 def truncation_panel(axes: Axes, rows: Sequence[AccuracyRow]) -> None:
-    """Bias of truncation in percent of the true count, a dot for every row of the evaluation.
-
-    Args:
-        axes: to draw on.
-        rows: what ``accuracy_rows`` returned, not empty.
-    """
+    """Bias of truncation in percent of the true count, a dot for every row of the evaluation."""
     _dots(axes, rows, rows, [percent_cut([row]) for row in rows])
     axes.axvline(0.0, color="#555555", linewidth=1)
     axes.set_xlabel("(count before noise - true count) in % of the true count")
 
 
 def percent_cut(rows: Sequence[AccuracyRow]) -> float:
-    """Truncation bias summed over regions in percent of the true total; 0 where that is 0.
-
-    Args:
-        rows: of one or several cells.
-    """
+    """Truncation bias summed over regions in percent of the true total; 0 where that is 0."""
     true_total = sum(row.true_total for row in rows)
     bias = sum(row.bias_truncation * row.regions for row in rows)
     return 100.0 * bias / true_total if true_total else 0.0
@@ -140,7 +120,6 @@ class TableErrors:
     """Answers of one table at one level: true, after truncation without noise, and noisy.
 
     Args:
-        query: any one trial's answers; gives names, domain, law and terms.
         truth: int64, shape (size,); true counts, no truncation.
         exact: int64, shape (size,); counts after truncation, before noise.
         noisy: int64, shape (trials, size).
@@ -155,10 +134,6 @@ class TableErrors:
 def align_truth(rows: Mapping[tuple[str, str, str], int], domain: KeyDomain) -> NDArray[np.int64]:
     """Put sparse true counts into the order of a key domain; keys that are absent count 0.
 
-    Args:
-        rows: true count by (region id, iteration, cell).
-        domain: axes region, iteration (absent for a table without iterations) and cell, in this order.
-
     Returns:
         int64, shape (domain.size,).
     """
@@ -171,13 +146,6 @@ def align_truth(rows: Mapping[tuple[str, str, str], int], domain: KeyDomain) -> 
 
 def accuracy_rows(samples: Sequence[TableErrors], confidence: Fraction) -> list[AccuracyRow]:
     """Summarise errors per table, region type, iteration and cell.
-
-    Args:
-        samples: one for every table and level.
-        confidence: the level of all margins, for example 9/10.
-
-    Returns:
-        Rows in the order of the samples, iterations and cells in domain order.
 
     Source: PHSafe specification, section 9.3.
     """

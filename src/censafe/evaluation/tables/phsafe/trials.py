@@ -36,11 +36,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class PhsafeFindings:
-    """CONFIDENTIAL. Margins and biases of PHSafe's tables.
-
-    Args:
-        rows: one for every table, region type, iteration and cell.
-    """
+    """CONFIDENTIAL. Margins and biases of PHSafe's tables."""
 
     rows: tuple[AccuracyRow, ...]
 
@@ -78,15 +74,7 @@ class PhsafeTrials:
 
     @staticmethod
     def of(config: str, settings: Mapping[str, str]) -> PhsafeTrials:
-        """Read and plan a configuration.
-
-        Args:
-            config: a path or a shipped name.
-            settings: overrides of configuration keys.
-
-        Raises:
-            InputError: the configuration breaks a rule.
-        """
+        """Read and plan a configuration."""
         chosen = load_phsafe_config(config, settings)
         return PhsafeTrials(chosen, plan_release(chosen))
 
@@ -119,16 +107,7 @@ def draw_tables(
     seed: int,
     done: Callable[[int], None] = lambda _: None,
 ) -> list[TableErrors]:
-    """Noisy answers of every published table and level, ``trials`` times, beside exact and true counts.
-
-    Args:
-        plan: what is measured.
-        exact: counts after truncation, by table and level, for all of the plan.
-        truth: true counts by table.
-        trials: number of draws.
-        seed: of the test key.
-        done: receives the number of finished draws.
-    """
+    """Noisy answers of every published table and level, ``trials`` times, beside exact and true counts."""
     drawn = []
     for trial in range(trials):
         drawn.append(_published(plan, exact, trial, seed))

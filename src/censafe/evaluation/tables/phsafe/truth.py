@@ -39,9 +39,6 @@ class TruthTable:
     """CONFIDENTIAL. The true counts of one table.
 
     Args:
-        table: for example ``PH3``.
-        cell_column: name of the cell column in the Bureau's layout.
-        iterated: whether the Bureau's layout has an ITERATION_CODE column.
         rows: counts that are not zero, in the order of levels, regions, iterations and cells.
     """
 
@@ -56,9 +53,6 @@ def truth_tables(accumulator: CountAccumulator) -> dict[str, TruthTable]:
 
     The universes are those of the reference's ground truth, which differ from a release's for PH1_num and
     PH8_num; a record that meets no detailed cell still counts in the margins that it meets.
-
-    Raises:
-        DataError: no region is left.
     """
     definitions = phsafe_definitions()
     counts = accumulator.finish()
@@ -99,16 +93,7 @@ class PhsafeTruth:
 
     @staticmethod
     def of(config: str, settings: Mapping[str, str], private_path: bool) -> PhsafeTruth:
-        """Read a configuration.
-
-        Args:
-            config: a path or a shipped name; only states and reader are needed, tau too for the private path.
-            settings: overrides of configuration keys.
-            private_path: whether the basis cells of a release are counted.
-
-        Raises:
-            InputError: the configuration breaks a rule.
-        """
+        """Read a configuration."""
         if private_path:
             return PhsafeTruth(load_phsafe_config(config, settings, allow_infinite=True))
         return PhsafeTruth(load_truth_config(config, settings))

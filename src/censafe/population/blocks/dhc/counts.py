@@ -85,11 +85,6 @@ def merge_keys(keys: _Ints, cells: int, blocks: int) -> tuple[_Ints, _Column, _C
 
     Args:
         keys: block * cells + cell of every record, shape (records,).
-        cells: of the histogram.
-        blocks: how many.
-
-    Returns:
-        node_ptr (blocks + 1,), cell and count as :class:`ExactHistograms` holds them.
 
     Example:
         >>> [part.tolist() for part in merge_keys(np.array([0, 0, 7], np.int64), 5, 3)]
@@ -113,7 +108,6 @@ class DhcData:
     """CONFIDENTIAL. The histograms of all blocks for the DHC, and what is published about them as it is.
 
     Args:
-        spine: the standard tree over the blocks; public.
         histograms: exact histograms by name, blocks in the order of the spine. ``dhc-persons``: relgq 42, sex 2, age 116,
             hispanic 2, cenrace 63; ``dhc-households``: sex 2, hhage 9, hisp 2, race 7, elderly 4, hhtenshort_3lev 3,
             hhtype_dhch 522; ``dhc-units``: tenvacgq 35; and, of the same records, the redistricting ``pl94-persons``: hhgq 8,
@@ -121,8 +115,6 @@ class DhcData:
         facilities: int32, shape (blocks, 25): housing units, vacant ones included, and facilities of every kind of group
             quarters, published as they are.
         files: the files read; none for a population that was drawn in memory.
-        areas: areas of the blocks; None where they were not read. Public.
-        findings: what deserves a warning.
     """
 
     spine: Spine
@@ -141,13 +133,7 @@ class UnitPart:
     """Some units after their recode.
 
     Args:
-        facts: what persons need of them.
-        keys: of their households in the histogram, rising.
-        levels: tenvacgq of every unit.
-        bad: units that break each rule of the kernels.
-        edits: households that break each edit rule.
         claims: what they say of their persons; None once the persons were read.
-        filled: vacant units and facilities with fields of a household.
     """
 
     facts: UnitFacts
@@ -165,11 +151,6 @@ class PersonPart:
 
     Args:
         unit: position of their units.
-        fields: of the persons.
-        keys: that rise.
-        bad: persons that break each rule of the kernels.
-        edits: persons by level of relgq that break an edit rule.
-        doubts: persons that contradict their units by PERSON_DOUBTS.
     """
 
     unit: NDArray[np.int32]
@@ -194,10 +175,7 @@ def recode_unit_part(
     """Recode some units.
 
     Args:
-        columns: their fields.
         block: position of their blocks in the spine, -1 where it is unknown.
-        hht2: their HHT2; of no length where it is not known.
-        upart: their UPART, likewise.
     """
     rows = len(block)
     facts = UnitFacts(
@@ -233,11 +211,7 @@ def _rising(keys: _Ints) -> _Ints:
 
 
 class UnitTable:
-    """All units, found by MAFID, with what their persons add up to.
-
-    Args:
-        parts: of the units.
-    """
+    """All units, found by MAFID, with what their persons add up to."""
 
     def __init__(self, parts: Sequence[UnitPart]) -> None:
         self.facts = UnitFacts._make(_joined([part.facts for part in parts]))
@@ -255,12 +229,7 @@ class UnitTable:
         people: PersonFields,
         more: tuple[NDArray[np.int32], NDArray[np.int32]] = (_NO_COLUMN, _NO_COLUMN),
     ) -> PersonPart:
-        """Find the units of some persons, and recode them.
-
-        Args:
-            people: fields.
-            more: RTYPE and LIVE_ALONE; of no length where they are not known.
-        """
+        """Find the units of some persons, and recode them."""
         rows = len(people.mafid)
         unit, keys = np.empty(rows, np.int32), np.empty(rows, np.int64)
         bad, edits = np.zeros(len(PERSON_RULES), np.int64), np.zeros(PERSON_SHAPE[0], np.int64)
@@ -338,13 +307,7 @@ _CLASSES: Final = np.array([4, 1, 2, 3])  # PAOC and PAC by children under 6 (1)
 
 
 def histograms_from_keys(spine: Spine, parts: list[_Ints], cells: int) -> ExactHistograms:
-    """Sparse histograms from the keys of records.
-
-    Args:
-        spine: the tree; its blocks give the order.
-        parts: of the keys, each rising; emptied, so that keys and histograms need not both stay.
-        cells: of the histogram.
-    """
+    """Sparse histograms from the keys of records."""
     keys = np.concatenate([np.zeros(0, np.int64), *parts])
     parts.clear()
     if bool((keys[1:] < keys[:-1]).any()):
@@ -353,11 +316,7 @@ def histograms_from_keys(spine: Spine, parts: list[_Ints], cells: int) -> ExactH
 
 
 def redistricting_persons(persons: ExactHistograms) -> ExactHistograms:
-    """The redistricting histograms of the same persons: relgq as hhgq 8, age as votingage, without sex.
-
-    Args:
-        persons: histograms of the DHC persons.
-    """
+    """The redistricting histograms of the same persons: relgq as hhgq 8, age as votingage, without sex."""
     hhgq = np.zeros(PERSON_SHAPE[0], np.int16)
     for kind in quarters():
         hhgq[17 + kind.level] = kind.hhgq8
@@ -379,8 +338,6 @@ def dhc_data(spine: Spine, persons: list[_Ints], units: list[UnitPart]) -> DhcDa
     """The histograms of all records.
 
     Args:
-        spine: the standard tree over the blocks.
-        persons: keys of the persons; emptied.
         units: all units; those of unknown blocks are left out.
     """
     levels = np.zeros((spine.leaf.nodes, UNIT_LEVELS), np.int32)

@@ -188,16 +188,10 @@ def recode_persons(
     """Keys of persons in the DHC histogram.
 
     Args:
-        t: tables.
-        people: fields.
         more: RTYPE and LIVE_ALONE, -1 where a field holds none; of no length where the file does not have them.
         unit: position of each person's unit, -1 for none.
         units: all units.
-        head: what all units say of their householder, as in :class:`Claims`.
-        bad: how many persons break each of PERSON_RULES.
         edits: how many persons of each level of relgq have an age that the edit rules forbid, shape (42,).
-        doubts: how many persons contradict their units by PERSON_DOUBTS.
-        keys: takes block * 1,227,744 + cell, or -1.
     """
     rtype, alone = more
     for row in range(len(unit)):
@@ -333,15 +327,7 @@ def recode_units(
     """Keys of households, levels of units, and what persons need of them.
 
     Args:
-        t: tables.
-        u: fields.
-        hht2: HHT2; of no length where the file does not have it.
-        facts: block and MAFID filled; takes the rest.
-        claims: zeroed; takes what occupied housing units say of their persons.
-        bad: how many units break each of UNIT_RULES.
         edits: how many households break each edit rule, shape (22,).
-        keys: takes block * 1,578,528 + cell of a household, or -1.
-        levels: takes tenvacgq.
     """
     for row in range(len(keys)):
         keys[row] = -1
@@ -411,8 +397,6 @@ def count_members(
 
     Args:
         unit: position of each person's unit, -1 for none.
-        people: fields.
-        held: persons of every unit.
         members: persons of every unit by MEMBER_COUNTS, shape (units, 7).
         flags: of every unit: those of the rules of households, four of children, and four of generations.
     """
@@ -455,13 +439,8 @@ def sum_groups(
 
     Args:
         pointer: of the geounits, shape (n + 1,).
-        cell: of the entries.
-        count: of the entries.
-        group: of every cell.
         sums: zeroed, shape (groups,).
         out_pointer: takes the pointer, shape (n + 1,).
-        out_cell: takes the groups, rising within a geounit; as long as there are entries.
-        out_count: takes their sums.
     """
     entry = 0
     for node in range(len(pointer) - 1):

@@ -30,17 +30,7 @@ _kernel = compiled()
 def batches_of(
     path: Path, columns: Sequence[str], found: list[Finding], optional: Sequence[str] = ()
 ) -> Iterator[Any]:
-    """Record batches of a Parquet file; none, and a finding, where columns are missing or it is no such file.
-
-    Args:
-        path: the file.
-        columns: to read, text or whole numbers.
-        found: takes the findings.
-        optional: further columns, read where the file has them.
-
-    Raises:
-        StorageError: the file cannot be read.
-    """
+    """Record batches of a Parquet file; none, and a finding, where columns are missing or it is no such file."""
     import pyarrow as pa
 
     try:
@@ -85,10 +75,6 @@ def _schema_problem(path: Path, schema: Any, columns: Sequence[str]) -> Finding 
 def column_numbers(column: Any, blank: int) -> _Numbers:
     """A column of text or whole numbers as numbers, -1 where a value is neither.
 
-    Args:
-        column: Arrow array.
-        blank: number of missing and blank values.
-
     Example:
         >>> import pyarrow as pa
         >>> column_numbers(pa.array(["07", None, "x", " "]), 0).tolist(), column_numbers(pa.array([7, -7, None]), -1).tolist()
@@ -132,12 +118,7 @@ def _number(text: str | None, blank: int) -> int:
 
 
 def column_blocks(column: Any, table: BlockTable) -> _Numbers:
-    """Positions of blocks by a column of their identifiers, -1 where there is none.
-
-    Args:
-        column: Arrow array of text, dictionary-encoded or not.
-        table: of the blocks.
-    """
+    """Positions of blocks by a column of their identifiers, -1 where there is none."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
@@ -178,11 +159,6 @@ def line_numbers(
 ) -> tuple[dict[str, _Numbers], int]:
     """Fields of whole lines as numbers, -1 where a field holds none.
 
-    Args:
-        text: the lines.
-        layout: of the records.
-        columns: fields of the layout, by any name.
-
     Returns:
         By name, one value a record of the right length; and how many lines have another length.
     """
@@ -208,14 +184,7 @@ def _parse_blocks(text: _Bytes, start: int, width: int, table: BlockTable, out: 
 
 
 def line_blocks(text: _Bytes, layout: RecordLayout, table: BlockTable, rows: int) -> _Numbers:
-    """Positions of the blocks of units, -1 where there is none.
-
-    Args:
-        text: whole lines of units.
-        layout: of units.
-        table: of the blocks.
-        rows: how many lines have the right length.
-    """
+    """Positions of the blocks of units, -1 where there is none."""
     out = np.empty(rows, np.int32)
     _parse_blocks(text, 0, layout.width, table, out)
     return out

@@ -68,12 +68,7 @@ class DhcFiles:
     """The files of a data folder.
 
     Args:
-        kind: Parquet, or fixed width.
         units: files of the units.
-        persons: files of the persons.
-        grfc: block files GRF-C.
-        totals: files of control totals by state.
-        crosswalk: table of blocks and Prims, or None.
     """
 
     kind: Literal["parquet", "fixed"]
@@ -90,15 +85,7 @@ class DhcFiles:
 
 
 def dhc_files(folder: Path) -> DhcFiles:
-    """Find the files: ``persons`` and ``units`` as Parquet (a file, or a folder of files), or CEF20_PER* and CEF20_UNIT*, with GRF-C*.txt.
-
-    Args:
-        folder: the data folder. A table ``*crosswalk*.csv`` of blocks and Prims may stand in it.
-
-    Raises:
-        DataError: files are missing, or there are both kinds.
-        StorageError: the folder cannot be opened.
-    """
+    """Find the files: ``persons`` and ``units`` as Parquet (a file, or a folder of files), or CEF20_PER* and CEF20_UNIT*, with GRF-C*.txt."""
     require_folder(folder, "the records")
     tables = {name: _parquet(folder, name) for name in ("units", "persons")}
     fixed = find_cef(folder)
@@ -140,19 +127,6 @@ def _parquet(folder: Path, name: str) -> tuple[Path, ...]:
 
 def read_dhc(files: DhcFiles, rules: Sequence[LevelRule], *, workers: int | None = None) -> DhcData:
     """Read, check and count the records of a data folder.
-
-    Args:
-        files: as :func:`dhc_files` gives them.
-        rules: levels of the standard spine, root first, to blocks of 16 digits.
-        workers: threads that parse and recode; by default one for each processor, at most four. Results do not depend on it.
-
-    Returns:
-        The histograms of all blocks of GRF-C, blocks without units included; its findings are records that contradict each other.
-
-    Raises:
-        DataError: everything that is wrong with the files: columns, codes, edit rules, persons without a unit, facilities
-            without persons, units given twice or with several householders, blocks that GRF-C lacks, control totals.
-        StorageError: a file cannot be opened.
 
     Source:
         uscensusbureau/DAS_2020_DHC_Production_Code, readers of the CEF and their recodes.

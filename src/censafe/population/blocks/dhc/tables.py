@@ -29,16 +29,7 @@ _CHILDREN: Final = ("", "u6", "6_17", "both", "none")
 
 @dataclass(frozen=True)
 class Quarters:
-    """A kind of group quarters.
-
-    Args:
-        level: of hhgq25, from 1; relgq is 17 more, tenvacgq 10 more.
-        code: of the microdata.
-        input_codes: values of QGQTYP.
-        relship: RELSHIP of its residents, 37 institutional and 38 not.
-        hhgq8: level of the redistricting data.
-        label: in words.
-    """
+    """A kind of group quarters."""
 
     level: int
     code: int

@@ -89,13 +89,7 @@ def _findings(file: str, words: Mapping[str, _Words], rules: tuple[str, ...], ro
 
 
 def unit_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
-    """Rules and edit rules that units of a file break.
-
-    Args:
-        file: its name.
-        bad: how many break each of UNIT_RULES.
-        edits: how many households break each edit rule.
-    """
+    """Rules and edit rules that units of a file break."""
     found = _findings(file, _UNIT_WORDS, UNIT_RULES, bad)
     return found + [
         Finding(file, "HHSEX, HHLDRAGE, P60, P65, P75, household type", f"edit {name}", "stop", rows,
@@ -106,13 +100,7 @@ def unit_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
 
 
 def person_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
-    """Rules and edit rules that persons of a file break.
-
-    Args:
-        file: its name.
-        bad: how many break each of PERSON_RULES.
-        edits: how many of each level of relgq have an age that the edit rules forbid.
-    """
+    """Rules and edit rules that persons of a file break."""
     recodes = person_recodes()
     return _findings(file, _PERSON_WORDS, PERSON_RULES, bad) + [
         Finding(file, "RELSHIP, QGQTYP, QAGE", f"edit relgq {level}", "stop", rows,
@@ -138,14 +126,7 @@ _CONTRADICTED: Final = "correct the records; where this only warns, each record 
 def contradiction_findings(
     files: tuple[str, str], rules: Sequence[tuple[Rule, int]], doubts: _Ints | None = None, foreign: int = 0
 ) -> list[Finding]:
-    """Records of persons and units that contradict each other: they warn, but for units with several householders.
-
-    Args:
-        files: names of the files of persons and of units.
-        rules: units that break each rule.
-        doubts: persons that contradict their unit, by the first of PERSON_DOUBTS; None where they were not read.
-        foreign: units of another state than their block.
-    """
+    """Records of persons and units that contradict each other: they warn, but for units with several householders."""
     persons, units = files
     several = next((rows for rule, rows in rules if rule is SEVERAL_HOUSEHOLDERS), 0)
     found = [

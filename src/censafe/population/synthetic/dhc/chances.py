@@ -66,18 +66,7 @@ class DhcBlocks(NamedTuple):
 
 @dataclass(frozen=True)
 class QuarterKind:
-    """A kind of group quarters.
-
-    Args:
-        code: as the microdata names it; 997 stands for five input codes.
-        input_codes: values of QGQTYP.
-        relship: 37 institutional, 38 noninstitutional.
-        persons: in it, in thousands.
-        mean_size: persons of a facility.
-        male: share.
-        ages: youngest and oldest.
-        mean_years: mean of the age beyond the youngest.
-    """
+    """A kind of group quarters."""
 
     code: int
     input_codes: tuple[int, ...]

@@ -23,10 +23,8 @@ class DhcDraw:
     """Some tracts with everything drawn for them, as record arrays.
 
     Args:
-        plan: the tracts.
         people: fields of :class:`DrawnPersons`, in MAFID order, the householder first in each household.
         units: fields of :class:`DhcUnits`, in MAFID order.
-        blocks: fields of :class:`DhcBlocks`, in geographic order.
     """
 
     plan: PopulationPlan
@@ -36,11 +34,7 @@ class DhcDraw:
 
 
 def draw_dhc(plan: PopulationPlan) -> DhcDraw:
-    """Draw the people, units and blocks of a plan.
-
-    Args:
-        plan: tracts, with any number of persons that fits into memory (about 150 bytes a person).
-    """
+    """Draw the people, units and blocks of a plan."""
     walk = new_walk(people_chances(), dhc_chances(), plan.tracts)
     draw_dhc_tracts(walk)
     units, blocks = walk.held

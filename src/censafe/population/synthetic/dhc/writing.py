@@ -65,21 +65,6 @@ def synthesize_dhc(
     CEF20_UNIT.txt and CEF20_CNT.txt (control totals). Both hold the same records, and GRF-C.txt, with blocks without
     anybody, functional status and school districts.
 
-    Args:
-        out: a folder that does not exist or is empty; it appears when it is complete.
-        persons: how many, exactly, 1 to 1,500,000,000.
-        states: two-digit state codes; None for the 50 states and the District of Columbia.
-        seed: zero or more; the same seed gives the same records.
-        file_format: ``parquet`` or ``fixed``.
-        progress: called with the persons written so far whenever a chunk is complete.
-
-    Returns:
-        The files and how many records they hold.
-
-    Raises:
-        UsageError: the folder is not empty, a number is out of range, or a state code is unknown or repeated.
-        StorageError: the folder cannot be written, or the disk is full.
-
     Source:
         The published facts and the model choices in `data/marginals.toml` and `data/group_quarters.csv`; the layouts of the Census
         Edited File, as the Bureau's TopDown code reads them.

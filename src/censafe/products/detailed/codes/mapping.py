@@ -40,8 +40,6 @@ class IterationMap:
     """The map at one level and granularity; build it with :func:`iteration_map`.
 
     Args:
-        candidates: the iterations.
-        max_race_codes: m, how many race codes of a record are used.
         ordinal_of: by kind, int32 of shape (10000,): the ordinal of the only candidate of the kind that gathers a
             code, or -1.
         known: bool, shape (10000,): whether a code is in the list.
@@ -57,13 +55,6 @@ class IterationMap:
 
         Args:
             combinations: shape (n, m + 1): m race codes, 0 for Null, then the ethnicity code.
-
-        Returns:
-            The alone iteration that all race codes share, the iterations alone or in any combination of each race
-            code, and the iteration of the ethnicity code, as far as they are candidates.
-
-        Raises:
-            ValueError: another number of columns, or codes that are not in the list.
 
         Source: SafeTab-P paper, definition of race groups; SafeTab-H code 3.0.0, characteristic iteration map.
         """
@@ -94,17 +85,7 @@ class IterationMap:
 def iteration_map(
     universe: Universe, level: int, granularity: Granularity, max_race_codes: int
 ) -> IterationMap:
-    """Build the map of a level and granularity.
-
-    Args:
-        universe: checked, so that a code has at most one candidate of each kind.
-        level: 1 or 2.
-        granularity: ``detailed`` or ``coarse``.
-        max_race_codes: m, 1 to 8.
-
-    Raises:
-        ValueError: a code has two candidates of one kind.
-    """
+    """Build the map of a level and granularity."""
     candidates = universe.candidates(level, granularity)
     kinds: tuple[Kind, ...] = ("alone", "combination", "ethnicity")
     ordinal_of = {kind: np.full(_CODE_SPACE, _ABSENT, dtype=np.int32) for kind in kinds}

@@ -47,13 +47,7 @@ class Table:
 
 
 def read_table(path: Path, columns: Columns, findings: CodeFindings) -> Table:
-    """Read a file with a header; CRLF and LF line ends, with or without a byte order mark.
-
-    Args:
-        path: the file.
-        columns: what it must hold, in this order.
-        findings: takes the breaches.
-    """
+    """Read a file with a header; CRLF and LF line ends, with or without a byte order mark."""
     lines = read_lines(path, findings)
     names = tuple(name for name, _, _ in columns)
     if lines is None or not _header_fits(path.name, lines[0], names, findings):
@@ -169,15 +163,6 @@ def expand_short_form(
     lines: Iterable[str], known: Collection[int], where: str
 ) -> tuple[tuple[str, str], ...]:
     """Rows (iteration code, race or ethnicity code) of the long form.
-
-    Args:
-        lines: without the header; ``ITERATION_CODE|list``, the list of four-digit codes and inclusive ranges
-            ``aaaa:bbbb`` separated by commas; spaces are allowed.
-        known: the codes of the code list; others inside a range are left out, others by themselves stay.
-        where: name of the file, for messages.
-
-    Raises:
-        DataError: naming the numbers of the malformed lines.
 
     Example:
         >>> expand_short_form(["12|1010, 1020:1030"], {1010, 1021, 1029}, "map.txt")

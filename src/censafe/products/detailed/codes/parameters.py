@@ -61,12 +61,6 @@ def shipped_universe_folder() -> Path:
 def read_universe(folder: Path | None = None) -> Universe:
     """Read the four files of a parameter folder and refuse them if any rule is broken.
 
-    Args:
-        folder: the parameter folder; None for the shipped universe.
-
-    Raises:
-        DataError: with every breach, its file, column, number of rows, what is allowed and what to do.
-
     Example:
         >>> universe = read_universe()
         >>> len(universe.codes), len(universe.iterations), universe.candidates(2, "coarse").size

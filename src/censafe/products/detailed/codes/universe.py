@@ -36,10 +36,6 @@ _LEVEL_WORDS: Final = {1: "Regional", 2: "Detailed"}
 class PopulationGroupLevel:
     """One population group level.
 
-    Args:
-        region_type: as in the REGION_TYPE column, for example ``PR-COUNTY``.
-        level: 1 regional, 2 detailed.
-
     Example:
         >>> found = PopulationGroupLevel("PR-COUNTY", 1)
         >>> found.key, found.name, found.bureau_key, found.label, found.granularity
@@ -101,16 +97,7 @@ NO_PARTNER: Final = -1
 
 @dataclass(frozen=True)
 class CharacteristicIteration:
-    """One characteristic iteration.
-
-    Args:
-        code: ITERATION_CODE, four digits.
-        name: ITERATION_NAME.
-        kind: race alone, race alone or in any combination, or ethnicity.
-        level: 0 major (never tabulated), 1 regional, 2 detailed.
-        detailed_only: tabulated for nation, state and Puerto Rico as a whole only.
-        coarse_only: tabulated below those only.
-    """
+    """One characteristic iteration."""
 
     code: str
     name: str
@@ -132,9 +119,6 @@ class Candidates:
     The position of an iteration is its ordinal in key domains and in the addresses of the noise.
 
     Args:
-        level: 1 or 2.
-        granularity: ``detailed`` or ``coarse``.
-        iterations: by ascending code.
         detailed_only: bool, shape (iterations,).
         partner: int32, shape (iterations,); for a race alone the ordinal of the race alone or in any combination
             with the same codes, and the other way round; ``NO_PARTNER`` where there is none.
@@ -170,8 +154,6 @@ class Universe:
         codes: name by race or ethnicity code, in the order of the file.
         iterations: of both kinds of race, then of ethnicity, in the order of the files.
         members: the codes that an iteration gathers, by iteration code; every iteration has an entry.
-        origin: where they came from, for messages.
-        files: the parameter files that were read.
     """
 
     codes: Mapping[int, str]

@@ -29,12 +29,7 @@ from censafe.products.detailed.recipe import Key, PartTask, SafetabRecipe
 
 
 def count_households(data: SafetabInput, universe: Universe) -> GroupCounter:
-    """CONFIDENTIAL. Sort the households of a run by block, ready to be counted at any level.
-
-    Args:
-        data: the loaded input of SafeTab-H.
-        universe: codes and iterations.
-    """
+    """CONFIDENTIAL. Sort the households of a run by block, ready to be counted at any level."""
     table = data.records
     records = sorted_records(
         table.mutate(CELL=joint_cell(table["HOUSEHOLD_TYPE"], table["TEN"]).cast("int16")),
@@ -48,17 +43,7 @@ def count_households(data: SafetabInput, universe: Universe) -> GroupCounter:
 def listed_groups(
     totals: PopGroupTotals, public: PublicLevel, table_class: TableClass, thresholds: tuple[int, ...]
 ) -> ListedGroups:
-    """The groups of a level that get a table: those with a published total whose iteration is a candidate.
-
-    Args:
-        totals: T1, of all levels.
-        public: regions and candidate iterations of the level.
-        table_class: ``t3`` or ``t4``.
-        thresholds: of the level and class.
-
-    Raises:
-        ValueError: a group has two totals.
-    """
+    """The groups of a level that get a table: those with a published total whose iteration is a candidate."""
     theirs = totals.of_type(public.region_type)
     codes = np.array([int(code) for code in public.iterations], dtype=np.int32)
     ordinal = np.searchsorted(codes, theirs.iteration)
@@ -73,17 +58,7 @@ def listed_groups(
 
 
 def measure_level(task: PartTask, key: Key) -> GroupMeasurements:
-    """Count the listed groups of a level and measure one class of tables once.
-
-    Args:
-        task: the level and class, its records and its part of the plan.
-        key: key of the part.
-
-    Raises:
-        CheckError: a record is in more groups than the task says; nothing was drawn.
-        DataError: there are no totals of population groups.
-        ReleaseError: the configuration is not of SafeTab-H.
-    """
+    """Count the listed groups of a level and measure one class of tables once."""
     if not isinstance(task.config, SafetabHConfig):
         raise ReleaseError("a part of SafeTab-H needs a configuration of SafeTab-H")
     if task.totals is None:
@@ -109,11 +84,6 @@ def true_counts(
 
     Args:
         counter: sorted records of the run.
-        thresholds: of the level and class; None for the most detailed table of every group, whatever its total.
-        totals: T1.
-        level: which level.
-        table_class: ``t3`` or ``t4``.
-        threads: number of threads.
     """
     source = counter.groups(level, None)
     most = len(household_tables(table_class)) - 1

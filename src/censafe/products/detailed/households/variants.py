@@ -28,8 +28,6 @@ class HouseholdTable:
     Args:
         variant: name and measured cells, over the joint cells of HOUSEHOLD_TYPE and TEN; labels are the numbers
             of the data cells.
-        table_class: ``t3`` household type, ``t4`` tenure.
-        stat_level: which groups get it.
     """
 
     variant: TableVariant
@@ -48,8 +46,6 @@ class HouseholdTables:
 
     Args:
         columns: codes of HOUSEHOLD_TYPE and TEN, in the order of the joint cells.
-        measured: the tables with their measured cells.
-        published: files and written cells.
     """
 
     columns: Mapping[str, tuple[int, ...]]
@@ -94,14 +90,6 @@ def stat_levels(
 ) -> NDArray[np.int8]:
     """Stat level of groups by their published totals: the number of thresholds that a total reaches.
 
-    Args:
-        totals: T1 counts, noisy and public.
-        thresholds: not decreasing; the first three count for ``t3``, the only one for ``t4``.
-        table_class: ``t3`` or ``t4``.
-
-    Raises:
-        ValueError: too few thresholds, or a decreasing one.
-
     Source: SafeTab-H code 3.0.0 (``>=``; the paper writes ``>``).
 
     Example:
@@ -126,16 +114,7 @@ def published_tables() -> ProductTables:
 
 
 def parse_household_tables(text: str, place: str = FILE) -> HouseholdTables:
-    """Build and check tables of one column.
-
-    Args:
-        text: TOML.
-        place: name of the file, for error messages.
-
-    Raises:
-        ConfigError: a key is missing or unknown, measured cells are not disjoint and complete, or what is written does
-            not fit what is measured.
-    """
+    """Build and check tables of one column."""
     return parse_tables(text, place, _built)
 
 

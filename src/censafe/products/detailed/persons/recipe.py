@@ -17,12 +17,7 @@ from censafe.products.detailed.recipe import Key, PartTask, SafetabRecipe
 
 
 def count_persons(data: SafetabInput, universe: Universe) -> GroupCounter:
-    """CONFIDENTIAL. Sort the persons of a run by block, ready to be counted at any level.
-
-    Args:
-        data: the loaded input of SafeTab-P.
-        universe: codes and iterations.
-    """
+    """CONFIDENTIAL. Sort the persons of a run by block, ready to be counted at any level."""
     records = sorted_records(
         data.records, blocks=data.areas.blocks, combos=len(data.combos), cells=most_detailed_cells()
     )
@@ -47,16 +42,7 @@ def adaptive_tables(config: SafetabPConfig, level: PopulationGroupLevel) -> Adap
 
 
 def measure_level(task: PartTask, key: Key) -> GroupMeasurements:
-    """Count a level and measure it once.
-
-    Args:
-        task: the level, its records and its part of the plan.
-        key: key of the part.
-
-    Raises:
-        CheckError: a record is in more groups than the task says; nothing was drawn.
-        ReleaseError: the configuration is not of SafeTab-P.
-    """
+    """Count a level and measure it once."""
     if not isinstance(task.config, SafetabPConfig):
         raise ReleaseError("a part of SafeTab-P needs a configuration of SafeTab-P")
     source = task.counter.groups(task.level, task.stable)
@@ -71,8 +57,6 @@ def true_counts(counter: GroupCounter, level: PopulationGroupLevel, *, threads: 
 
     Args:
         counter: sorted records of the run.
-        level: which level.
-        threads: number of threads.
     """
     # A group with a record passes all thresholds; a total of at most 0 is left out.
     everything = AdaptiveTables((1, 1, 1), table_variants(), Fraction(1, 2))
@@ -86,9 +70,6 @@ def private_path(
 
     Args:
         counter: sorted records of the run.
-        config: thresholds and suppression.
-        level: which level.
-        threads: number of threads.
     """
     return count_adaptive(counter.groups(level, None), adaptive_tables(config, level), threads=threads)
 

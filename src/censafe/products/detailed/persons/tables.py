@@ -27,12 +27,7 @@ _Ages = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class PersonTables:
-    """Everything that SafeTab-P's file defines.
-
-    Args:
-        variants: the measured cells by stat level, over the most detailed ones.
-        published: files and written cells.
-    """
+    """Everything that SafeTab-P's file defines."""
 
     variants: tuple[TableVariant, ...]
     published: ProductTables
@@ -73,15 +68,7 @@ def person_tables() -> ProductTables:
 
 
 def parse_person_tables(text: str, place: str = FILE) -> PersonTables:
-    """Build and check tables of sex by age.
-
-    Args:
-        text: TOML.
-        place: name of the file, for error messages.
-
-    Raises:
-        ConfigError: a key is missing or unknown, ages do not ascend, or what is written does not fit what is measured.
-    """
+    """Build and check tables of sex by age."""
     return parse_tables(text, place, _built)
 
 

@@ -41,8 +41,6 @@ class CardSetting:
     """How the numbers of a card were made.
 
     Args:
-        replicates: how many; 0 for none.
-        confidence: of the intervals.
         stamp: of a test key or of published data; None for any other release.
     """
 
@@ -59,18 +57,7 @@ class CardSetting:
 def write_card(
     path: Path, values: CardValues, code: str, setting: CardSetting, shapes: AreaShapes | None
 ) -> None:
-    """Write the card of an area: one HTML file that loads nothing.
-
-    Args:
-        path: of the file, which appears complete or not at all.
-        values: tables of the area and of those beside it.
-        code: of the area.
-        setting: how they were made.
-        shapes: outlines of areas; None for no map.
-
-    Raises:
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write the card of an area: one HTML file that loads nothing."""
     place = values.codes.index(code)
     words = _KIND_WORDS.get(values.kind, values.kind)
     title = values.names[place] or f"{words[:1].upper()}{words[1:]} {code}"

@@ -76,12 +76,7 @@ class CardTable:
     """A table for some areas; the arrays have the shape (areas, lines).
 
     Args:
-        table: its definition.
-        values: published.
-        low: lower ends of the intervals.
-        high: upper ends.
         exact: whether the number is published as it was counted, or follows from such numbers.
-        linear: whether they are those of linear estimates; otherwise of replicates.
     """
 
     table: CensusTable
@@ -97,13 +92,7 @@ class CardValues:
     """The tables of the areas of one kind.
 
     Args:
-        kind: level, or column of a list of areas.
-        codes: of the areas: GEOIDs, or codes of a list.
-        names: of the areas; empty where not known.
         parent: of each area, the code of the area that holds it; areas of one parent are compared.
-        tables: by name.
-        replicates: how many there are.
-        remarks: what else is to be known of them.
     """
 
     kind: str
@@ -126,17 +115,7 @@ def card_values(
     wanted: Sequence[str],
     confidence: float,
 ) -> CardValues:
-    """Tables of the wanted areas and of those beside them.
-
-    Args:
-        sources: what was published, with linear estimates or with replicates; of each table the first that has its intervals is used.
-        places: the geography of the areas, or a list of areas with one kind.
-        wanted: codes of the areas; none for all.
-        confidence: of the intervals.
-
-    Raises:
-        UsageError: several kinds of areas, an area that is not there, or no table with intervals.
-    """
+    """Tables of the wanted areas and of those beside them."""
     source = sources[0]
     if len(places) > 1:
         raise UsageError(
@@ -178,19 +157,7 @@ def _only(place: Geography, shown: NDArray[np.bool_]) -> Geography:
 def interval_sources(
     published: TableSource, run: Path, replicates: Path | None, estimates: Path | None = None
 ) -> tuple[EstimatedSource | ReplicatedSource, ...]:
-    """What a run was published with that gives intervals, in the order in which it is used.
-
-    Args:
-        published: by the run.
-        run: its folder.
-        replicates: folder of the replicates that are used instead of linear estimates; None for those beside the run, if the linear estimates of
-            the run do not do.
-        estimates: folder with linear estimates; None for the run.
-
-    Raises:
-        UsageError: too few replicates, or neither these nor linear estimates.
-        StorageError: one cannot be read.
-    """
+    """What a run was published with that gives intervals, in the order in which it is used."""
     if estimates is not None and replicates is not None:
         raise UsageError("`estimates` and `replicates` give two kinds of intervals; name one of them")
     own = estimates or run
@@ -215,11 +182,7 @@ def _estimable(source: TableSource) -> list[str]:
 def _tables(
     sources: Sequence[EstimatedSource | ReplicatedSource], geography: Geography, confidence: float
 ) -> dict[str, CardTable]:
-    """The tables of a card, each with the intervals of the first source that has them.
-
-    Raises:
-        UsageError: none has any.
-    """
+    """The tables of a card, each with the intervals of the first source that has them."""
     source = sources[0]
     found = {}
     for table in (source.tables[name] for name in CARD_TABLES[source.product]):

@@ -58,8 +58,6 @@ class TableLine:
     """One cell of a table.
 
     Args:
-        label: as published.
-        depth: below the total, 0.
         when: the condition of its records, that of the lines above it included.
         summed: numbers of the lines (from 0) whose values it sums; empty where it counts records.
     """
@@ -75,14 +73,7 @@ class CensusTable:
     """A table of counts, or of medians of one attribute.
 
     Args:
-        name: such as ``P12A``.
-        title: as published.
-        universe: whom it counts.
-        histogram: that is counted: ``persons``, ``households`` or ``units``.
         lowest: ``block``, ``tract`` or ``county``: the lowest areas for which it is published.
-        lines: its cells, in order; none where it cannot be told.
-        median: attribute whose median every line has; empty for counts.
-        needs: in words, what the records do not tell; empty for nothing.
     """
 
     name: str
@@ -103,12 +94,6 @@ class CensusTable:
 @lru_cache(maxsize=len(_FILES))
 def census_tables(product: str = "dhc") -> Mapping[str, CensusTable]:
     """The tables of a product by name, each base table before its repetitions by race and origin.
-
-    Args:
-        product: ``dhc``, or ``pl94`` for the redistricting data.
-
-    Raises:
-        ConfigError: a definition that cannot be read.
 
     Example:
         >>> tables = census_tables()
@@ -146,15 +131,7 @@ def _place(name: str) -> tuple[int, int, int, str]:
 
 
 def table_named(name: str, product: str = "dhc") -> CensusTable:
-    """One table.
-
-    Args:
-        name: such as ``P12``, in capital letters or not.
-        product: as for :func:`census_tables`.
-
-    Raises:
-        ConfigError: there is none of that name; the nearest are offered.
-    """
+    """One table."""
     tables = census_tables(product)
     if name.upper() not in tables:
         raise ConfigError(
@@ -165,16 +142,7 @@ def table_named(name: str, product: str = "dhc") -> CensusTable:
 
 
 def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) -> CensusTable:
-    """A table from an entry of a TOML file.
-
-    Args:
-        name: of the table.
-        entry: as the files of definitions explain at their beginning.
-        schema: of its histogram.
-
-    Raises:
-        ConfigError: an unknown key, a line that does not stand below the one before it, or a condition that names no levels.
-    """
+    """A table from an entry of a TOML file."""
     if missing := [noun for noun in _NEEDED if not isinstance(entry.get(noun), str)]:
         raise ConfigError(f"table {name}: give {', '.join(missing)}, as text")
     unknown = sorted(set(entry) - _KEYS)

@@ -34,14 +34,7 @@ _Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class CellIntervals:
-    """Intervals of values; all arrays have the shape of the values.
-
-    Args:
-        low: lower ends.
-        high: upper ends.
-        bias: mean of the replicates less the published value.
-        rmse: root mean square of their differences from the published value.
-    """
+    """Intervals of values; all arrays have the shape of the values."""
 
     low: _Values = field(repr=False)
     high: _Values = field(repr=False)
@@ -55,11 +48,7 @@ class CellIntervals:
 
 
 class ReplicateErrors:
-    """Differences of replicates from published values, added up one replicate after another.
-
-    Args:
-        values: published; NaN for a median of nobody.
-    """
+    """Differences of replicates from published values, added up one replicate after another."""
 
     def __init__(self, values: _Values) -> None:
         self._values = values
@@ -80,13 +69,6 @@ class ReplicateErrors:
         The half-width is a quantile of Student's t with 5 degrees of freedom times the root mean square error. The middle is the published value,
         less the bias where the value is above 5, the bias is at least half a standard deviation of the replicates, and is below 0 or
         the value at least 25. Ends of counts are rounded outward, and none is below 0.
-
-        Args:
-            confidence: above 0 and below 1.
-            whole: counts; otherwise ends are not rounded and nothing is corrected, as for medians.
-
-        Raises:
-            ValueError: fewer than 10 replicates.
 
         Source: dhc.md 10; Ashmead, Kifer and others, arXiv 2503.19714.
 
@@ -118,13 +100,7 @@ class ReplicateErrors:
 
 
 class ReplicatedSource(TableSource):
-    """Published histograms with their replicates: areas are those in which anything was counted in any of them.
-
-    Args:
-        source: what was published.
-        replicates: of it.
-        remarks: what else is to be known of them.
-    """
+    """Published histograms with their replicates: areas are those in which anything was counted in any of them."""
 
     def __init__(
         self, source: TableSource, replicates: Sequence[TableSource], remarks: Sequence[str] = ()
@@ -181,12 +157,7 @@ def replicates_of(run: Path) -> Path:
 
 
 def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
-    """Replicates of a published source: every folder below `folder` that holds the same product in the same form; unfinished ones are left out.
-
-    Raises:
-        UsageError: fewer than ten of them, or a replicate that lacks what was published.
-        StorageError: one cannot be read.
-    """
+    """Replicates of a published source: every folder below `folder` that holds the same product in the same form; unfinished ones are left out."""
     places = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     microdata = isinstance(source, MicrodataSource)
     done = [
@@ -218,12 +189,6 @@ def valued(
     source: TableSource, table: CensusTable, geography: Geography, confidence: float
 ) -> Iterator[tuple[slice, _Values, CellIntervals | LinearIntervals | None]]:
     """Values of a table, some areas at a time, with their intervals where there are replicates or linear estimates.
-
-    Args:
-        source: what was published.
-        table: its definition.
-        geography: the areas.
-        confidence: of the intervals.
 
     Returns:
         Ranges of areas, values of shape (areas of the range, lines), and their intervals; None without any.

@@ -29,14 +29,7 @@ _Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LinearIntervals:
-    """Linear estimates with their intervals; all arrays have the shape of the values, and are NaN where there is no estimate.
-
-    Args:
-        low: lower ends.
-        high: upper ends.
-        estimate: unbiased, neither whole nor above 0 by force.
-        sd: its standard deviation.
-    """
+    """Linear estimates with their intervals; all arrays have the shape of the values, and are NaN where there is no estimate."""
 
     low: _Values = field(repr=False)
     high: _Values = field(repr=False)
@@ -52,9 +45,6 @@ class LinearIntervals:
         """Ends as whole numbers, outward, not below 0, and around what was published: none of it leaves out a count that the interval held.
 
         A number is never shown as exact that is not: an interval below 0 reaches from 0 to 1.
-
-        Args:
-            values: published.
         """
         low, high = np.floor(self.low + _ROUNDING), np.ceil(self.high - _ROUNDING)
         least = np.where(self.sd > 0, np.maximum(values, 1), values)
@@ -65,11 +55,7 @@ class EstimatedSource(TableSource):
     """What was published, with linear estimates of the same tables.
 
     Args:
-        source: what was published.
         folder: that has the estimates: the run, or one in which they were made of the noisy answers of the same release.
-
-    Raises:
-        UsageError: the folder has no linear estimates, or some of another kind of key.
     """
 
     def __init__(self, source: TableSource, folder: Path) -> None:
@@ -116,17 +102,7 @@ class EstimatedSource(TableSource):
     def intervals(
         self, table: CensusTable, geography: Geography, areas: slice, confidence: float
     ) -> LinearIntervals:
-        """Intervals of a table in some areas, under the normal law.
-
-        Args:
-            table: its definition.
-            geography: the areas.
-            areas: which of them.
-            confidence: of the intervals.
-
-        Raises:
-            UsageError: the run did not estimate the table, or not for these areas.
-        """
+        """Intervals of a table in some areas, under the normal law."""
         rows = self._rows(table, geography)
         codes = geography.areas.names[areas]
         values = np.full((len(codes), len(table.lines), 2), np.nan)
@@ -153,11 +129,7 @@ class EstimatedSource(TableSource):
         return (geography.name, table.name) in self._known
 
     def require_estimates(self, table: CensusTable, geography: Geography) -> None:
-        """Refuse a table that was not estimated, or not for areas of the kind.
-
-        Raises:
-            UsageError: says what there is, and how to come by the rest.
-        """
+        """Refuse a table that was not estimated, or not for areas of the kind."""
         if not self.has(table, geography):
             raise UsageError(f"table {table.name}, {geography.name}: {self._missing(table, geography)}")
         rows = self._rows(table, geography)
@@ -209,13 +181,7 @@ class EstimatedSource(TableSource):
 
 
 def ways_to_linear(folder: Path, tables: Sequence[str] = ("TABLE",), *, listed: bool = False) -> str:
-    """How to come by linear estimates.
-
-    Args:
-        folder: of a run, or of microdata.
-        tables: all that are wanted; an estimate replaces those that there are.
-        listed: whether they are for areas for which a list is needed.
-    """
+    """How to come by linear estimates."""
     words = f"--tables {','.join(tables)}{' --areas FILE, a list of blocks with the area of each' * listed}"
     if not (folder / "manifest.json").exists():
         return (
@@ -233,11 +199,7 @@ def ways_to_linear(folder: Path, tables: Sequence[str] = ("TABLE",), *, listed: 
 
 
 def ways_to_replicates(place: Path) -> str:
-    """How to come by intervals of replicates.
-
-    Args:
-        place: folder of a run, or of microdata.
-    """
+    """How to come by intervals of replicates."""
     if (place / "manifest.json").exists():
         return f"for intervals of replicates censafe replicate {place}"
     return "for intervals of replicates name a folder with a folder of microdata for each of them as `replicates`"

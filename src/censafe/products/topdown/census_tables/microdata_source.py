@@ -32,12 +32,7 @@ _DIGITS: Final = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 
 
 
 def open_source(folder: Path) -> TableSource:
-    """A finished run, or a folder or file of microdata.
-
-    Raises:
-        UsageError: the folder holds nothing that tables are made of.
-        StorageError: it cannot be read.
-    """
+    """A finished run, or a folder or file of microdata."""
     texts = microdata_files(folder)
     if (folder / "manifest.json").exists() or not texts:
         return HistogramSource(folder)
@@ -48,12 +43,7 @@ class MicrodataSource(TableSource):
     """Microdata of the DHC or of the redistricting data, counted by block and cell.
 
     Args:
-        folder: of the files.
         texts: files of the folder with the columns of a layout; others are passed over.
-
-    Raises:
-        UsageError: no file, two files of one histogram, or files of two products.
-        StorageError: a file cannot be read.
     """
 
     def __init__(self, folder: Path, texts: list[Path]) -> None:

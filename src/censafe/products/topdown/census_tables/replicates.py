@@ -40,24 +40,6 @@ def make_replicates(
     """Run the configuration of a finished run again and again on its published counts.
 
     What the run was held to is replicated first, each replicate with its own.
-
-    Args:
-        folder: of the finished run.
-        out: where the replicates go, as run folders ``01``, ``02`` and so on, and ``01-NAME`` for a result called NAME; those that are there
-            already stay.
-        count: how many.
-        seed: of their noise.
-        workers: threads; replicates do not depend on them.
-        results: by name, run folders of the published results that the run was held to; FOLDER-NAME without.
-        observer: receives stages.
-
-    Returns:
-        Their folders.
-
-    Raises:
-        UsageError: a run of another product, or one that did not keep its configuration; a result that is not there.
-        CheckError: files of the run were changed.
-        StorageError: there is no finished run, or the disk is full; the same call continues.
     """
     sources = _with_results(folder, results)
     digits = max(2, len(str(count)))
@@ -111,11 +93,7 @@ def _manifest(folder: Path) -> Manifest:
 
 
 def _configuration(folder: Path, manifest: Manifest) -> TopdownConfig:
-    """The configuration of the run.
-
-    Raises:
-        CheckError: it was changed.
-    """
+    """The configuration of the run."""
     verify_outputs(
         folder, replace(manifest, parts=(), outputs={CONFIGURATION: manifest.outputs[CONFIGURATION]})
     )

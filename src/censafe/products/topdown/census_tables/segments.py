@@ -32,17 +32,7 @@ _COUNTS: Final = {"POP100": "P1", "HU100": "H1"}
 
 @dataclass(frozen=True)
 class SegmentLayout:
-    """The layout of the files of a state.
-
-    Args:
-        file: ending of their names, and what stands in the field FILEID.
-        fileid: what stands in the field FILEID.
-        variables: fields at the beginning of every record of a segment.
-        empty: cells of the tables that cannot be made.
-        levels: summary levels in the order of their records.
-        header: fields of the geographic header.
-        segments: names of the tables of every segment, in their order.
-    """
+    """The layout of the files of a state."""
 
     file: str
     fileid: str
@@ -73,21 +63,7 @@ def segment_layout() -> SegmentLayout:
 def write_segment_files(
     source: TableSource, out: Path, state: str | None, observer: Observer
 ) -> tuple[Path, ...]:
-    """Write the files of every state, a folder each, which appear complete or not at all.
-
-    Args:
-        source: published histograms of the DHC.
-        out: a new folder.
-        state: two-digit code of the only state wanted; None for all.
-        observer: receives the stage of every state.
-
-    Returns:
-        The files written.
-
-    Raises:
-        UsageError: tables of another product, no such state, or no level of a state.
-        StorageError: the folder is there already, the disk is full, or it is not writable.
-    """
+    """Write the files of every state, a folder each, which appear complete or not at all."""
     if source.product != "dhc":
         raise UsageError(
             "segments: the layout is that of the Demographic and Housing Characteristics File; fix: give a run of topdown dhc-us or dhc-pr"

@@ -52,7 +52,6 @@ class AreaShapes:
 
     Args:
         polygons: by code of the area; a polygon is an outer ring and the rings of its holes.
-        remarks: what the user should know of the file.
     """
 
     polygons: Mapping[str, tuple[tuple[Ring, ...], ...]] = field(repr=False)
@@ -86,15 +85,6 @@ def read_shapes(path: Path, area_property: str | None = None) -> AreaShapes:
     """Read polygons of areas from GeoJSON with longitudes and latitudes, or by GeoPandas from a shapefile, GeoPackage or GeoParquet.
 
     Every feature is an area or a part of one; a file with a feature that is none is refused.
-
-    Args:
-        path: polygons. Other reference systems become longitudes and latitudes where GeoPandas is installed.
-        area_property: that holds the codes of the areas; without, the first of GEOID20, GEOID, code or name and the like that every feature has.
-
-    Raises:
-        DataError: not such a file, features without a code or a polygon, or coordinates that are not longitudes and latitudes.
-        StorageError: it cannot be read.
-        UsageError: it takes GeoPandas, which is not installed.
     """
     document = _document(path, area_property)
     features = document.get("features") if isinstance(document, dict) else None
@@ -206,11 +196,7 @@ def _code(properties: Any, name: str) -> str:
 
 
 def _polygons(geometry: Any) -> tuple[list[tuple[Ring, ...]], int]:
-    """Polygons of a feature, and how many points and lines a collection has beside them.
-
-    Raises:
-        ValueError: says why it has none.
-    """
+    """Polygons of a feature, and how many points and lines a collection has beside them."""
     kind = geometry.get("type") if isinstance(geometry, dict) else None
     if kind == "GeometryCollection":
         found: list[tuple[Ring, ...]] = []
@@ -252,11 +238,6 @@ def _ring(points: Any) -> Ring:
 def with_geometry(table: pa.Table, codes: list[str], shapes: AreaShapes) -> pa.Table:
     """A table with the polygons of its areas as the column ``geometry`` of GeoParquet.
 
-    Args:
-        table: one row an area.
-        codes: of the areas, in the order of the rows.
-        shapes: areas without a polygon have none.
-
     Source: GeoParquet 1.0.
     """
     column = pa.array([shapes.wkb(code) for code in codes], pa.binary())
@@ -267,20 +248,7 @@ def with_geometry(table: pa.Table, codes: list[str], shapes: AreaShapes) -> pa.T
 def listed_areas(
     source: TableSource, areas: Path, points: Path | None, state: str | None, area_property: str | None = None
 ) -> tuple[Geography, ...]:
-    """Areas of a list of blocks, or of polygons.
-
-    Args:
-        source: whose blocks.
-        areas: a list of blocks with the codes of their areas, or polygons: GeoJSON (``.geojson``, ``.json``), or another file that GeoPandas reads.
-        points: for polygons, CSV with the point of every block, or a file of shapes with it as INTPTLAT and INTPTLON.
-        state: two-digit code of the only state wanted; None for all.
-        area_property: of polygons, that holds the codes of the areas.
-
-    Raises:
-        UsageError: polygons without points, or points without polygons; GeoPandas is needed and not installed.
-        DataError: a file breaks a rule.
-        StorageError: a file cannot be read.
-    """
+    """Areas of a list of blocks, or of polygons."""
     polygons = _holds_polygons(areas)
     if polygons == (points is None):
         raise UsageError(
@@ -318,15 +286,8 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
     """The blocks with the area in which their point lies, as ``area``.
 
     Args:
-        path: of the polygons.
-        shapes: the areas.
         points: CSV of blocks, parted by commas or ``|``, with a column of blocks and INTPTLAT and INTPTLON, as in the Bureau's gazetteers and
             geographic headers; or a file of shapes with these columns, such as TIGER's of blocks.
-        form: of a geocode.
-
-    Raises:
-        DataError: columns are missing, a point lies in two areas, or none in any.
-        StorageError: a file cannot be read.
     """
     from matplotlib.path import Path as Outline
 
@@ -367,12 +328,7 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
 
 
 def _near(places: NDArray[np.float64], ring: Ring) -> NDArray[np.int64]:
-    """Points in the rectangle around a ring.
-
-    Args:
-        places: longitudes and latitudes, in the order of the longitudes.
-        ring: of an area.
-    """
+    """Points in the rectangle around a ring."""
     (west, south), (east, north) = ring.min(axis=0), ring.max(axis=0)
     first, last = np.searchsorted(places[:, 0], west), np.searchsorted(places[:, 0], east, side="right")
     latitude = places[first:last, 1]

@@ -49,11 +49,8 @@ class Geography:
 
     Args:
         name: of their kind: a level, or a column of a list of areas.
-        level: whose histograms are read: that of the areas, or ``block``.
         geounits: of that level, sorted, shape (geounits,).
-        areas: of them.
         listed: whether they come from a list; its columns may have any name.
-        remarks: what the user should know of the list.
     """
 
     name: str
@@ -65,12 +62,7 @@ class Geography:
 
 
 class TableSource(ABC):
-    """Published histograms of one product: those of a finished run, or microdata.
-
-    Args:
-        product: ``dhc``, or ``pl94`` for the redistricting data.
-        place: in words, for messages.
-    """
+    """Published histograms of one product: those of a finished run, or microdata."""
 
     def __init__(self, product: str, place: Path) -> None:
         self.product = product
@@ -114,11 +106,7 @@ class TableSource(ABC):
         return table.histogram in self.held
 
     def require(self, table: CensusTable) -> None:
-        """Refuse a table that the run cannot fill.
-
-        Raises:
-            UsageError: says what is missing.
-        """
+        """Refuse a table that the run cannot fill."""
         if table.needs:
             raise UsageError(f"table {table.name} cannot be made: the records do not tell {table.needs}")
         if not self.holds(table):
@@ -145,15 +133,7 @@ class TableSource(ABC):
         return None
 
     def geography(self, word: str, state: str | None) -> Geography:
-        """The areas of a level.
-
-        Args:
-            word: its name, such as ``county``.
-            state: two-digit code of the only state wanted; None for all.
-
-        Raises:
-            UsageError: a level that there is not, or a state without areas.
-        """
+        """The areas of a level."""
         if word not in self.levels:
             raise UsageError(
                 f"geography {word!r}: the run does not publish it.{nearest(word, self.levels)} Allowed: {', '.join(self.levels)}, or a "
@@ -163,17 +143,7 @@ class TableSource(ABC):
         return Geography(word, level, geounits, _of_state(areas, geounits, state))
 
     def listed(self, read: Callable[[GeocodeForm], ListedBlocks], state: str | None) -> tuple[Geography, ...]:
-        """The areas of a list, by kind.
-
-        Args:
-            read: gives the list, for blocks with geocodes of a form.
-            state: two-digit code of the only state wanted; None for all.
-
-        Raises:
-            UsageError: the state has no area.
-            DataError: the list breaks a rule.
-            StorageError: it cannot be read.
-        """
+        """The areas of a list, by kind."""
         level, geounits, _ = self.level("block")
         form = GeocodeForm(len(geounits[0]))
         own, every = form.pack(geounits), self.blocks
@@ -195,11 +165,7 @@ class TableSource(ABC):
 
 
 def _counted(kind: AreaKind, place: NDArray[np.int64]) -> AreaBlocks:
-    """Areas of a kind with any of the blocks at these places.
-
-    Raises:
-        DataError: there is none.
-    """
+    """Areas of a kind with any of the blocks at these places."""
     used, number = np.unique(kind.area_of[place], return_inverse=True)
     none = int(used[0] < 0)
     if len(used) == none:
@@ -208,11 +174,7 @@ def _counted(kind: AreaKind, place: NDArray[np.int64]) -> AreaBlocks:
 
 
 def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) -> AreaBlocks:
-    """The areas of one state alone.
-
-    Raises:
-        UsageError: nothing was counted in the state.
-    """
+    """The areas of one state alone."""
     if state is None:
         return areas
     inside = (geounits.astype(f"U{_STATE}") == state) & (areas.area >= 0)
@@ -225,15 +187,7 @@ def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) 
 
 
 class HistogramSource(TableSource):
-    """The published histograms of a finished run.
-
-    Args:
-        run: its folder.
-
-    Raises:
-        UsageError: a run of another product, or that holds no histogram of the DHC or the redistricting data.
-        StorageError: there is no finished run.
-    """
+    """The published histograms of a finished run."""
 
     def __init__(self, run: Path) -> None:
         manifest = read_manifest(run / "manifest.json")
@@ -342,11 +296,7 @@ def is_published(table: CensusTable, geography: Geography) -> bool:
 
 
 def require_published(table: CensusTable, geography: Geography) -> None:
-    """Refuse a table below the lowest areas for which it is published.
-
-    Raises:
-        UsageError: names the table and its lowest areas.
-    """
+    """Refuse a table below the lowest areas for which it is published."""
     if not is_published(table, geography):
         raise UsageError(
             f"table {table.name}: the lowest areas for which it is published are those of the level {table.lowest}, not {geography.name}; "

@@ -48,12 +48,6 @@ def tabulated(
 ) -> Iterator[tuple[slice, _Values]]:
     """Values of a table, some areas at a time.
 
-    Args:
-        table: its definition.
-        schema: of its histogram.
-        blocks: histograms of the blocks.
-        areas: of the blocks.
-
     Returns:
         Pairs of a range of areas and their values, shape (areas of the range, lines): counts are whole; a median of nobody is NaN.
 

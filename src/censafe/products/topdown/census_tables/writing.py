@@ -38,11 +38,7 @@ def table_pieces(
     """A table of a run in pieces of some areas each.
 
     Args:
-        source: the run; with replicates, every value has its interval beside it.
-        table: its definition.
-        geography: the areas.
         wide: one row an area with a column for each cell, not one row for each area and cell.
-        confidence: of the intervals.
 
     Returns:
         Tables with the codes and names of the areas; ``table``, ``variable``, ``label`` and ``value``, or one column for each variable. With
@@ -56,15 +52,7 @@ def table_pieces(
 def level_pieces(
     table: CensusTable, schema: Schema, level: SparseLevel, areas: AreaNames, stamp: Stamp | None
 ) -> Iterator[pa.Table]:
-    """A table for all geounits of a level, one row each, in pieces.
-
-    Args:
-        table: its definition.
-        schema: of its histogram.
-        level: histograms.
-        areas: what stands beside geocodes.
-        stamp: of a test key or of published data; None for any other release.
-    """
+    """A table for all geounits of a level, one row each, in pieces."""
     codes = np.asarray(level.geounits)
     for piece, values in tabulated(table, schema, level, AreaBlocks(codes, np.arange(len(codes)))):
         beside = {"geocode": codes[piece], **areas.beside(codes[piece])}
@@ -169,19 +157,7 @@ def full_labels(table: CensusTable) -> Iterator[str]:
 
 
 def write_pieces(path: Path, pieces: Iterator[pa.Table]) -> int:
-    """Write pieces of one form to a file, which appears complete or not at all; text and sheets have four decimals at most.
-
-    Args:
-        path: ends in ``.csv``, ``.parquet`` or ``.xlsx``.
-        pieces: at least one.
-
-    Returns:
-        Rows written.
-
-    Raises:
-        UsageError: another ending, or more rows than a sheet has.
-        StorageError: the disk is full or the folder not writable.
-    """
+    """Write pieces of one form to a file, which appears complete or not at all; text and sheets have four decimals at most."""
     if path.suffix not in FORMATS:
         raise UsageError(f"{path.name}: a file of tables ends in {', '.join(FORMATS)}")
     if path.suffix == ".xlsx":

@@ -52,24 +52,11 @@ class TopdownConfig:
     """A checked TopDown configuration.
 
     Args:
-        levels: of the geography, the widest first.
         root: the level at which a run starts; wider ones are neither measured nor paid for.
         reader: ``histogram`` for our Parquet, ``pl94`` for a state's published PL 94-171 files, ``ipums-1940`` for an extract of the
             1940 census, ``cef`` for Census Edited Files.
-        definition: zCDP (losses are rho) or pure DP (losses are epsilon).
-        histograms: that are measured, in order.
-        choices: how it is measured and estimated.
-        origin: where the configuration came from.
-        overrides: what ``--set`` changed, as it was typed.
-        warnings: what the user should know.
-        text: of the configuration file, without the overrides.
-        geocodes: which characters geocodes have, a word of :data:`censafe.geography.geocodes.ALPHABETS`.
         together: names of the histograms that are estimated together, each in one of them; empty where each is alone.
         published: earlier results that constraints hold to: the configuration that publishes each, by its name.
-        title: what the configuration is for, in its own words; empty without.
-        microdata: layouts of its own, by name.
-        tables: of its own, by name.
-        computed: what follows from all this and is computed once.
     """
 
     levels: tuple[GeoLevel, ...]
@@ -161,14 +148,6 @@ class TopdownConfig:
 
 def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) -> TopdownConfig:
     """Read and check a configuration.
-
-    Args:
-        source: our TOML file, or a shipped name.
-        overrides: ``--set`` values by dotted key, such as ``{"epsilon": "1/2", "rho.persons": "2", "measure": "units",
-            "root": "State", "query_shares.persons.County.total": "1/2"}``.
-
-    Raises:
-        ConfigError: with every breach, its key path, and what is allowed there.
 
     Example:
         >>> config = load_config("pl94-us", {"measure": "persons", "root": "State"})
@@ -270,9 +249,6 @@ def check_pass_order(config: TopdownConfig) -> None:
     Rounding goes down a tree of groups of cells: each query must split the groups of the one before it, the kinds of units
     first where these bound the records. There is one inner pass of rounding, or the total alone and then one. The last
     pass of the root, and of levels with several passes, must tell all cells apart.
-
-    Raises:
-        ConfigError: names histogram, level and queries.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config

@@ -58,13 +58,7 @@ def check_published(
 def check_stacks(
     document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
 ) -> tuple[Stack, ...]:
-    """Which histograms are estimated together; those that no stack names are estimated alone, all in the order of measure.
-
-    Args:
-        document: the configuration.
-        histograms: those that are measured.
-        problems: takes the breaches.
-    """
+    """Which histograms are estimated together; those that no stack names are estimated alone, all in the order of measure."""
     raw = document.values.get("stacks", [])
     names = tuple(check_schema_table(document.values.get("histograms", {}), "histograms", problems))
     if not isinstance(raw, list) or not all(isinstance(item, list) and item for item in raw):
@@ -107,12 +101,7 @@ def with_record_totals(
 def followed_stacks(
     stacks: Sequence[Stack], histograms: Mapping[str, MeasuredHistogram]
 ) -> tuple[Stack, ...]:
-    """The stacks, in each of which a histogram stands behind those that its constraints name.
-
-    Args:
-        stacks: histograms that are estimated together.
-        histograms: with their constraints, by name.
-    """
+    """The stacks, in each of which a histogram stands behind those that its constraints name."""
     found = []
     for stack in stacks:
         waiting, order = [one.name for one in stack.histograms], list[str]()
@@ -140,9 +129,6 @@ class ConstraintReader:
     """Reads the constraints of one configuration.
 
     Args:
-        stacks: histograms that are estimated together.
-        published: histograms of earlier results, by name of the result.
-        problems: takes the breaches.
         joint: whether persons and households are kept possible together, which some constraints are for, or against.
     """
 
@@ -160,12 +146,7 @@ class ConstraintReader:
         self._joint = joint
 
     def read(self, raw: object, histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]:
-        """The constraints of a histogram; those that break a rule are left out.
-
-        Args:
-            raw: the list in the file.
-            histogram: that they belong to.
-        """
+        """The constraints of a histogram; those that break a rule are left out."""
         key = f"histograms.{histogram.name}.constraints"
         if not isinstance(raw, list):
             self._problems.add(key, f"{shown(raw)} is not a list of constraints")
@@ -186,13 +167,7 @@ class ConstraintReader:
     def informed(
         self, raw: object, histogram: MeasuredHistogram, constraints: Sequence[LinearConstraint]
     ) -> InformedSums | None:
-        """What informs a histogram; None where nothing does, or where it breaks a rule.
-
-        Args:
-            raw: the table in the file, empty for none.
-            histogram: that is informed.
-            constraints: of it.
-        """
+        """What informs a histogram; None where nothing does, or where it breaks a rule."""
         key = f"histograms.{histogram.name}.informed"
         table = check_entry(raw, key, ("cells", "when", "right", "joint"), self._problems)
         if not table or not self._in_force(table, key):

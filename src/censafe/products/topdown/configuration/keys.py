@@ -60,11 +60,7 @@ _HISTOGRAM_TEXTS: Final = ("schema", "exact_totals", "measurements")
 
 
 def read_document(source: str | Path, overrides: Mapping[str, str]) -> Document:
-    """Find and read a configuration and apply overrides; its rules are not checked here.
-
-    Raises:
-        ConfigError: nothing is there, it is not TOML, or an override names no key.
-    """
+    """Find and read a configuration and apply overrides; its rules are not checked here."""
     path, origin = locate(PRODUCT, source)
     if path.suffix.lower() != ".toml":
         raise ConfigError(

@@ -23,11 +23,7 @@ _USUAL_FILES: Final = ("histogram", "units")
 
 
 def person_schema(config: TopdownConfig) -> HistogramSchema | None:
-    """The schema of the persons, None where none are measured, or each has files of its own.
-
-    Raises:
-        ConfigError: two histograms of persons, which only histogram files can hold.
-    """
+    """The schema of the persons, None where none are measured, or each has files of its own."""
     schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
     if len(schemas) < 2:
         return schemas[0] if schemas else None
@@ -39,11 +35,7 @@ def person_schema(config: TopdownConfig) -> HistogramSchema | None:
 
 
 def measures_occupancy(config: TopdownConfig) -> bool:
-    """Whether the occupancy of housing units is measured.
-
-    Raises:
-        ConfigError: a histogram of households that is not that of occupancy, which only histogram files can hold.
-    """
+    """Whether the occupancy of housing units is measured."""
     schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.HOUSEHOLD]
     others = [schema.name for schema in schemas if schema.schema.shape != _OCCUPANCY]
     if others and config.reader != "histogram":
@@ -56,9 +48,6 @@ def measures_occupancy(config: TopdownConfig) -> bool:
 
 def other_histograms(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
     """Histograms that files of their own name hold: several of persons, and of housing units all but occupancy.
-
-    Raises:
-        ConfigError: their name is that of the files of persons or of units.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -124,9 +113,6 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
     Persons are read when a histogram of them is measured, occupancy when one of housing units is. The counts of units by
     kind are those that bound the records; beside occupancy, where nothing does, those of the redistricting data. With histogram files,
     every other histogram has files of its own.
-
-    Raises:
-        ConfigError: histograms that the files cannot hold.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config

@@ -30,15 +30,7 @@ def whole(value: object) -> int | None:
 def read_level_table(
     raw: object, key: str, levels: int, read: Callable[[str], str], problems: Problems
 ) -> LevelTable:
-    """The table of an attribute: columns with one value for every level, or a shipped CSV file with one row for every level.
-
-    Args:
-        raw: a list of values by column, or the name of the file.
-        key: its key path.
-        levels: of the attribute.
-        read: text of a shipped file by its name; raises OSError where there is none.
-        problems: takes the breaches.
-    """
+    """The table of an attribute: columns with one value for every level, or a shipped CSV file with one row for every level."""
     if isinstance(raw, Mapping):
         columns = {title: _column(values) for title, values in raw.items()}
     else:
@@ -76,23 +68,13 @@ def _column(raw: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class LevelSets:
-    """Reads sets of levels of one attribute.
-
-    Args:
-        levels: of the attribute.
-        table: its columns; none without a table.
-    """
+    """Reads sets of levels of one attribute."""
 
     levels: int
     table: LevelTable
 
     def read(self, raw: object, key: str, problems: Problems) -> tuple[int, ...]:
         """Distinct levels in the order in which they stand; empty when they break a rule.
-
-        Args:
-            raw: a number, text such as ``0-17, 20``, a list of both, or values by column of the table.
-            key: its key path.
-            problems: takes the breaches.
 
         Example:
             >>> LevelSets(9, {"size": tuple("112233445")}).read("0-2, 7", "when", Problems())

@@ -32,17 +32,7 @@ _Schemas = Mapping[str, HistogramSchema]
 
 
 def microdata_layout(name: str, entry: Mapping[str, Any], schemas: _Schemas) -> MicrodataLayout:
-    """A layout from an entry of a TOML file.
-
-    Args:
-        name: of the entry.
-        entry: as ``data/microdata.toml`` explains at its beginning.
-        schemas: by name.
-
-    Raises:
-        ConfigError: an unknown key or schema, a column without or with two sources, levels or answers that there are not, or
-            codes that are not one for each answer.
-    """
+    """A layout from an entry of a TOML file."""
     _require_known(name, entry, _KEYS)
     schema = _schema(f"{name}, schema", entry.get("schema"), schemas)
     beside = _beside(f"{name}, beside", entry["beside"], schemas) if "beside" in entry else None

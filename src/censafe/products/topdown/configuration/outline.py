@@ -25,9 +25,6 @@ _RECORDS: Final = {ProtectedUnit.PERSON: "person", ProtectedUnit.HOUSEHOLD: "hou
 def outline(shipped: ShippedConfig) -> tuple[str, ...]:
     """Every histogram: attributes and recodes of its schema, measured queries, passes and constraints.
 
-    Args:
-        shipped: a configuration of TopDown.
-
     Example:
         >>> from censafe.products.configuration.source import get_shipped
         >>> outline(get_shipped("pl94-us"))[0]

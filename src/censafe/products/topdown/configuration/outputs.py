@@ -53,15 +53,7 @@ def check_outputs(
     levels: Sequence[GeoLevel],
     problems: Problems,
 ) -> tuple[tuple[MeasuredHistogram, ...], dict[str, MicrodataLayout]]:
-    """The histograms with what the configuration publishes of them, and its layouts of microdata by name.
-
-    Args:
-        document: the configuration, with tables ``outputs`` by histogram and ``microdata`` by name of the layout, written as those of
-            ``data/outputs.toml`` and ``data/microdata.toml``.
-        histograms: that are measured.
-        levels: of the geography.
-        problems: takes the breaches.
-    """
+    """The histograms with what the configuration publishes of them, and its layouts of microdata by name."""
     layouts = _own_layouts(document, histograms, problems)
     entries = check_entry(
         document.values.get("outputs", {}),
@@ -82,13 +74,7 @@ def check_outputs(
 def check_own_tables(
     document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
 ) -> dict[str, CensusTable]:
-    """Tables of the configuration, by name.
-
-    Args:
-        document: the configuration, with a table ``tables`` of definitions, written as those of the DHC.
-        histograms: that are measured.
-        problems: takes the breaches.
-    """
+    """Tables of the configuration, by name."""
     by_name, found = {one.name: one for one in histograms}, {}
     entries = check_schema_table(document.values.get("tables", {}), "tables", problems)
     if entries and any(outputs_of(one).tables for one in histograms):

@@ -24,15 +24,7 @@ def only_run(config: TopdownConfig) -> tuple[str, ...]:
 
 
 def require_free(config: TopdownConfig, what: str) -> None:
-    """Refuse a configuration whose histograms are held to other results, before any file is opened.
-
-    Args:
-        config: of topdown.
-        what: is asked for, such as ``evaluate``.
-
-    Raises:
-        UsageError: names what stands against it.
-    """
+    """Refuse a configuration whose histograms are held to other results, before any file is opened."""
     found = only_run(config)
     if found:
         raise UsageError(

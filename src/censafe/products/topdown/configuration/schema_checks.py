@@ -24,14 +24,7 @@ ReadText = Callable[[str], str]
 
 
 def check_schemas(raw: object, key: str, problems: Problems, read: ReadText) -> dict[str, HistogramSchema]:
-    """Schemas by name; those that break a rule are left out.
-
-    Args:
-        raw: the raw table.
-        key: its key path.
-        problems: takes the breaches.
-        read: text of a shipped table of levels.
-    """
+    """Schemas by name; those that break a rule are left out."""
     schemas = {}
     for name, value in check_schema_table(raw, key, problems).items():
         _check_name(name, f"{key}.{name}", "schema", problems)

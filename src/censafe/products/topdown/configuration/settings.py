@@ -12,13 +12,7 @@ from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 def histogram_settings(
     histogram: MeasuredHistogram, symbol: str, levels: Sequence[GeoLevel]
 ) -> dict[str, str]:
-    """Everything about one histogram that decides what is released, in a fixed order.
-
-    Args:
-        histogram: of a configuration.
-        symbol: of the privacy loss, ``rho`` or ``epsilon``.
-        levels: of the configuration.
-    """
+    """Everything about one histogram that decides what is released, in a fixed order."""
     name = histogram.name
     flat = {}
     if histogram.outputs is not None:

@@ -24,11 +24,7 @@ class RaceSet:
     """One of the 63 combinations of races.
 
     Args:
-        level: of the attribute cenrace.
-        code: in microdata, ``01`` to ``63``.
-        races: names of the races.
         p1_item: its item in table P1 of the redistricting data (and, with P3 for P1, in P3).
-        p2_item: its item in table P2 (and in P4).
     """
 
     level: int
@@ -40,15 +36,7 @@ class RaceSet:
 
 @dataclass(frozen=True)
 class GqKind:
-    """One of the eight levels of hhgq.
-
-    Args:
-        level: of the attribute hhgq; 0 is a household.
-        label: what it is in 2020.
-        codes: three-digit group quarters codes; empty for households.
-        ipums1940: value of GQTYPE in the 1940 extract.
-        label_1940: what it is in 1940.
-    """
+    """One of the eight levels of hhgq."""
 
     level: int
     label: str
@@ -62,11 +50,7 @@ class GqType:
     """One of the 25 detailed kinds of unit.
 
     Args:
-        level: 0 for housing units, 1 to 24 for group quarters.
-        hhgq: its level of the attribute hhgq.
-        label: what it is.
         input_codes: group quarters codes of the confidential file; a blank one means a housing unit too.
-        mdf_code: in microdata.
     """
 
     level: int
@@ -154,11 +138,7 @@ def gq_types() -> tuple[GqType, ...]:
 
 
 def schema_text(name: str) -> str:
-    """Text of a file of schemas or levels.
-
-    Raises:
-        OSError: there is none of that name.
-    """
+    """Text of a file of schemas or levels."""
     return _DATA.joinpath(name).read_text(encoding="utf-8")
 
 

@@ -34,13 +34,7 @@ def require_agreement(
     """Refuse equations of which one says other sums than the classes that were chosen.
 
     Args:
-        spine: of the run.
         label: class of every cell, shape (cells,).
-        blocks: records of every class by block.
-        equations: with their right sides by block: published results, facilities, and what this run estimated.
-
-    Raises:
-        DataError: names the equation and its blocks.
     """
     class_block = np.repeat(np.arange(blocks.nodes), np.diff(blocks.node_ptr))
     for one in equations:
@@ -64,14 +58,6 @@ def require_totals(histogram: MeasuredHistogram, known: KnownBlocks, blocks: Spa
 
     Both sides are public: the configuration declares the totals of the records at these levels exact, and the others are sums
     of published histograms.
-
-    Args:
-        histogram: with its constraints.
-        known: about the blocks.
-        blocks: records of every class of cells by block, which the equations of the histogram give.
-
-    Raises:
-        DataError: names the level and its geounits.
     """
     declared, run = known.declared.get(histogram.name), known.run
     depths = [
@@ -109,16 +95,7 @@ def require_loose_bound(
     """Refuse an upper bound by facility that published sums can exceed: the estimate knows lower bounds alone.
 
     Args:
-        histogram: that is bounded.
-        bound: name of the constraint.
         most: records of one facility by kind, shape (kinds,).
-        rule: published sum and kind of facility of every cell.
-        blocks: records of every class of cells by block.
-        known: about the blocks.
-
-    Raises:
-        DataError: names the bound, its kinds and blocks where all published records that may be of a kind are more than the
-            bound of its facilities.
     """
     allowed, (kinds,) = histogram.schema.allowed(), most.shape
     can = np.zeros((int(rule.published.max()) + 1, kinds), np.bool_)
@@ -146,15 +123,6 @@ def require_stack_agreement(
 
     A constraint to another histogram of the stack adds up to the records of a set of its cells. Where exact sums of that histogram
     give their number in every block, it is compared with what published results say of the same cells of this histogram.
-
-    Args:
-        histogram: with its constraints.
-        stack: other measured histograms, by name.
-        held: exact sums of those that follow no other, by name.
-        known: about the blocks.
-
-    Raises:
-        DataError: names both constraints and their blocks.
     """
     allowed = histogram.schema.allowed()
     published = block_equations(histogram, known, stack=False)

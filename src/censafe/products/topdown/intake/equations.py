@@ -42,10 +42,8 @@ class KnownBlocks:
     """What is known exactly about the blocks of a run, in the order of its spine.
 
     Args:
-        run: the tree that the run walks, and the standard one.
         facilities: counts of units by kind, shape (blocks, kinds).
         published: schema and histograms of results that were published before, by result and histogram.
-        declared: totals of the records that the configuration publishes exactly, by histogram.
         estimated: schema and final histograms of what this run estimated before, by histogram.
         given: right sides that the files of a run state themselves, by histogram and constraint.
     """
@@ -68,9 +66,7 @@ class BlockEquation:
     """A constraint with its right side by block.
 
     Args:
-        name: of the constraint.
         label: group of every cell, -1 for none, shape (cells,).
-        rows: the right side.
     """
 
     name: str
@@ -95,16 +91,7 @@ def known_blocks(
     results: Sequence[KnownResult],
     given: Mapping[tuple[str, str], BlockRows] | None = None,
 ) -> KnownBlocks:
-    """What is known about the blocks of a run before it measures anything.
-
-    Args:
-        public: what is published exactly.
-        results: of other runs, over the same blocks.
-        given: right sides by histogram and constraint, in the order of the run; None for none.
-
-    Raises:
-        CheckError: a result is of other blocks.
-    """
+    """What is known about the blocks of a run before it measures anything."""
     run, facilities = public.run, public.facilities
     published = {}
     for result in results:
@@ -118,13 +105,7 @@ def known_blocks(
 
 
 def block_equations(histogram: MeasuredHistogram, known: KnownBlocks, *, stack: bool) -> list[BlockEquation]:
-    """The equations of a histogram whose right sides are known.
-
-    Args:
-        histogram: with its constraints.
-        known: about the blocks.
-        stack: with those to other histograms of its stack, which must be estimated.
-    """
+    """The equations of a histogram whose right sides are known."""
     outside = OwnAnswers if stack else OwnAnswers | AnswersInStack
     return [
         _equation(histogram, one, known)

@@ -36,14 +36,6 @@ def declared_totals(
 
     Where the totals of the blocks are declared, those of every geounit follow. Otherwise the total of a standard geounit
     is published, and a part of it has none of its own.
-
-    Args:
-        run: the tree.
-        exact: histograms of every level of the tree, root first: confidential, or of a published result.
-        declared: names of the levels with exact totals.
-
-    Raises:
-        ConfigError: the parts of a geounit of a declared level are not geounits, or have different parents.
     """
     found = DeclaredTotals({}, {})
     names = run.spine.names
@@ -75,18 +67,7 @@ def _totals(exact: ExactHistograms | SparseLevel) -> NDArray[np.int64]:
 def run_spine(
     config: TopdownConfig, standard: Spine, areas: BlockAreas | None, facilities: NDArray[np.integer]
 ) -> RunSpine:
-    """The tree that a configuration walks over some blocks.
-
-    Args:
-        config: chooses the spine.
-        standard: the tree over the blocks.
-        areas: of the blocks, in its order; the standard spine needs none.
-        facilities: counts of units by kind in every block, in its order.
-
-    Raises:
-        DataError: the areas are missing, are not those of the blocks, or have codes that no area has.
-        BudgetError: a path does not spend the sum of the shares.
-    """
+    """The tree that a configuration walks over some blocks."""
     return build_run_spine(standard, spine_choice(config), areas, gq_patterns(config, facilities))
 
 
@@ -99,19 +80,7 @@ def public_facts(
     imputed: tuple[str, ...] = (),
     areas: BlockAreas | None = None,
 ) -> PublicFacts:
-    """Limits and budgets from declared invariants.
-
-    Args:
-        config: whose histograms are measured.
-        run: the tree.
-        facilities: counts of units by kind in every block, in the standard order.
-        totals: exact totals of the levels that the configuration declares, by name of the histogram.
-        imputed: in words, what in the input was made up by a rule.
-        areas: of the blocks.
-
-    Raises:
-        DataError: published counts of a geounit contradict each other.
-    """
+    """Limits and budgets from declared invariants."""
     units = facilities.astype(np.int64)
     if run.order is not None:
         units = units[run.order]
@@ -128,12 +97,7 @@ def public_facts(
 
 
 def lone_state(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
-    """Warn where the nation of the root is one geounit of the next level, so that its budget measures the same records twice.
-
-    Args:
-        config: of the run.
-        standard: the tree over the blocks of the data.
-    """
+    """Warn where the nation of the root is one geounit of the next level, so that its budget measures the same records twice."""
     levels = standard.levels
     if len(levels) < 2 or levels[0].digits or levels[1].nodes > 1 or config.choices.bypass:
         return ()
@@ -164,12 +128,7 @@ _SHOWN: Final = 5
 
 
 def other_states(config: TopdownConfig, standard: Spine) -> tuple[Finding, ...]:
-    """Warn where a shipped configuration has the budgets of other states than those of the blocks.
-
-    Args:
-        config: of the run.
-        standard: the tree over the blocks of the data.
-    """
+    """Warn where a shipped configuration has the budgets of other states than those of the blocks."""
     own = next((one for one in shipped_configs("topdown") if one.text == config.text and one.states), None)
     leaf = standard.leaf
     if own is None or leaf.digits < _STATE_DIGITS:

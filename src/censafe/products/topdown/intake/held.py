@@ -22,14 +22,6 @@ def held_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> HeldSums:
     """The exact sums that the listed constraints of a histogram mean, at every level.
 
     Its equations together part the cells into classes, each of which one equation must give. Bounds by facility go with them.
-
-    Args:
-        histogram: with its constraints.
-        known: about the blocks.
-
-    Raises:
-        ConfigError: the equations do not give every class of cells.
-        DataError: published results contradict each other, the facilities or totals that are published exactly, in named geounits.
     """
     equations = block_equations(histogram, known, stack=True)
     label, rows = _classes(histogram, equations)

@@ -54,8 +54,6 @@ class Loaded:
 
     Args:
         exact: by name of the histogram, exact histograms of every level, root first.
-        facts: what is published exactly.
-        findings: what deserves a warning.
         names: of areas by GEOID, where the files with records have any; public.
     """
 
@@ -90,11 +88,7 @@ class Intake(Closing):
 
     @abstractmethod
     def load(self) -> Loaded:
-        """Read and check everything, and add it up.
-
-        Raises:
-            DataError: all that is wrong with the files.
-        """
+        """Read and check everything, and add it up."""
 
     def close(self) -> None:
         """Stop the engine; nothing else is held between counts."""
@@ -108,17 +102,7 @@ def is_run_folder(data: Path) -> bool:
 
 
 def open_intake(data: Path, config: TopdownConfig, options: ReadOptions) -> Intake:
-    """Open the data folder with the reader of the configuration.
-
-    Args:
-        data: folder with the records, or that of a finished run.
-        config: whose histograms are read.
-        options: receives stages.
-
-    Raises:
-        DataError: files are missing, or are not those that the configuration's reader reads.
-        ConfigError: the configuration measures histograms that no input can have.
-    """
+    """Open the data folder with the reader of the configuration."""
     if is_run_folder(data):
         return PublishedIntake(data, config, options)
     kind = RecordIntake if config.reader == "records" else BlockIntake
@@ -126,17 +110,7 @@ def open_intake(data: Path, config: TopdownConfig, options: ReadOptions) -> Inta
 
 
 class BlockIntake(Intake):
-    """CONFIDENTIAL. One opened data folder; a context manager.
-
-    Args:
-        data: folder with the block histograms or the P.L. 94-171 files.
-        config: whose histograms are read.
-        options: receives stages.
-
-    Raises:
-        DataError: files are missing, or are not those that the configuration's reader reads.
-        ConfigError: the configuration measures histograms that no input can have.
-    """
+    """CONFIDENTIAL. One opened data folder; a context manager."""
 
     def __init__(self, data: Path, config: TopdownConfig, options: ReadOptions) -> None:
         self._data = data
@@ -173,11 +147,7 @@ class BlockIntake(Intake):
         return self._files.crosswalks if followed else ()
 
     def _areas(self, blocks: BlockData) -> BlockAreas | None:
-        """Areas of the blocks, with the keys that the spine needs.
-
-        Raises:
-            DataError: several crosswalks, or files that do not fit the blocks.
-        """
+        """Areas of the blocks, with the keys that the spine needs."""
         if blocks.areas is None or self._config.choices.spine != "prim":
             return blocks.areas
         if len(self._crosswalks) > 1:
@@ -186,11 +156,7 @@ class BlockIntake(Intake):
         return with_prim_keys(blocks.areas, self._files.public, next(iter(self._crosswalks), None))
 
     def load(self) -> Loaded:
-        """Read and check everything, and add it up.
-
-        Raises:
-            DataError: all that is wrong with the files, or published counts that contradict each other.
-        """
+        """Read and check everything, and add it up."""
         with self._observer.stage("read and validate"):
             hispanic9 = self._config.choices.hispanic9 == "hispanic"
             blocks = read_block_files(self._files, self._layout, hispanic9=hispanic9, workers=self.workers)
@@ -211,16 +177,7 @@ class BlockIntake(Intake):
 
 
 class RecordIntake(Intake):
-    """CONFIDENTIAL. One opened data folder with records of persons and housing units; a context manager.
-
-    Args:
-        data: folder with persons, units and GRF-C.
-        config: whose histograms are counted.
-        options: receives stages.
-
-    Raises:
-        DataError: files are missing.
-    """
+    """CONFIDENTIAL. One opened data folder with records of persons and housing units; a context manager."""
 
     def __init__(self, data: Path, config: TopdownConfig, options: ReadOptions) -> None:
         self._config = config
@@ -245,11 +202,7 @@ class RecordIntake(Intake):
         return ", ".join(path.name for path in self._files.grfc)
 
     def load(self) -> Loaded:
-        """Read and check everything, count it, and add it up.
-
-        Raises:
-            DataError: all that is wrong with the files, or a histogram that such records do not fill.
-        """
+        """Read and check everything, count it, and add it up."""
         with self._observer.stage("read and validate"):
             data = read_dhc(self._files, level_rules(self._config))
         found = (*data.findings, *other_states(self._config, data.spine))
@@ -283,13 +236,7 @@ class PublishedIntake(Intake):
     """Published counts of the blocks of a finished run, in the place of records; a context manager.
 
     Args:
-        data: folder of the run.
         config: whose histograms are read: of the same schemas and levels as those of the run.
-        options: receives stages.
-
-    Raises:
-        DataError: the run did not publish these histograms, or did not keep its geography.
-        StorageError: there is no finished run.
     """
 
     def __init__(self, data: Path, config: TopdownConfig, options: ReadOptions) -> None:
@@ -324,12 +271,7 @@ class PublishedIntake(Intake):
         return f"the geography of {self._data}" if given else ""
 
     def load(self) -> Loaded:
-        """Read the histograms of the blocks, and add them up.
-
-        Raises:
-            CheckError: a file was changed after it was published.
-            DataError: a histogram is of another schema.
-        """
+        """Read the histograms of the blocks, and add them up."""
         with self._observer.stage("read and validate"):
             wanted = (GEOGRAPHY, *self._places.values())
             outputs = {place: self._manifest.outputs[place] for place in wanted}
@@ -353,11 +295,7 @@ class PublishedIntake(Intake):
 
 
 def _warn(found: tuple[Finding, ...], observer: Observer, *, strict: bool) -> None:
-    """Report findings, or stop for them.
-
-    Raises:
-        DataError: there are any, and checks are strict.
-    """
+    """Report findings, or stop for them."""
     if strict:
         raise_if_fatal([replace(finding, severity="stop") for finding in found], "records")
     for finding in found:

@@ -18,9 +18,6 @@ def load_for_plan(source: str | Path, overrides: Mapping[str, str]) -> TopdownCo
 
     What is stated of the loss holds on the standard one as well, where two blocks of an area share more and a person costs less.
 
-    Raises:
-        ConfigError: the configuration breaks a rule.
-
     Example:
         >>> load_for_plan("pl94-us", {}).choices.spine, load_for_plan("pl94-us", {"spine": "standard"}).choices.spine
         ('optimised', 'standard')
@@ -47,16 +44,6 @@ def load_for_data(
     """A configuration on the spine that the data allow; the operator reads which one, and why.
 
     The choice is recorded as an override of ``spine``, so that everything made from the run later takes the same.
-
-    Args:
-        source: a path or a shipped name.
-        overrides: ``--set`` values by dotted key.
-        data: folder with the records, or that of a finished run; only names of files and columns are read.
-        reading: takes the remarks.
-
-    Raises:
-        ConfigError: the configuration breaks a rule.
-        DataError: files are missing, or are not those of the reader.
     """
     config = load_config(source, overrides)
     for warning in config.warnings:

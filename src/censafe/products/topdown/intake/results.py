@@ -40,10 +40,6 @@ class MicrodataResult:
     a test or a demonstration wrote them is believed; without one, whoever gives them answers for the rest.
 
     Args:
-        name: of the result in the configuration.
-        folder: of the files.
-        source: configuration that is said to have published them.
-        schemas: of its histograms, by their names.
         files: layout and place of the file of each histogram, by its name.
     """
 
@@ -95,12 +91,7 @@ class MicrodataResult:
         )
 
     def published_blocks(self, histogram: str) -> NDArray[np.str_]:
-        """Geocodes of the blocks that the file of a histogram has, sorted.
-
-        Raises:
-            DataError: the file breaks its layout.
-            StorageError: the file cannot be read.
-        """
+        """Geocodes of the blocks that the file of a histogram has, sorted."""
         layout, path = self.files[histogram]
         return row_geounits(path, layout)
 
@@ -108,30 +99,14 @@ class MicrodataResult:
         """The published histograms of the blocks.
 
         Args:
-            histogram: of the result.
             geounits: geocodes of the blocks, sorted.
-
-        Raises:
-            DataError: the file breaks its layout, or has blocks that the records do not have.
-            StorageError: the file cannot be read.
         """
         layout, path = self.files[histogram]
         return histograms_of_rows(path, layout, geounits)
 
 
 def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str) -> MicrodataResult | None:
-    """The microdata of a folder; None where it holds no text file.
-
-    Args:
-        name: of the result.
-        folder: with a file of microdata for each histogram: text with the columns of its layout, whatever its name.
-        theirs: the configuration that publishes the result.
-        source: its name.
-
-    Raises:
-        UsageError: a histogram has no file, or several, or no microdata that tell its cells.
-        StorageError: a file cannot be read as text.
-    """
+    """The microdata of a folder; None where it holds no text file."""
     texts = microdata_files(folder)
     if not texts:
         return None
@@ -177,14 +152,7 @@ class KnownResult(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PublishedResult:
-    """A finished run of TopDown whose histograms constrain this one.
-
-    Args:
-        name: of the result in the configuration.
-        folder: of the run.
-        manifest: of the run.
-        schemas: of its histograms, by their names.
-    """
+    """A finished run of TopDown whose histograms constrain this one."""
 
     name: str
     folder: Path
@@ -228,25 +196,14 @@ class PublishedResult:
         """The published histograms of the blocks.
 
         Args:
-            histogram: of the run.
             geounits: geocodes of the blocks, sorted.
-
-        Raises:
-            CheckError: the file was changed.
-            DataError: it holds blocks that the records do not have.
-            StorageError: the file is not there.
         """
         path = self._file(histogram)
         require_blocks(path, histogram_geounits(path), geounits)
         return read_histograms(path, geounits)
 
     def published_blocks(self, histogram: str) -> NDArray[np.str_]:
-        """Geocodes of the blocks that the file of a histogram has, sorted.
-
-        Raises:
-            CheckError: the file was changed.
-            StorageError: the file is not there.
-        """
+        """Geocodes of the blocks that the file of a histogram has, sorted."""
         return histogram_geounits(self._file(histogram))
 
     def _file(self, histogram: str) -> Path:
@@ -266,16 +223,7 @@ class PublishedResult:
 def open_results(
     config: TopdownConfig, folders: Mapping[str, Path]
 ) -> tuple[PublishedResult | MicrodataResult, ...]:
-    """The results that a configuration holds to, each from its run folder or from a folder with its microdata.
-
-    Args:
-        config: names the results, and the configuration that publishes each.
-        folders: by name of the result; results without one are left out.
-
-    Raises:
-        UsageError: a result is none of the configuration's, or is a run of another configuration.
-        StorageError: a folder holds neither a finished run nor microdata.
-    """
+    """The results that a configuration holds to, each from its run folder or from a folder with its microdata."""
     strange = sorted(set(folders) - set(config.published))
     if strange:
         allowed = ", ".join(config.published) or "none"
@@ -315,12 +263,7 @@ def require_blocks(path: Path, published: NDArray[np.str_], geounits: NDArray[np
     """Refuse a published result with blocks that the records do not have. Both lists of blocks are public.
 
     Args:
-        path: of the result.
-        published: geocodes of its blocks.
         geounits: geocodes of the blocks of the records, sorted.
-
-    Raises:
-        DataError: names such blocks.
     """
     strange = np.setdiff1d(published, geounits)
     if len(strange):
@@ -333,11 +276,7 @@ def require_blocks(path: Path, published: NDArray[np.str_], geounits: NDArray[np
 def require_same_use(
     results: tuple[PublishedResult | MicrodataResult, ...], *, test_key: bool, published_data: bool
 ) -> None:
-    """Refuse to hold a release to a result that is not private, or that demonstrates with published data.
-
-    Raises:
-        UsageError: the stamps of a result and of the run differ.
-    """
+    """Refuse to hold a release to a result that is not private, or that demonstrates with published data."""
     for one in results:
         if one.test_key and not test_key:
             raise UsageError(

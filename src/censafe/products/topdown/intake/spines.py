@@ -43,7 +43,6 @@ def gq_patterns(config: TopdownConfig, facilities: NDArray[np.integer]) -> NDArr
     seven major kinds whatever is measured.
 
     Args:
-        config: whose histograms are measured.
         facilities: published counts of units of every block, kind 0 the housing units, shape (blocks, unit columns).
 
     Example:
@@ -72,13 +71,6 @@ def level_budgets(config: TopdownConfig, run: RunSpine) -> dict[str, LevelBudget
 
     A geounit with share s at a level spends s times the share of the query, of the histogram's loss. With the level's own
     share that is the cost in the plan.
-
-    Args:
-        config: losses and shares of queries.
-        run: the spine with the share of every geounit.
-
-    Returns:
-        By name of the part.
     """
     found = {}
     depths = {level.name: depth for depth, level in enumerate(config.run_levels)}
@@ -103,13 +95,7 @@ _PLACES: Final = 100_000
 
 
 def spine_document(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None = None) -> dict[str, Any]:
-    """The spine as JSON values, for the manifest: public, since geography and published counts decide it.
-
-    Args:
-        config: of the run.
-        run: the tree, and the share of every geounit.
-        areas: of the blocks, in the standard order; None where the input has none.
-    """
+    """The spine as JSON values, for the manifest: public, since geography and published counts decide it."""
     standard = {level.name: level.nodes for level in run.standard.levels}
     levels = [
         {
@@ -154,12 +140,7 @@ def spine_refusal(config: TopdownConfig) -> str:
 
 
 def standard_reason(config: TopdownConfig, *, attributes: bool) -> str:
-    """Why a run of a configuration that leaves the spine to the data is on the standard one, in sentences.
-
-    Args:
-        config: of the run.
-        attributes: whether the input says in which areas its blocks are.
-    """
+    """Why a run of a configuration that leaves the spine to the data is on the standard one, in sentences."""
     production = "The production of 2020 used the optimised spine"
     if not attributes:
         return (
@@ -180,13 +161,7 @@ def _left_to_data(config: TopdownConfig) -> bool:
 
 
 def spine_remarks(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None = None) -> tuple[str, ...]:
-    """The spine in sentences, for the certificate; nothing where it is the standard one, as its configuration has it, with even budgets.
-
-    Args:
-        config: of the run.
-        run: the tree.
-        areas: of the blocks; None where the input has none.
-    """
+    """The spine in sentences, for the certificate; nothing where it is the standard one, as its configuration has it, with even budgets."""
     found = []
     if run.name == "standard" and _left_to_data(config):
         found.append(

@@ -52,11 +52,7 @@ class IntervalSource:
     """What intervals are made from.
 
     Args:
-        config: of the run.
-        estimates: what is published.
         read: the measurements of a level; it is asked once more for each.
-        workers: threads of further runs; results do not depend on them.
-        names: of areas; None for none.
     """
 
     config: TopdownConfig
@@ -83,11 +79,7 @@ class IntervalSource:
         return replace(facts, budgets={load.part.name: self.read(load).budgets for load in loads})
 
     def tree(self, histogram: MeasuredHistogram) -> LinearTree:
-        """Linear estimates of all geounits of a histogram.
-
-        Raises:
-            CheckError: the answers of a geounit and those below it do not determine its cells.
-        """
+        """Linear estimates of all geounits of a histogram."""
         loads = [load for load in workloads(self.config) if load.histogram.name == histogram.name]
         objectives = [
             LevelObjective.measured([query.label for query in load.queries], self.read(load))
@@ -101,7 +93,6 @@ class _Counted:
     """The answers of a histogram's queries at its published blocks.
 
     Args:
-        queries: of the histogram.
         weights: of all their answers, sparse, shape (F, cells).
         blocks: published answers, shape (blocks, F).
     """
@@ -139,24 +130,7 @@ def write_intervals(
     stamp: Stamp | None,
     observer: Observer,
 ) -> dict[str, Any]:
-    """Write the table of intervals, its codebook, and a page for each state, into ``staging``.
-
-    Args:
-        staging: where files are written before they get their final names.
-        source: measurements and published counts.
-        options: which intervals.
-        stamp: ``"NOT PRIVATE"`` for estimates from measurements drawn with a test key.
-        observer: receives stages and remarks.
-
-    Returns:
-        What the manifest says of them, as JSON values.
-
-    Raises:
-        UsageError: a query that no histogram knows.
-        DataError: the list of areas breaks a rule.
-        CheckError: measurements do not determine every cell, or a further run failed.
-        StorageError: a file cannot be read.
-    """
+    """Write the table of intervals, its codebook, and a page for each state, into ``staging``."""
     queries = chosen_queries(source.config, options.queries)
     sets = area_sets(source.public.run, options.areas, observer, source.areas)
     counted = {

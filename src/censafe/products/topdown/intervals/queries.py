@@ -27,8 +27,6 @@ class IntervalQuery:
     """A query, an answer of which is a sum of cells.
 
     Args:
-        name: as it was asked for.
-        labels: what each answer counts.
         weights: how often each cell counts in each answer, shape (answers, cells).
     """
 
@@ -39,16 +37,6 @@ class IntervalQuery:
 
 def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tuple[IntervalQuery, ...]]:
     """The queries of every histogram.
-
-    Args:
-        config: whose histograms are estimated.
-        names: what is asked for; none for what the histograms are read by: their total and margins.
-
-    Returns:
-        By name of the histogram; a histogram that knows none of the names has none.
-
-    Raises:
-        UsageError: a name that no histogram knows.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config

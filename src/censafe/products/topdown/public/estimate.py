@@ -43,20 +43,6 @@ def estimate_files(
 
     The output has no certificate, because the run protects nothing: the promise is that of those who measured. Where the same
     command was stopped, it resumes after the last state that was done.
-
-    Args:
-        config: a path or a shipped name; its levels, schemas, queries and passes are used, its spine and budget are not.
-        measurements: folder with one folder a product.
-        out: a new or empty folder.
-        totals: table of exact totals that the files cannot hold, such as those of states parted in two; None for the one
-            that lies beside the measurements, if any.
-        options: what changes in the configuration, and what receives stages.
-
-    Raises:
-        UsageError: the output folder holds something else.
-        ConfigError: the configuration breaks a rule.
-        DataError: files are missing or break a rule; nothing was written.
-        CheckError: no histograms meet the exact figures, or a check of the integers failed.
     """
     require_confidence(options.confidence)
     created = datetime.now(UTC).isoformat(timespec="seconds")
@@ -96,15 +82,7 @@ def estimate_files(
 
 
 def require_state(config: TopdownConfig, state: str | None) -> None:
-    """Refuse one state of an estimate that starts above the states.
-
-    Args:
-        config: of the files.
-        state: FIPS code of the state whose files alone are read; None for all.
-
-    Raises:
-        UsageError: the root is wider than a state.
-    """
+    """Refuse one state of an estimate that starts above the states."""
     if state is not None and not config.run_levels[0].prefix:
         raise UsageError(
             f"`state`: the estimate starts at {config.root}, which is more than the state {state}; fix: --set root={STATE}"
@@ -144,15 +122,7 @@ def _require_results(
 
 
 def require_same_stamp(found: FilesRun, results: Sequence[PublishedResult | MicrodataResult]) -> None:
-    """Refuse published results that were made with a test key, or of published data, where the files were not.
-
-    Args:
-        found: the files.
-        results: that were named.
-
-    Raises:
-        UsageError: names the folder.
-    """
+    """Refuse published results that were made with a test key, or of published data, where the files were not."""
     for one in results:
         strange = one.test_key or (one.published_data and found.stamp is None)
         if strange and not found.stamped:
@@ -180,16 +150,7 @@ def _opened(
 
 
 def totals_table(measurements: Path, totals: Path | None) -> tuple[ExactTotal, ...]:
-    """Exact totals that the files cannot hold; none where there is no table.
-
-    Args:
-        measurements: folder with the files.
-        totals: the table; None for the one that lies beside the measurements, if any.
-
-    Raises:
-        DataError: it breaks a rule.
-        StorageError: it cannot be read.
-    """
+    """Exact totals that the files cannot hold; none where there is no table."""
     beside = measurements / Path(TOTALS).name
     path = totals or (beside if beside.is_file() else None)
     return () if path is None else read_exact_totals(path)
@@ -203,20 +164,7 @@ def files_manifest(
     state: str | None,
     created: str,
 ) -> Manifest:
-    """What a manifest says of estimates from public files before they are made.
-
-    Args:
-        config: of the estimate.
-        measurements: folder with the files.
-        totals: table of exact totals; None for none.
-        results: published results that the estimate holds to.
-        state: FIPS code of the state whose files alone are read; None for all.
-        created: when the command was started.
-
-    Raises:
-        DataError: there is no such folder.
-        StorageError: it cannot be read.
-    """
+    """What a manifest says of estimates from public files before they are made."""
     if not measurements.is_dir():
         raise DataError(f"{measurements}: there is no such folder of noisy measurements")
     plan = plan_release(config)

@@ -34,22 +34,7 @@ def facilities_of_files(
     *,
     blocks: bool,
 ) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """Counts of units by kind in every block: from the file of blocks, or from the bounds.
-
-    Args:
-        config: of the files.
-        folder: of the files.
-        run: the tree.
-        found: the levels, by name of the part.
-        state: FIPS code of the state whose files alone are read; None for all.
-        blocks: whether the lowest level is that of the blocks.
-
-    Returns:
-        Shape (blocks, kinds), in the standard order, and what the user should know.
-
-    Raises:
-        DataError: the files do not tell them, or tell different counts.
-    """
+    """Counts of units by kind in every block: from the file of blocks, or from the bounds."""
     counts = _counts(config, run, found)
     path = folder / Path(GEOGRAPHY).name
     if blocks and path.is_file():
@@ -115,19 +100,7 @@ def totals_of_files(
     found: Mapping[str, ListedLevel],
     table: Sequence[ExactTotal],
 ) -> DeclaredTotals:
-    """Exact totals of the levels that declare them: from the constraints, or from the table.
-
-    Args:
-        config: of the files.
-        histogram: whose records are counted.
-        run: the tree.
-        found: the levels, by name of the part.
-        table: of totals that the files cannot hold; none for none.
-
-    Raises:
-        DataError: a histogram that nothing holds has no totals.
-        CheckError: a state has no total in the table.
-    """
+    """Exact totals of the levels that declare them: from the constraints, or from the table."""
     known = DeclaredTotals({}, {})
     for depth, level in enumerate(config.run_levels):
         if level.name not in exact_levels(histogram):
@@ -158,13 +131,7 @@ def totals_of_files(
 def stated_totals(
     histogram: MeasuredHistogram, run: RunSpine, given: Mapping[tuple[str, str], BlockRows]
 ) -> tuple[ExactTotal, ...]:
-    """Totals of the states that follow from published counts of all records: the sums over their blocks, which are exact there.
-
-    Args:
-        histogram: whose records are counted.
-        run: the tree.
-        given: right sides of constraints that the files state, by histogram and constraint.
-    """
+    """Totals of the states that follow from published counts of all records: the sums over their blocks, which are exact there."""
     if STATE not in run.standard.names or STATE not in exact_levels(histogram):
         return ()
     for one in histogram.constraints:

@@ -56,12 +56,9 @@ class FilesRun:
     """What a folder of public noisy measurement files gives; its measurements are read when they are asked for.
 
     Args:
-        facts: what is known exactly.
         stamp: the stamp that a file has, that of a test key first; None where none has one.
-        remarks: what the user should know.
         parts: parts of the tree whose measurements below the states have files of their own, such as half-states; none where
             all have to be read together.
-        files: of every part of the plan, by its name.
         places: of every part of the plan, folders of its files, and which of them every geounit is in.
         given: right sides of constraints that the files state, by histogram and constraint.
         totals: exact totals of states, from a table or as the sums of what the files state.
@@ -82,15 +79,7 @@ class FilesRun:
         return self.stamp == STAMP
 
     def read(self, load: LevelWorkload, part: Subtree | None = None) -> LevelMeasurements:
-        """The measurements of a level, or of a part of the tree.
-
-        Args:
-            load: histogram, level and queries.
-            part: whose geounits of the level are wanted; None for all.
-
-        Raises:
-            DataError: rows break a rule; names level, folder, number of rows and up to five geounits.
-        """
+        """The measurements of a level, or of a part of the tree."""
         spine, name = self.facts.run.spine, load.part.name
         depth = spine.names.index(load.level.name)
         nodes = slice(0, spine.levels[depth].nodes) if part is None else part.nodes(depth)
@@ -105,14 +94,7 @@ class FilesRun:
         return _measurements(load, geounits, answers, "seeded" if self.stamped else "system")
 
     def index(self, load: LevelWorkload) -> AnswerIndex:
-        """Where the measurements of a level are, and how exact, without their answers.
-
-        Args:
-            load: histogram, level and queries.
-
-        Raises:
-            DataError: rows break a rule; names level, folder, number of rows and up to five geounits.
-        """
+        """Where the measurements of a level are, and how exact, without their answers."""
         spine, files = self.facts.run.spine, self.files[load.part.name]
         depth = spine.names.index(load.level.name)
         codes = _letters(spine.levels[depth].geounits)
@@ -154,18 +136,7 @@ def open_files(
     *,
     blocks: bool = True,
 ) -> FilesRun:
-    """Find and check all files that a configuration estimates from, and read what they say besides measurements.
-
-    Args:
-        config: whose histograms and levels are read.
-        folder: with one folder a product, or that of the only product itself.
-        table: exact totals that the files cannot hold.
-        state: FIPS code of the state whose files alone are read; None for all.
-        blocks: whether the lowest level is that of the blocks.
-
-    Raises:
-        DataError: something is missing or breaks a rule; names level, folder, number of rows and up to five geounits.
-    """
+    """Find and check all files that a configuration estimates from, and read what they say besides measurements."""
     files = files_of_levels(config, folder, state)
     found = {load.part.name: list_stated(load, files[load.part.name], config) for load in workloads(config)}
     first = [found[histogram_part(config.histograms[0], level)] for level in config.run_levels]
@@ -285,7 +256,6 @@ def file_budgets(
     """Laws and costs of a level that follow from its variances, and the variances of every kind of geounits.
 
     Args:
-        load: histogram, level and queries.
         variances: of every geounit and query, infinite where nothing was measured, shape (n, queries).
     """
     rows, kinds = variance_kinds(variances)

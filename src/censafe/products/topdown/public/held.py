@@ -69,12 +69,8 @@ class FileAnswers:
     """Noisy answers in public files, read when the parents that need them are estimated.
 
     Args:
-        index: of the files of the level.
         labels: of every query, the answer of each cell of the schema, shape (cells,).
         place: folder of every geounit, shape (n,).
-        parents: final histograms of the level above; None for the root.
-        above: that level; None for the root.
-        most: answers that are read at once.
     """
 
     index: AnswerIndex
@@ -167,20 +163,7 @@ def estimate_held_run(
     stored: StoredParts,
     options: EstimateOptions,
 ) -> Estimates:
-    """Every histogram of public files under the sums of published results, level by level.
-
-    Args:
-        config: whose histograms and choices are used.
-        found: the files.
-        results: published before, to which constraints hold; those that the files state need none.
-        stored: where finished levels are stored.
-        options: workers, and what receives stages.
-
-    Raises:
-        CheckError: no histograms meet the published figures, or a check of the integers failed.
-        DataError: files break a rule, or what is known exactly contradicts itself.
-        UsageError: a solver of the user, which no constraints can be given to.
-    """
+    """Every histogram of public files under the sums of published results, level by level."""
     observer = options.observer
     with observer.stage("held sums"):
         descents = Descents(

@@ -50,15 +50,6 @@ class PartedTree:
 
     A part is read once to carry its answers up, and a second time, level by level, when its own levels are asked for; between the two its
     estimates above the blocks are on disk. Numbers are the same bits as those of the whole tree.
-
-    Args:
-        histogram: whose answers these are.
-        public: what is known exactly.
-        parts: of the tree, whose widest geounits are all of one level.
-        loads: of the histogram, the widest level first.
-        read: reads answers.
-        stored: where the estimates of parts are stored.
-        observer: receives stages.
     """
 
     def __init__(
@@ -87,12 +78,7 @@ class PartedTree:
 
     @cached_property
     def top(self) -> LinearTree:
-        """The levels down to the widest of the parts, with everything below them; parts that are not done are read.
-
-        Raises:
-            CheckError: the answers of a geounit and those below it do not determine its cells.
-            DataError: files break a rule.
-        """
+        """The levels down to the widest of the parts, with everything below them; parts that are not done are read."""
         below = Children.joined([self._children(part) for part in self._parts])
         own = [self._read(load, None) for load in self._loads[: self._depth + 1]]
         facts, name = facts_above(self._public, self._depth), self._histogram.name
@@ -176,18 +162,7 @@ def _objective_part(objective: LevelObjective, nodes: slice) -> LevelObjective:
 def estimate_files_run(
     config: TopdownConfig, found: FilesRun, stored: StoredParts, options: EstimateOptions
 ) -> Estimates:
-    """Every histogram of public files, part by part where the files allow it.
-
-    Args:
-        config: whose histograms and choices are used.
-        found: the files.
-        stored: where finished parts are stored.
-        options: workers, and what receives stages.
-
-    Raises:
-        CheckError: no histograms meet the published figures, or a check of the integers failed.
-        DataError: files break a rule.
-    """
+    """Every histogram of public files, part by part where the files allow it."""
     if not found.parts:
         return estimate_all(config, found.facts, found.read, options)
     levels: dict[str, tuple[SparseLevel, ...]] = {}
@@ -217,15 +192,7 @@ def _standard(run: RunSpine, blocks: SparseLevel, cells: int) -> tuple[SparseLev
 
 
 class PartedHistogram:
-    """The estimation of one histogram, part by part.
-
-    Args:
-        histogram: its schema and passes.
-        config: chooses the information.
-        found: the files.
-        stored: where finished parts are stored.
-        options: workers, and what receives stages.
-    """
+    """The estimation of one histogram, part by part."""
 
     def __init__(
         self,
@@ -250,11 +217,7 @@ class PartedHistogram:
         )
 
     def estimated(self, bounds: PublicFacts) -> tuple[SparseLevel, tuple[dict[str, Any], ...]]:
-        """Final histograms of all blocks, in the order of the run, and how every level was solved.
-
-        Args:
-            bounds: what the integers must obey; linear estimates obey what is published exactly.
-        """
+        """Final histograms of all blocks, in the order of the run, and how every level was solved."""
         parts, depth = self._found.parts, self._found.parts[0].depth
         tree = None if self._config.choices.information == "level" else self.tree()
         descent = self._descent(facts_above(bounds, depth))

@@ -20,17 +20,7 @@ from censafe.publication.measurements.layout import LevelFiles, level_files
 
 
 def files_of_levels(config: TopdownConfig, folder: Path, state: str | None = None) -> dict[str, LevelFiles]:
-    """The files of every histogram and level, by name of the part.
-
-    Args:
-        config: whose histograms and levels are read.
-        folder: with one folder a product, or that of the only product itself.
-        state: FIPS code of the state whose folders alone are read, such as ``44``: ``State=44``, or ``State=044`` and ``State=144`` of its
-            parts outside and inside American Indian areas; None for all.
-
-    Raises:
-        DataError: a product or some of its levels are not there, or not that state; a file cannot be read.
-    """
+    """The files of every histogram and level, by name of the part."""
     found = {}
     chosen = None if state is None else [f"State={half}{state}" for half in ("", "0", "1")]
     for histogram in config.histograms:
@@ -45,12 +35,7 @@ def files_of_levels(config: TopdownConfig, folder: Path, state: str | None = Non
 
 @dataclass(frozen=True, eq=False)
 class StateResult:
-    """A published result as far as it is of one state.
-
-    Args:
-        whole: the result, of that state or of more.
-        state: FIPS code.
-    """
+    """A published result as far as it is of one state."""
 
     whole: PublishedResult | MicrodataResult
     state: str
@@ -76,12 +61,7 @@ class StateResult:
         return self.whole.remark
 
     def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
-        """Histograms of the blocks of the state, whose geocodes are given sorted.
-
-        Raises:
-            CheckError: the file was changed.
-            DataError: it has blocks of the state that are not given.
-        """
+        """Histograms of the blocks of the state, whose geocodes are given sorted."""
         published = self.whole.published_blocks(histogram)
         others = published[~np.char.startswith(published, self.state)]
         every = np.union1d(geounits, others)
@@ -90,16 +70,7 @@ class StateResult:
 
 
 def product_folder(config: TopdownConfig, folder: Path, histogram: MeasuredHistogram) -> Path:
-    """The folder of the measurements of a histogram.
-
-    Args:
-        config: of the files.
-        folder: with one folder a product, or that of the only product itself.
-        histogram: one of the configuration.
-
-    Raises:
-        DataError: there is none.
-    """
+    """The folder of the measurements of a histogram."""
     own = folder / histogram.folder
     if own.is_dir():
         return own

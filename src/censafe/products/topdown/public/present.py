@@ -29,13 +29,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, eq=False)
 class PresentFiles:
-    """What is read for some tables.
-
-    Args:
-        config: with the histograms and levels that are there and needed.
-        blocks: whether the lowest of these levels is that of the blocks.
-        remarks: what is not there.
-    """
+    """What is read for some tables."""
 
     config: TopdownConfig
     blocks: bool
@@ -43,17 +37,7 @@ class PresentFiles:
 
 
 def present_files(config: TopdownConfig, folder: Path, choice: TableChoice) -> PresentFiles:
-    """The histograms that tables need and the levels that the files hold of them.
-
-    Args:
-        config: of the files.
-        folder: with one folder a product, or that of the only product itself.
-        choice: the tables.
-
-    Raises:
-        DataError: there is no folder of a histogram whose tables are wanted, or no level in it.
-        UsageError: a list of areas, and no blocks.
-    """
+    """The histograms that tables need and the levels that the files hold of them."""
     wanted = [one for one in config.histograms if choice.of(one.name)]
     linked = [one for one in config.histograms if one not in wanted and _is_linked(one, wanted)]
     alone = replace(config, histograms=tuple(wanted))
@@ -122,9 +106,6 @@ def areas_above_blocks(run: RunSpine) -> tuple[tuple[EstimatedAreas, ...], tuple
 
     A code says the county of a geounit outside of American Indian areas alone; counties of states that such areas divide are left out,
     since parts of them may lie inside.
-
-    Args:
-        run: the tree of the files.
     """
     leaf, lowest = run.spine.leaf, len(run.spine.levels) - 1
     if STATE not in run.standard.names:

@@ -35,13 +35,6 @@ def spine_of_files(
 
     Args:
         geounits: letters of the sorted codes of every level, root first, each of shape (n, width).
-        rules: the levels of the files; of the widest and the last one the number of digits counts, of those between only whether it
-            is 0.
-        folder: of the files, for messages.
-        published: the standard levels, where they are others.
-
-    Raises:
-        DataError: codes that are not digits, that are not nested, or blocks that are there twice.
 
     Example:
         >>> codes = [np.array([list(code.encode()) for code in level], np.uint8)
@@ -72,11 +65,6 @@ def spine_above_blocks(geounits: Sequence[_Codes], rules: Sequence[LevelRule], f
 
     Args:
         geounits: letters of the sorted codes of every level, root first, each of shape (n, width).
-        rules: the levels of the files.
-        folder: of the files, for messages.
-
-    Raises:
-        DataError: codes that are not digits, or that are not nested.
 
     Example:
         >>> codes = [np.array([list(code.encode()) for code in level], np.uint8)

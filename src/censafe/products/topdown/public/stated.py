@@ -26,14 +26,6 @@ def list_stated(load: LevelWorkload, files: LevelFiles, config: TopdownConfig) -
     """The geounits of a level and those exact figures that an estimate uses.
 
     Of a histogram that is held to other results these are totals and, of the blocks, its facilities and published sums.
-
-    Args:
-        load: histogram, level and queries.
-        files: of the level.
-        config: of the files.
-
-    Raises:
-        DataError: a file cannot be read, or rows break a rule; names level, folder, number of rows and up to five geounits.
     """
     if not is_held(load.histogram):
         return list_level(files)
@@ -45,18 +37,7 @@ def list_stated(load: LevelWorkload, files: LevelFiles, config: TopdownConfig) -
 
 
 def bounded_facilities(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[np.int64]:
-    """Counts of units from the bounds of the persons in them; a block has no total beside them.
-
-    Args:
-        schema: whose facilities bound the records.
-        blocks: the lowest level of the files.
-
-    Returns:
-        Shape (blocks, kinds), in the order of the files.
-
-    Raises:
-        DataError: there are no such bounds, or they are not multiples of those of one unit.
-    """
+    """Counts of units from the bounds of the persons in them; a block has no total beside them."""
     rule = schema.facilities
     if rule is None:
         raise ValueError("the schema has no facilities")
@@ -84,18 +65,7 @@ def bounded_facilities(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[
 
 
 def stated_facilities(config: TopdownConfig, found: Mapping[str, ListedLevel]) -> NDArray[np.int64] | None:
-    """Counts of facilities by kind in every block, from the bounds that the files state of the records in them.
-
-    Args:
-        config: of the files.
-        found: their levels, by name of the part.
-
-    Returns:
-        Shape (blocks, kinds), in the order of the files; None where the bounds do not tell every kind.
-
-    Raises:
-        DataError: figures that are not multiples of those of one facility, or that say different counts.
-    """
+    """Counts of facilities by kind in every block, from the bounds that the files state of the records in them."""
     known: dict[int, NDArray[np.int64]] = {}
     kinds = 0
     for histogram in config.histograms:
@@ -145,16 +115,7 @@ def _refuse(blocks: ListedLevel, wrong: NDArray[np.bool_], what: str) -> None:
 
 
 def require_facilities(config: TopdownConfig, counts: NDArray[np.int64] | None, folder: Path) -> None:
-    """Refuse files that do not tell which facilities every block has, where constraints need them.
-
-    Args:
-        config: of the files.
-        counts: that the files state; None for none.
-        folder: of the files, for the message.
-
-    Raises:
-        DataError: names the constraints that would tell.
-    """
+    """Refuse files that do not tell which facilities every block has, where constraints need them."""
     needed = [
         f"{one.name}_con of {histogram.name}"
         for histogram in config.histograms
@@ -171,15 +132,7 @@ def require_facilities(config: TopdownConfig, counts: NDArray[np.int64] | None, 
 def stated_right_sides(
     config: TopdownConfig, found: Mapping[str, ListedLevel]
 ) -> dict[tuple[str, str], BlockRows]:
-    """Sums of published results that the files state of their blocks, by histogram and constraint.
-
-    Args:
-        config: of the files.
-        found: their levels, by name of the part.
-
-    Raises:
-        DataError: another number of figures than the constraint has groups of cells, or negative figures.
-    """
+    """Sums of published results that the files state of their blocks, by histogram and constraint."""
     sides = {}
     for histogram in config.histograms:
         blocks = found[histogram_part(histogram, config.run_levels[-1])]
@@ -203,16 +156,7 @@ def stated_right_sides(
 def require_right_sides(
     config: TopdownConfig, given: Mapping[tuple[str, str], BlockRows], results: Mapping[str, Path]
 ) -> None:
-    """Refuse an estimate whose published sums are neither in the files nor in a result that was named.
-
-    Args:
-        config: of the files.
-        given: what the files state.
-        results: folders of published results, by name.
-
-    Raises:
-        UsageError: names result and constraints.
-    """
+    """Refuse an estimate whose published sums are neither in the files nor in a result that was named."""
     missing: dict[str, list[str]] = {}
     for histogram in config.histograms:
         for one in histogram.constraints:

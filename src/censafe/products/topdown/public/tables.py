@@ -48,19 +48,6 @@ def estimate_tables_of_files(
     """Estimate tables from a folder of public noisy measurement files, and nothing else.
 
     Unlike the published counts these need neither all levels nor the results that the counts are held to. Answers are added up row by row as they are read.
-
-    Args:
-        config: a path or a shipped name; its levels, schemas and queries are used, its spine and budget are not.
-        measurements: folder with one folder a product.
-        out: a new or empty folder.
-        totals: table of exact totals that the files cannot hold; None for the one that lies beside the measurements, if any.
-        options: tables, areas, the state, published results whose noisy answers are used as well, what changes in the configuration, and what receives stages.
-
-    Raises:
-        UsageError: the output folder holds something else, or a table or area that cannot be estimated.
-        ConfigError: the configuration breaks a rule, or there is no such table.
-        DataError: files are missing or break a rule; nothing was written.
-        CheckError: the answers do not determine the cells of a geounit.
     """
     created = datetime.now(UTC).isoformat(timespec="seconds")
     chosen, choice = _asked(config, options)

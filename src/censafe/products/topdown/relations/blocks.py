@@ -35,16 +35,7 @@ _SLACK = 2  # persons that a household of seven or more may have above seven, be
 
 @dataclass(frozen=True)
 class BrokenRelation:
-    """A relation that a block does not keep.
-
-    Args:
-        geocode: of the block.
-        relation: its name.
-        own: sum of the histogram that the relation is about.
-        right: what it is compared with.
-        excess: records by which it is missed.
-        reason: why it could not be met.
-    """
+    """A relation that a block does not keep."""
 
     geocode: str
     relation: str
@@ -59,9 +50,7 @@ class RelatedBlocks:
     """The relations of one run.
 
     Args:
-        histograms: of the run that are held to each other.
         known: about the blocks; the histograms that others are held to are put there.
-        workers: threads; results do not depend on them.
     """
 
     histograms: tuple[MeasuredHistogram, ...]
@@ -77,8 +66,6 @@ class RelatedBlocks:
         """The histograms of all levels after the changes; those without relations as they are.
 
         Args:
-            histogram: that was estimated.
-            levels: its histograms, root first.
             group: exact sum of every cell; records of one may change places between blocks, shape (cells,).
         """
         side = next(
@@ -226,15 +213,7 @@ def _with_householders(
 
 
 def require_housing_units(histograms: tuple[MeasuredHistogram, ...], known: KnownBlocks) -> None:
-    """Refuse published occupied and vacant units that are not the housing units of a block, before anything is measured.
-
-    Args:
-        histograms: of the run, of which housing units inform households.
-        known: about the blocks.
-
-    Raises:
-        DataError: names the blocks.
-    """
+    """Refuse published occupied and vacant units that are not the housing units of a block, before anything is measured."""
     occupied, measured = _occupied(histograms, known), {one.name: one for one in histograms}
     for right in (one.informed.right for one in histograms if one.informed is not None):
         units = measured[right.histogram]

@@ -34,12 +34,7 @@ class BlockRelation:
     """One relation of every block.
 
     Args:
-        name: of it.
-        own: numbers and conditions of the cells that it sums.
         relation: of the sum to the right side: ``equal``, ``at most``, ``any`` or ``open``.
-        right: numbers, each with a known count or a condition of persons.
-        weight: of a record that it misses.
-        prepares: whether it only makes room for relations of another histogram.
     """
 
     name: str
@@ -55,13 +50,10 @@ class RelatedHistogram:
     """What relations ask of one histogram.
 
     Args:
-        schema: of the histogram.
-        whole: condition of the records that relations are about.
         variant: attributes whose levels may be exchanged; the others stay with a record.
         parts: conditions of the variants; records stay in theirs, and those in none are left alone.
         recodes: queries of the variant's attributes whose sums a change should leave alone.
         returns: those of them whose sums over all blocks are brought back afterwards: the relations do not tell them better.
-        relations: of every block.
         open: condition of records without an upper end of their size; None where there are none.
         balanced: condition of variants, classes of the fixed attributes by which their sums are brought back, and attributes that must be the same of two records that exchange
             their variants for that, as queries; None where nothing is.
@@ -127,7 +119,6 @@ def related_cells(side: RelatedHistogram, group: NDArray[np.int32]) -> RelatedCe
     """The cells of a histogram with what the relations ask of them.
 
     Args:
-        side: of the histogram.
         group: of every cell; records of one group may change places between blocks, shape (cells,).
     """
     schema = side.schema.schema
@@ -182,12 +173,7 @@ def _rules(
 
 
 def inside(condition: _Cells, at: Mapping[str, NDArray[np.integer]]) -> NDArray[np.bool_]:
-    """Which of some cells a condition holds for.
-
-    Args:
-        condition: levels by attribute; attributes that are not there are free.
-        at: levels of the cells by attribute.
-    """
+    """Which of some cells a condition holds for."""
     found = np.ones(len(next(iter(at.values()))), np.bool_)
     for name, levels in condition.items():
         found &= np.isin(at[name], list(levels))

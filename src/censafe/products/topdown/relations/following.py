@@ -18,7 +18,6 @@ def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -
     from block to block.
 
     Args:
-        blocks: histograms.
         label: group of every cell, -1 for none, whose records stay; shape (cells,).
         wanted: sums of the groups, shape (blocks, groups).
 

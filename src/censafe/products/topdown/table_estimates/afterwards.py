@@ -27,20 +27,7 @@ from censafe.publication.manifest import hash_outputs, verify_outputs, write_man
 
 
 def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
-    """Estimate tables from the stored answers of a run; everything else in its folder stays as it is.
-
-    Args:
-        out: the folder of a finished run.
-        options: its tables, the list of areas, results whose noisy answers are used beside its own, and what receives stages.
-
-    Raises:
-        UsageError: a run that stored no answers, a run of another product, options that change the published counts, or a table that
-            cannot be estimated.
-        ConfigError: there is no such table.
-        DataError: the list of areas breaks a rule.
-        CheckError: measurements, blocks or configuration are not those of the run.
-        StorageError: there is no finished run, or the folder is not writable.
-    """
+    """Estimate tables from the stored answers of a run; everything else in its folder stays as it is."""
     if options.settings:
         raise UsageError(
             f"`tables` are estimated beside the published counts, which `settings` ({', '.join(options.settings)}) would change; "

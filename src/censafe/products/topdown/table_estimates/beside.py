@@ -34,14 +34,7 @@ from censafe.products.topdown.table_estimates.sums import BesideAnswers, BesideL
 
 @dataclass(frozen=True, eq=False)
 class MeasuredResult:
-    """An earlier result with its noisy answers.
-
-    Args:
-        name: in the configuration that holds to it.
-        config: that it was measured with.
-        public: what is known of it exactly.
-        read: the measurements of a level.
-    """
+    """An earlier result with its noisy answers."""
 
     name: str
     config: TopdownConfig
@@ -64,12 +57,7 @@ def has_answers(result: KnownResult) -> bool:
 
 
 def result_of_run(result: KnownResult) -> MeasuredResult | None:
-    """The answers of a run that stored them; None for any other result.
-
-    Raises:
-        CheckError: its files do not belong together.
-        ConfigError: its configuration breaks a rule.
-    """
+    """The answers of a run that stored them; None for any other result."""
     if not isinstance(result, PublishedResult) or not has_answers(result):
         return None
     config = load_config(result.folder / CONFIGURATION, result.manifest.config.overrides)
@@ -91,19 +79,7 @@ def answers_beside(
     wanted: TableChoice,
     observer: Observer,
 ) -> BesideAnswers:
-    """The answers of results at the geounits of a run, by histogram and level.
-
-    Args:
-        config: of the run, whose constraints hold to the results.
-        public: its tree.
-        results: with their answers.
-        wanted: the tables; answers about histograms of others are not read.
-        observer: receives stages, and a remark where a result has other blocks.
-
-    Raises:
-        CheckError: measurements of a result were changed.
-        UsageError: a result is of other records, as exact totals show.
-    """
+    """The answers of results at the geounits of a run, by histogram and level."""
     found: dict[tuple[str, str], BesideLevel] = {}
     for result in results:
         if not np.isin(public.run.standard.leaf.codes, result.run.standard.leaf.codes).all():
@@ -252,14 +228,6 @@ def parted_query(
 
     With x that sum, X and Y our total and theirs, and answers y and z, the rest of our cells is X - x, and their other cells are Y - x: the answer z
     says of the rest what z + X - Y says. Both answers are of the sum and of the rest then, with noise of their own.
-
-    Args:
-        query: of theirs.
-        ours: one group of our cells.
-        theirs: the group of their cells that has the same sum.
-
-    Returns:
-        The query of our cells, the sum before the rest, and the answers in this order; None where the answers are no such two.
     """
     parted = [axis for axis, factor in enumerate(ours.factors) if (factor.of_level < 0).any()]
     inside = theirs.label >= 0
@@ -284,11 +252,6 @@ def moved_query(
     """A query of theirs as one of our cells, and which of its answers these are; None where our cells do not tell it.
 
     Axis by axis a group of ours is one of theirs; the query may only sum over whole groups.
-
-    Args:
-        query: of theirs.
-        ours: groups of our cells, each cell in one.
-        theirs: groups of their cells with the same sums, in the same order.
 
     Example:
         >>> from censafe.products.topdown.configuration.shipped import shipped_schemas
@@ -323,14 +286,7 @@ def moved_query(
 
 
 def same_geounits(ours: RunSpine, depth: int, theirs: RunSpine, other: int) -> NDArray[np.int64]:
-    """Of every geounit of a level, the geounit of a level of another tree that holds the same blocks; -1 for none.
-
-    Args:
-        ours: the tree.
-        depth: of the level.
-        theirs: the other tree, which has all blocks of ours.
-        other: depth of its level.
-    """
+    """Of every geounit of a level, the geounit of a level of another tree that holds the same blocks; -1 for none."""
     every = _by_block(theirs, other)
     place = np.searchsorted(theirs.standard.leaf.codes, ours.standard.leaf.codes)
     pairs = np.stack([_by_block(ours, depth), every[place]], axis=1)

@@ -39,7 +39,6 @@ class TableChoice:
     """Tables and areas that are estimated.
 
     Args:
-        tables: their definitions.
         areas: list of blocks with a column for each kind of areas; None for states, counties, tracts and places alone.
     """
 
@@ -61,15 +60,6 @@ def table_choice(
     config: TopdownConfig, names: Sequence[str] | None, areas: Path | None
 ) -> TableChoice | None:
     """What a run estimates.
-
-    Args:
-        config: of the run.
-        names: of tables; ``none`` for none; None for the tables of the card where noisy answers of the DHC are drawn and not stored.
-        areas: a list of further areas.
-
-    Raises:
-        ConfigError: there is no such table.
-        UsageError: a table of medians, one that the run does not count, or histograms that fill no census tables.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -135,7 +125,6 @@ class EstimatedAreas:
         kind: ``state``, ``county``, ``tract``, ``place``, or a column of the list.
         codes: of the areas, shape (areas,).
         area_of: area of every block in the order of the run, -1 for none.
-        lowest: depth of the lowest level whose answers are used for them.
     """
 
     kind: str
@@ -151,16 +140,6 @@ def estimated_areas(
 
     For areas of a list all levels are used that they need, down to blocks; for the others none below the block groups, unless all
     answers are stored anyway.
-
-    Args:
-        choice: the tables and areas.
-        public: what is known of the blocks.
-        observer: receives remarks on blocks in no area.
-        stored: whether all answers are stored.
-
-    Raises:
-        DataError: the list breaks a rule.
-        StorageError: it cannot be read.
     """
     run = public.run
     deepest = len(run.spine.levels) - 1

@@ -53,10 +53,7 @@ class TableRows:
     """Estimates of tables of one histogram for areas of one kind.
 
     Args:
-        kind: of the areas.
         codes: of the areas, shape (areas,).
-        tables: names of the tables, by column.
-        variables: names of the cells, by column.
         values: shape (areas, cells).
         variances: shape (areas, cells).
         left_out: areas that geounits without used answers cut, so that they have no estimate.
@@ -72,22 +69,7 @@ class TableRows:
 
 
 class TableEstimates:
-    """Takes the answers of a run level by level, and estimates its tables in the end.
-
-    Args:
-        config: of the run.
-        choice: tables and areas.
-        public: what is known exactly.
-        observer: receives stages and remarks.
-        stored: whether all answers are stored; all of them are used then.
-        areas: that tables are estimated for; None for those of the choice.
-        workers: threads that add answers up; results do not depend on them.
-        beside: noisy answers of earlier results at the same geounits.
-
-    Raises:
-        DataError: the list of areas breaks a rule.
-        StorageError: it cannot be read.
-    """
+    """Takes the answers of a run level by level, and estimates its tables in the end."""
 
     def __init__(
         self,
@@ -162,11 +144,7 @@ class TableEstimates:
             return sums.read(load, source, self._workers)
 
     def take(self, load: LevelWorkload, states: Floats | None) -> None:
-        """Take the states of a level that was measured before the run was stopped.
-
-        Raises:
-            CheckError: they are not those of these tables and areas.
-        """
+        """Take the states of a level that was measured before the run was stopped."""
         sums = self.sums(load)
         if sums is None and states is None:
             return
@@ -235,15 +213,7 @@ class TableEstimates:
         return found
 
     def write(self, folder: Path, stamp: Stamp | None) -> None:
-        """Write the estimates and their codebook.
-
-        Args:
-            folder: where the files of the run are put together.
-            stamp: of a test key or of published data; None for any other release.
-
-        Raises:
-            StorageError: the disk is full or the folder not writable.
-        """
+        """Write the estimates and their codebook."""
         known = tidy_columns("table_estimates")
         metadata = {"private": "true" if stamp is None else "false", **({"stamp": stamp} if stamp else {})}
         schema = pa.schema([(name, known[name].type) for name in _COLUMNS]).with_metadata(metadata)

@@ -36,7 +36,6 @@ class BesideLevel:
     """Noisy answers of an earlier result at the geounits of a level, as queries of the histogram that is estimated.
 
     Args:
-        queries: what they count in the cells of the histogram.
         variances: of an answer, by kind and query, infinite where nothing is measured or the other tree has no such geounit.
         kinds: kind of every geounit, shape (n,).
         values: of every query, shape (n, answers); 0 where nothing is measured.
@@ -48,35 +47,19 @@ class BesideLevel:
     values: tuple[Integers, ...] = field(repr=False)
 
     def after(self, source: Summing | SummingInRounds, queries: int) -> Summing | SummingInRounds:
-        """A histogram's own answers, and these as further queries.
-
-        Args:
-            source: of its own.
-            queries: how many it measures.
-        """
+        """A histogram's own answers, and these as further queries."""
         if isinstance(source, SummingInRounds):
             return _TogetherInRounds(source, queries, self)
         return _Together(source, queries, self)
 
     def sums(self, asked: AnswerSums, queries: int, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sums of these answers of some geounits, int64, shape (n, sums).
-
-        Args:
-            asked: of a histogram that measures `queries`, after which these are numbered.
-            queries: how many it measures.
-            geounits: positions in the level.
-        """
+        """Sums of these answers of some geounits, int64, shape (n, sums)."""
         more = asked.only(asked.query >= queries)
         others = replace(more, query=more.query - np.int32(queries))
         return StoredAnswers(self.values).sums(others, geounits)
 
     def joined(self, weights: Floats, kinds: NDArray[np.int32]) -> tuple[Floats, NDArray[np.int32]]:
-        """Weights of both by kind and query, and the kind of every geounit; what has no answers of its own has none beside them.
-
-        Args:
-            weights: of the histogram's own answers, by kind and query.
-            kinds: kind of every geounit.
-        """
+        """Weights of both by kind and query, and the kind of every geounit; what has no answers of its own has none beside them."""
         beside = np.array([[query_weight(one) for one in row] for row in self.variances])
         pairs, place = np.unique(np.stack([kinds, self.kinds], axis=1), axis=0, return_inverse=True)
         own = weights[pairs[:, 0]]
@@ -125,12 +108,7 @@ class HistogramSums:
     """The tables of one histogram, level by level.
 
     Args:
-        histogram: that is measured.
-        public: what is known exactly.
-        tables: that count it.
-        used: geounits whose answers are used, by level.
         shared: sums that another histogram has as well, beside the cells of the tables.
-        beside: answers of earlier results.
     """
 
     def __init__(
@@ -181,16 +159,7 @@ class HistogramSums:
         return patterns, patterns * sum(family.atoms * family.size for family in self.problem.families)
 
     def read(self, load: LevelWorkload, source: Summing | SummingInRounds, workers: int = 1) -> Floats:
-        """Estimate the states of a level from its answers, and take them.
-
-        Args:
-            load: its queries.
-            source: of sums of its answers.
-            workers: threads; the result does not depend on them.
-
-        Returns:
-            Shape (used geounits, numbers), which :meth:`take` takes as well.
-        """
+        """Estimate the states of a level from its answers, and take them."""
         beside = self._beside.get(load.level.name)
         if beside is not None:
             source = beside.after(source, len(load.queries))
@@ -212,11 +181,7 @@ class HistogramSums:
         return int(self._used[self._depth(load)].sum()), self.problem.width
 
     def tree(self, loads: Sequence[LevelWorkload]) -> tuple[SumTree, dict[int, int]]:
-        """Linear estimates of all levels whose states were taken, and the depth in their tree of every level of the spine.
-
-        Args:
-            loads: of the histogram, root first.
-        """
+        """Linear estimates of all levels whose states were taken, and the depth in their tree of every level of the spine."""
         levels: list[SumLevel] = []
         places: dict[int, int] = {}
         for load in loads:
@@ -266,13 +231,7 @@ def stacked_tree(
     second: HistogramSums,
     loads: Sequence[tuple[LevelWorkload, LevelWorkload]],
 ) -> tuple[SumTree, dict[int, int]]:
-    """Linear estimates of two histograms together, whose last sums are the same, as :meth:`HistogramSums.tree` has them of one.
-
-    Args:
-        first: such as housing units; what is known exactly of it is known at every level or at none.
-        second: such as households.
-        loads: of both, root first.
-    """
+    """Linear estimates of two histograms together, whose last sums are the same, as :meth:`HistogramSums.tree` has them of one."""
     sums = StackedSums(first.problem, second.problem, second.shared)
     levels: list[SumLevel] = []
     for own, other in loads:
@@ -377,15 +336,7 @@ def sum_problem(
     shared: Sequence[CellSum] = (),
     beside: Sequence[CellQuery] = (),
 ) -> SumProblem:
-    """The cells of some tables as sums of cells of their histogram, table by table and line by line.
-
-    Args:
-        histogram: that is measured.
-        tables: that count it.
-        facilities: what counts of units say of it.
-        shared: further sums, the last ones.
-        beside: queries of earlier results.
-    """
+    """The cells of some tables as sums of cells of their histogram, table by table and line by line."""
     schema: HistogramSchema = histogram.schema
     shares: Mapping[str, Mapping[str, object]] = histogram.query_shares
     names = dict.fromkeys(name for level in shares.values() for name in level)

@@ -60,21 +60,7 @@ def _linear_work(
 
 
 def work_of_data(config: TopdownConfig, asked: AskedTables, data: Path) -> LinearWork | None:
-    """What a run over these data draws for its tables: by its blocks and facilities and by its exact totals, which it publishes, and by no count else.
-
-    Args:
-        config: of the run; where it leaves the spine to the data, they choose it.
-        asked: tables and areas.
-        data: folder with the records, or that of a finished run.
-
-    Returns:
-        None where no tables are estimated.
-
-    Raises:
-        ConfigError: there is no such table.
-        DataError: the data or the list of areas break a rule.
-        UsageError: a table that the run cannot estimate.
-    """
+    """What a run over these data draws for its tables: by its blocks and facilities and by its exact totals, which it publishes, and by no count else."""
     choice = table_choice(config, asked.tables, asked.areas)
     if choice is None:
         return None
@@ -117,21 +103,7 @@ def _seconds(used: Sequence[tuple[LevelWorkload, HistogramSums]], found: LinearW
 
 
 def most_work(config: TopdownConfig, asked: AskedTables, geounits: Mapping[str, int]) -> LinearWork | None:
-    """What a run draws for its tables at most, if areas divide every geounit above the block groups; of those below about as many as a list needs.
-
-    Args:
-        config: of the run.
-        asked: tables and areas.
-        geounits: of every level of the run, about.
-
-    Returns:
-        None where no tables are estimated.
-
-    Raises:
-        ConfigError: there is no such table.
-        DataError: the list of areas breaks a rule.
-        UsageError: a table that the run cannot estimate.
-    """
+    """What a run draws for its tables at most, if areas divide every geounit above the block groups; of those below about as many as a list needs."""
     choice = table_choice(config, asked.tables, asked.areas)
     if choice is None:
         return None
