@@ -51,7 +51,7 @@ from numpy.typing import NDArray
 
 import dhc_parents
 from censafe import synthesize
-from censafe.products.topdown.effort import DHC_TALLIES
+from censafe.products.topdown.planner import DHC_TALLIES
 from child import STATES, censafe, cpu_of_children, levels_of, parser_of, report, stages_of, topdown_table
 
 NATION = 331_449_281

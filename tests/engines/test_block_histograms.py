@@ -23,7 +23,7 @@ LAYOUT = histogram_layout(load_config("e2e-1940"))
 
 @pytest.fixture(autouse=True)
 def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("censafe.population.blocks.cell_counts._TASK_ROWS", 400)
+    monkeypatch.setattr("censafe.population.blocks.histogram_files._TASK_ROWS", 400)
 
 
 def read(folder: Path, workers: EngineTasks | None) -> list[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_histograms
-from censafe.evaluation.pairs.evaluation import PairChoices, measure_vintages, scopes_of
+from censafe.evaluation.pairs.entry import PairChoices, measure_vintages, scopes_of
 from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.measures import Frames
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine

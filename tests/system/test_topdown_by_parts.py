@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from censafe.cli import main
-from censafe.products.topdown.public.parts import PartedHistogram
+from censafe.products.topdown.public.estimate import PartedHistogram
 from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
 from support.commands import CommandLine, Outcome
 from support.noisy_measurements import rewrite
@@ -131,7 +131,7 @@ def test_a_stopped_estimation_goes_on_after_the_last_state(
     swept: list[object] = []
     with monkeypatch.context() as patched:
         patched.setattr(PartedHistogram, "_below", lambda *words: done.append(words[1]) or one(*words))
-        patched.setattr("censafe.products.topdown.public.parts.lower_estimates", _counting(swept))
+        patched.setattr("censafe.products.topdown.public.estimate.lower_estimates", _counting(swept))
         finished = estimate(censafe, out, files, *choice)
     assert finished.code == 0, finished.err
     assert len(done) == len(states(files, "County"))

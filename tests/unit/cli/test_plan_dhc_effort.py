@@ -12,8 +12,8 @@ import censafe
 from censafe.errors import ConfigError, DataError, UsageError
 from censafe.planning.prices.table_work import AskedTables
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.effort import effort
 from censafe.products.topdown.plan import workloads
+from censafe.products.topdown.planner import effort
 
 SETTINGS = {"root": "State", "measure": "persons"}
 

@@ -7,7 +7,7 @@ import pytest
 
 from censafe.errors import DataError
 from censafe.geography.geocodes import ALPHABETS, GeocodeForm
-from censafe.geography.spines.codes import split_spine
+from censafe.geography.spines.choice import split_spine
 from censafe.geography.spines.tree import LevelRule, build_spine
 
 

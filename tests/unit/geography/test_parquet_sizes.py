@@ -21,7 +21,7 @@ from censafe.geography.area_tables import open_bytes, read_table
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.parquet_tables import open_parquet, read_rows, read_whole
 from censafe.population.blocks.columns import batches
-from censafe.population.blocks.dhc.numbers import batches_of
+from censafe.population.blocks.dhc.source import batches_of
 from censafe.population.detailed.files import _parquet_header
 from censafe.population.files.parquet import parquet_relation
 from censafe.population.files.relation import TableFiles
@@ -148,7 +148,7 @@ def test_the_flag_and_the_variable_lift_the_limit(
 
 CHECKED_BEFORE = {
     "geography/parquet_tables.py",
-    "population/blocks/cell_counts.py",  # a worker of an engine; _groups checks
+    "population/blocks/histogram_files.py",  # a worker of an engine; _groups checks
     "population/detailed/files.py",  # the same; _parquet_header checks
     "tabulation/engine/cluster.py",  # files that an engine wrote
     "products/topdown/census_tables/shapes.py",  # by GeoPandas, once the metadata have been checked

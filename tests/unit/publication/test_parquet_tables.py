@@ -13,7 +13,7 @@ from censafe.attack.reading import read_table_file
 from censafe.errors import DataError
 from censafe.geography.parquet_tables import read_whole
 from censafe.population.blocks.cef_kernels import block_table
-from censafe.population.blocks.dhc.numbers import batches_of, column_blocks, column_numbers
+from censafe.population.blocks.dhc.source import batches_of, column_blocks, column_numbers
 from censafe.population.findings import Finding
 from support.damaged_parquet import ROWS, write_places_outside
 

@@ -92,7 +92,7 @@ def test_json_is_read_by_the_guard_alone() -> None:
         "cli/summary.py",
         "estimation/topdown/batches/encoding.py",
         "model/parsing.py",
-        "population/blocks/cell_counts.py",
+        "population/blocks/histogram_files.py",
         "population/detailed/workers.py",
         "products/topdown/census_tables/shapes.py",
         "publication/manifest.py",  # of the canonical text of its own plan

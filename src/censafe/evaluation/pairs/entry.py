@@ -3,25 +3,272 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
 
 from censafe.errors import UsageError
-from censafe.evaluation.confidential import Standing
-from censafe.evaluation.counts.frames import LossMode
+from censafe.evaluation.areas.areas import everything
+from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.counts.accuracy import accuracy
+from censafe.evaluation.counts.frames import LossMode, stacked
 from censafe.evaluation.counts.reliability import Tolerance
-from censafe.evaluation.outputs import Evaluated
+from censafe.evaluation.loss.calibration import epl_noise_frames
+from censafe.evaluation.outputs import (
+    Evaluated,
+    wide_metrics,
+    write_document,
+    write_frame,
+    write_frame_codebook,
+)
+from censafe.evaluation.pages.registry import write_report
 from censafe.evaluation.pairs.definitions import Definitions, read_definitions
-from censafe.evaluation.pairs.evaluation import SUITES, PairChoices, evaluate_pair, evaluate_tables
+from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES
 from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, UnitFiles, open_pair
-from censafe.evaluation.pairs.scope import PairQuestions
-from censafe.evaluation.pairs.tables import match_tables
-from censafe.evaluation.pairs.vintages import check_vintages, with_vintages
+from censafe.evaluation.pairs.measures import (
+    Frames,
+    accuracy_frames,
+    bias_frames,
+    epl_frame,
+    epl_frames,
+    inconsistency_frames,
+    left_out_frames,
+    left_out_of_tables,
+    reliability_frames,
+    residual_frames,
+    sources_of,
+    variability_frames,
+)
+from censafe.evaluation.pairs.scope import PairQuestions, Scope, scope_of
+from censafe.evaluation.pairs.tables import MatchedTables, match_tables, side_frames, write_residuals
+from censafe.evaluation.pairs.vintages import by_vintage, check_vintages, stacked_vintages, with_vintages
+from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.reading import read_book
+from censafe.evaluation.summary.sheets import SHEETLESS, summarise
+from censafe.evaluation.summary.tables import SummaryBook
+from censafe.evaluation.topdown.noise_alone import keep_configuration
+from censafe.evaluation.workbook import write_workbook
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.files import named_areas
+
+SUITES: Final = ("accuracy", "epl", "bias", "reliability", "impossible", "variability", "summary")
+_PARQUET: Final = ("metrics_long", "side_by_side_long")
+_SHEETLESS: Final = (*SHEETLESS, "side_by_side_long", "residuals")
+
+
+@dataclass(frozen=True)
+class PairChoices:
+    """How a pair is measured.
+
+    Args:
+        sides: levels and lists whose counts are written side by side; all of at most 10,000 areas where empty.
+    """
+
+    suites: Collection[str] = SUITES
+    mode: LossMode = "corrected"
+    asked: PairQuestions = field(default_factory=PairQuestions)
+    sides: tuple[str, ...] = ()
+    residuals: bool = False
+    book: SummaryBook | None = None
+    standing: Standing = Standing.COMPARED
+
+
+def scopes_of(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
+    """What is measured, by vintage."""
+    alone = tuple(choices.suites) == ("reliability",)
+    return {
+        vintage: scope_of(one, choices.asked, choices.mode, need_groups=alone)
+        for vintage, one in by_vintage(opened).items()
+    }
+
+
+def measure_vintages(
+    scopes: Mapping[str, Scope], choices: PairChoices, reading: ReadOptions
+) -> tuple[Frames, tuple[FilledTable, ...]]:
+    """Measure every vintage; nothing is written."""
+    first, *others = scopes
+    frames: dict[str, Frames] = {}
+    frames[first], tables = _measured(scopes[first], choices, reading)
+    for vintage in others:
+        frames[vintage], filled = _measured(scopes[vintage], choices, reading)
+        tables += tuple(
+            FilledTable(replace(one.table, sheet=f"vintage {vintage}"), one.lines)
+            for one in filled
+            if one.filled
+        )
+    return stacked_vintages(frames), tables
+
+
+def _measured(
+    scope: Scope, choices: PairChoices, reading: ReadOptions
+) -> tuple[Frames, tuple[FilledTable, ...]]:
+    builders: Mapping[str, Callable[[Scope], Frames]] = {
+        "accuracy": accuracy_frames,
+        "epl": epl_frames,
+        "bias": bias_frames,
+        "reliability": reliability_frames,
+        "impossible": inconsistency_frames,
+        "variability": variability_frames,
+    }
+    frames: Frames = {}
+    tables: tuple[FilledTable, ...] = ()
+    for suite, build in builders.items():
+        if suite in choices.suites:
+            with reading.observer.stage(suite):
+                frames |= build(scope)
+    frames |= left_out_frames(scope, choices.suites)
+    if "epl" in frames:
+        frames |= epl_noise_frames(frames["epl"])
+    if "summary" in choices.suites:
+        with reading.observer.stage("summary"):
+            tables, frames = summarise(sources_of(scope), frames, choices.book)
+    if "accuracy" in choices.suites:
+        with reading.observer.stage("side by side"):
+            frames |= side_frames(scope, choices.sides)
+    if choices.residuals:
+        frames |= residual_frames(scope)
+    if scope.unmeasured:
+        frames["characteristics_unmeasured"] = pa.table(
+            {
+                "characteristic": [one.name for one, _ in scope.unmeasured],
+                "label": [one.label for one, _ in scope.unmeasured],
+                "reason": [reason for _, reason in scope.unmeasured],
+            }
+        )
+    return frames, tables
+
+
+def evaluate_pair(
+    opened: OpenedPair,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    sources: Mapping[str, str],
+    choices: PairChoices | None = None,
+    config: TopdownConfig | None = None,
+) -> Evaluated:
+    """Measure a pair of block histograms, and write frames and a page."""
+    asked = choices or PairChoices()
+    scopes = scopes_of(opened, asked)
+    scope = next(iter(scopes.values()))
+    frames, tables = measure_vintages(scopes, asked, reading)
+    document = {
+        "kind": "pair",
+        "levels": list(scope.pair.spine.names),
+        "lists": [one.level for one in opened.lists],
+        "words": {one.name: one.words for one in scope.subjects},
+        "inconsistencies": {f"{one.number} {one.kind}": one.words for one in INCONSISTENCIES},
+        "runs": len(scope.pair.runs),
+        "vintages": list(scopes),
+        "facts": dict(scope.pair.facts),
+        "notes": list(opened.notes),
+        "choices": {
+            "bins": asked.asked.bins,
+            "queries": list(asked.asked.queries),
+            "characteristics": [one.name for one in asked.asked.characteristics],
+            "groups": asked.asked.groups or "",
+            "residuals": asked.residuals,
+            "alpha": asked.asked.tolerance.alpha,
+            "beta": asked.asked.tolerance.beta,
+        },
+    }
+    if config is not None:
+        document |= {"geounits": {level.name: level.nodes for level in scope.pair.spine.levels}}
+    document |= {"mode": asked.mode, "sources": dict(sources), "standing": asked.standing.value}
+    meanings = {
+        label: words for one in scope.subjects for label, words in zip(one.labels, one.meanings, strict=True)
+    }
+    return _written(out, frames, document, reading, tables, config, meanings)
+
+
+def evaluate_tables(
+    tables: MatchedTables,
+    out: Path,
+    reading: ReadOptions,
+    *,
+    sources: Mapping[str, str],
+    choices: PairChoices | None = None,
+) -> Evaluated:
+    """The same for two tables of any product: errors and empirical privacy loss."""
+    frames: Frames = {}
+    asked = choices or PairChoices()
+    suites, mode = asked.suites, asked.mode
+    if "accuracy" in suites:
+        long = stacked([accuracy([runs], mode=mode) for runs in tables.cells.values()])
+        frames |= {"metrics_long": long, "metrics_wide": wide_metrics(long)}
+    if "epl" in suites:
+        found = [epl_frame((runs,), mode, everything(len(runs.areas))) for runs in tables.cells.values()]
+        frames["epl"] = stacked(found)
+        frames |= epl_noise_frames(frames["epl"])
+    frames |= left_out_of_tables(suites)
+    document = {
+        "kind": "pair",
+        "levels": list(tables.cells),
+        "words": {"count": "count"},
+        "runs": 1,
+        "facts": dict(tables.facts),
+        "notes": list(tables.notes),
+    }
+    document |= {"mode": mode, "sources": dict(sources), "standing": asked.standing.value}
+    return _written(out, frames, document, reading)
+
+
+def _write_frames(out: Path, frames: Frames, standing: Standing) -> dict[str, list[str]]:
+    """Write every frame; the columns of every file."""
+    written = {
+        write_frame(
+            out, name, frame, standing=standing, parquet="/" in name or name in _PARQUET
+        ): frame.column_names
+        for name, frame in frames.items()
+        if name != "residuals"
+    }
+    if "residuals" in frames:
+        written[write_residuals(out, frames["residuals"], standing)] = frames["residuals"].column_names
+    return written
+
+
+def _written(
+    out: Path,
+    frames: Frames,
+    document: Mapping[str, Any],
+    reading: ReadOptions,
+    tables: Sequence[FilledTable] = (),
+    config: TopdownConfig | None = None,
+    meanings: Mapping[str, str] | None = None,
+) -> Evaluated:
+    identity = {"kind": "pair", **{name: str(value) for name, value in document["sources"].items()}}
+    standing = Standing(document["standing"])
+    with evaluation_folder(out, identity, standing=standing):
+        with reading.observer.stage("write"):
+            written = _write_frames(out, frames, standing)
+            recorded = {} if config is None else keep_configuration(out, config)
+            write_document(out, {**document, **recorded})
+            sheets = {
+                name: frame for name, frame in frames.items() if name not in _SHEETLESS and "/" not in name
+            }
+            files = [name for name in written if "/" not in name]
+            files += ["side_by_side"] if len(files) < len(written) else []
+            files += [
+                write_frame_codebook(out, written, meanings),
+                write_workbook(out, sheets, tables, standing=standing),
+            ]
+        with reading.observer.stage("report"):
+            files += write_report(out)
+    lines = [f"{standing.summary} Published counts against true ones."]
+    lines += [f"{count:,} {name.replace('_', ' ')}" for name, count in document["facts"].items() if count]
+    lines += (
+        [f"{note[0].upper()}{note[1:]}." for note in document["notes"]]
+        if document["levels"] and "lists" not in document
+        else []
+    )
+    if "left_out" in frames:
+        lines += [f"Left out: {row['measure']}: {row['reason']}." for row in frames["left_out"].to_pylist()]
+    return Evaluated(tuple(lines), tuple(out / name for name in files))
+
 
 _OF_TABLES = (
     "truth",

@@ -2,18 +2,297 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal, Protocol
 
+import ibis
 import numpy as np
+from ibis.expr import types as ir
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, DataError
 from censafe.model import Axis, ExactCounts, KeyDomain
+from censafe.model.closing import Closing
+from censafe.model.fetching import engine_of, fetch
 from censafe.model.observer import unheard
+from censafe.model.proven import proven
+from censafe.tabulation.engine import (
+    count_by,
+    drop_non_unique,
+    joined_by_key,
+    recode,
+    repeated_keys,
+    stored,
+    where,
+)
 from censafe.tabulation.tables.definitions import Cell, DefinitionSet, TableDefinition, Where
-from censafe.tabulation.tables.profiles import Profile, RecordTables, Scan
+from censafe.tabulation.truncation import over_threshold, truncate
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Mixed-radix numbering of the atoms of some columns, the last column fastest.
+
+    Args:
+        atoms: disjoint sets of codes by column; atom 0 of every column stands for all other values,
+            missing ones included, so it meets no condition.
+    """
+
+    atoms: dict[str, tuple[frozenset[int], ...]]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of atoms of every column, atom 0 included."""
+        return tuple(len(groups) + 1 for groups in self.atoms.values())
+
+    @property
+    def size(self) -> int:
+        """Number of codes that :meth:`encode` can return."""
+        return math.prod(self.shape)
+
+    def encode(self, table: ir.Table) -> ir.IntegerValue:
+        """The code of every row as an expression on ``table``, from 0 to ``size - 1``."""
+        code = ibis.literal(0, "int64")
+        for (column, groups), radix in zip(self.atoms.items(), self.shape, strict=True):
+            code = code * radix + recode(table[column], groups).cast("int64")
+        return code
+
+    def decode(self, codes: NDArray[np.int64]) -> dict[str, NDArray[np.intp]]:
+        """Atom of every column for every code; inverse of :meth:`encode`."""
+        if not self.atoms:
+            return {}
+        return dict(zip(self.atoms, np.unravel_index(codes, self.shape), strict=True))
+
+    def admitted(self, column: str, codes: frozenset[int]) -> NDArray[np.bool_]:
+        """Which atoms of ``column`` lie in ``codes``, shape (number of atoms,)."""
+        groups = self.atoms[column]
+        if any(group & codes and not group <= codes for group in groups) or not codes <= frozenset().union(
+            *groups
+        ):
+            raise ValueError(f"the coding of {column} was not made for these codes")
+        return np.array([False, *(group <= codes for group in groups)])
+
+
+def coding_for(conditions: Iterable[Where]) -> Coding:
+    """The coarsest coding that answers all ``conditions``.
+
+    Example:
+        >>> coding_for([{"QAGE": frozenset(range(4))}, {"QAGE": frozenset(range(2, 6))}]).atoms
+        {'QAGE': (frozenset({0, 1}), frozenset({2, 3}), frozenset({4, 5}))}
+    """
+    sets: dict[str, list[frozenset[int]]] = {}
+    for condition in conditions:
+        for column, codes in condition.items():
+            sets.setdefault(column, []).append(codes)
+    return Coding({column: _atoms(found) for column, found in sorted(sets.items())})
+
+
+def _atoms(sets: list[frozenset[int]]) -> tuple[frozenset[int], ...]:
+    members: dict[tuple[bool, ...], set[int]] = {}
+    for code in sorted(frozenset().union(*sets)):
+        members.setdefault(tuple(code in codes for codes in sets), set()).add(code)
+    return tuple(frozenset(codes) for codes in members.values())
+
+
+class RecordTables(Protocol):
+    """CONFIDENTIAL. The three record tables of a population, or of a part with whole households."""
+
+    @property
+    def persons(self) -> ir.Table:
+        """One row a person."""
+
+    @property
+    def units(self) -> ir.Table:
+        """One row a housing unit or group quarters."""
+
+    @property
+    def geo(self) -> ir.Table:
+        """One row a unit, with its region."""
+
+    @property
+    def unique(self) -> bool:
+        """Whether it is known that no household key occurs twice in units, or twice in geo."""
+
+    @property
+    def sizes(self) -> ir.Table | None:
+        """Every household key of persons with its number of rows there as PERSONS, where these were counted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """CONFIDENTIAL. Number of records by region and atoms.
+
+    Args:
+        region: position of the row's region, shape (rows,).
+        atoms: atom of every column, shape (rows,) each.
+        weights: number of records (under ``""``) and sums of unit columns by name, int64, shape (rows,).
+    """
+
+    coding: Coding
+    region: NDArray[np.int64] = field(repr=False)
+    atoms: Mapping[str, NDArray[np.intp]] = field(repr=False)
+    weights: Mapping[str, NDArray[np.int64]] = field(repr=False)
+
+    def mask(self, conditions: Where) -> NDArray[np.bool_]:
+        """Which rows meet all conditions, shape (rows,)."""
+        mask = np.ones(len(self.region), dtype=np.bool_)
+        for column, codes in conditions.items():
+            mask &= self.coding.admitted(column, codes)[self.atoms[column]]
+        return mask
+
+    def take(self, mask: NDArray[np.bool_]) -> Profile:
+        """The rows of a mask."""
+        return Profile(
+            self.coding,
+            self.region[mask],
+            {column: atoms[mask] for column, atoms in self.atoms.items()},
+            {name: weights[mask] for name, weights in self.weights.items()},
+        )
+
+
+class Scan(Closing):
+    """CONFIDENTIAL. The joined records of a population, ready to be profiled; a context manager.
+
+    A household whose key occurs more than once among the units counts in no person table; one whose key
+    occurs more than once in the geography counts nowhere. A key that occurs once in both gives one row of
+    their join, so the rows of repeated keys are found in the join by one grouped count.
+    """
+
+    @proven("profiles.proof.md", digest="c701a791dccb326c")
+    def __init__(
+        self,
+        definitions: DefinitionSet,
+        conditions: Iterable[Where],
+        tables: RecordTables,
+        measures: Iterable[str] = (),
+    ) -> None:
+        split = [definitions.split(condition) for condition in conditions]
+        self._definitions = definitions
+        self._unit_coding = coding_for(part["unit"] for part in split)
+        self._person_coding = coding_for(part["person"] for part in split)
+        self._both = Coding({**self._unit_coding.atoms, **self._person_coding.atoms})
+        self._persons = tables.persons
+        self._sizes = tables.sizes
+        self._measures = tuple(measures)
+        inside = where(tables.geo, definitions.places) & tables.geo[definitions.region].notnull()
+        place = tables.geo.filter(inside).select(definitions.household, definitions.region)
+        with ExitStack() as stack:
+            numbers = stack.enter_context(stored("tabulation_regions", _numbered(place, definitions.region)))
+            self.regions = tuple(fetch(numbers.order_by("_region"))[definitions.region].to_pylist())
+            numbered = stack.enter_context(
+                joined_by_key("tabulation_numbered", place, numbers, definitions.region)
+            )
+            self._placed = stack.enter_context(self._place(tables.units, numbered))
+            self._unique = tables.unique
+            if not self._unique:
+                self._repeated = stack.enter_context(
+                    stored("tabulation_repeated", repeated_keys(self._placed, definitions.household))
+                )
+                places = place.semi_join(self._repeated, definitions.household)
+                self._misplaced = stack.enter_context(
+                    stored("tabulation_misplaced", repeated_keys(places, definitions.household))
+                )
+            self._stored = stack.pop_all()
+
+    def close(self) -> None:
+        """Drop the intermediate tables."""
+        self._stored.close()
+
+    def units(self) -> Profile:
+        """Profile of the placed units."""
+        placed = self._placed
+        if not self._unique:
+            placed = placed.anti_join(self._misplaced, self._definitions.household)
+        counted = count_by(placed, ["_unit"], self._measures)
+        return self._profile(counted, "_unit", self._unit_coding)
+
+    def persons(self) -> Profile:
+        """Profile of all persons of placed units, without truncation."""
+        household, own = self._definitions.household, self._person_coding
+        counted = engine_of(self._persons).counted(
+            self._persons, household, own.encode, self._countable(), "_unit", own.size
+        )
+        return self._profile(counted, "_key", self._both)
+
+    @proven("profiles.proof.md", digest="53049d2177091f68")
+    def dropped(self, universes: Mapping[str, tuple[Where, int]]) -> dict[str, Profile]:
+        """Profiles of the persons that truncation takes away.
+
+        Args:
+            universes: conditions on persons, and tau, by a name for the pair.
+        """
+        if not universes:
+            return {}
+        household = self._definitions.household
+
+        def anyone(persons: ir.Table) -> ir.BooleanValue:
+            return ibis.or_(*(where(persons, universe) for universe, _ in universes.values()))
+
+        least = min(tau for _, tau in universes.values())
+        if self._sizes is None:
+            over = over_threshold(self._persons.filter(anyone(self._persons)), household, least)
+        else:
+            over = self._sizes.filter(self._sizes["PERSONS"] > least).select(household)
+        with (
+            joined_by_key("tabulation_crowds", self._persons, over, household) as crowds,
+            stored("tabulation_few", crowds.filter(anyone(crowds))) as few,
+            self._keyed(few) as candidates,
+        ):
+            return {
+                name: self._dropped(candidates.filter(where(candidates, universe)), tau)
+                for name, (universe, tau) in universes.items()
+            }
+
+    def _dropped(self, members: ir.Table, tau: int) -> Profile:
+        household = self._definitions.household
+        crowded = members.semi_join(over_threshold(members, household, tau), household)
+        _, dropped = truncate(crowded, household, self._definitions.canonical, tau)
+        return self._profile(count_by(dropped, ["_key"]), "_key", self._both)
+
+    @contextmanager
+    def _place(self, units: ir.Table, place: ir.Table) -> Iterator[ir.Table]:
+        """Units with their geography rows, as household key, code of region and atoms, and measures."""
+        household = self._definitions.household
+        coded = units.select(household, *self._measures, _unit=self._unit_coding.encode(units))
+        with joined_by_key(
+            "tabulation_located", coded, place.select(household, "_region"), household
+        ) as located:
+            code = located["_region"] * self._unit_coding.size + located["_unit"]
+            placed = stored("tabulation_placed", located.select(household, *self._measures, _unit=code))
+            with placed as rows:
+                yield rows
+
+    def _countable(self) -> ir.Table:
+        """Placed units that occur once, with the code of region and atoms."""
+        household = self._definitions.household
+        unique = self._placed if self._unique else drop_non_unique(self._placed, household, self._repeated)
+        return unique.select(household, "_unit")
+
+    @contextmanager
+    def _keyed(self, persons: ir.Table) -> Iterator[ir.Table]:
+        """Persons of placed units that occur once, with the code of region and atoms."""
+        household = self._definitions.household
+        with joined_by_key("tabulation_housed", persons, self._countable(), household) as housed:
+            key = housed["_unit"] * self._person_coding.size + self._person_coding.encode(housed)
+            with stored("tabulation_candidates", housed.mutate(_key=key).drop("_unit")) as candidates:
+                yield candidates
+
+    def _profile(self, counted: Any, key: str, coding: Coding) -> Profile:
+        keys = counted[key].to_numpy()
+        region, codes = np.divmod(keys, coding.size)
+        weights = {"": counted["rows"].to_numpy()}
+        weights |= {name: counted[f"sum_{name}"].to_numpy() for name in self._measures if key == "_unit"}
+        return Profile(coding, region, coding.decode(codes), weights)
+
+
+def _numbered(place: ir.Table, region: str) -> ir.Table:
+    """The regions that occur, numbered from 0 in their order."""
+    found = place.select(region).distinct()
+    return found.mutate(_region=ibis.row_number().over(order_by=region).cast("int64"))
+
 
 COUNTING_STEPS: Final = 5
 """Units with their places; profile of units; profile of persons; persons that truncation takes away; tables."""

@@ -7,8 +7,14 @@ import pytest
 
 from censafe.attack.matching.attackers import exact_attacker, given_attacker, noisy_attacker
 from censafe.attack.matching.guessers import guesses, modal_values, unique_flags
-from censafe.attack.matching.pairs import agreement, drawn_matches, expected_matches
-from censafe.attack.matching.rates import AttackTarget, reidentification_rows, unique_rows
+from censafe.attack.matching.rates import (
+    AttackTarget,
+    agreement,
+    drawn_matches,
+    expected_matches,
+    reidentification_rows,
+    unique_rows,
+)
 from censafe.attack.people import AGE_BINS, OLDEST, People
 from censafe.errors import DataError
 

@@ -10,10 +10,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from censafe.errors import CheckError, ConfigError, DataError
-from censafe.estimation.sdhc.counts import estimate_counts, grouped
+from censafe.estimation.sdhc.counts import estimate_counts, grouped, sum_distribution
 from censafe.estimation.sdhc.posteriors import count_posterior, geometric_scale
 from censafe.estimation.sdhc.settings import CountRules, parse_estimate_settings
-from censafe.estimation.sdhc.sums import sum_distribution
 from censafe.estimation.sdhc.tables import count_findings
 from censafe.model.sdhc import CountEstimates, EstimateSettings, NoisyCells
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from censafe.estimation.sdhc.counts import sum_distribution
 from censafe.estimation.sdhc.draws import drawn_counts, drawn_ratios
 from censafe.estimation.sdhc.posteriors import truncated_mean, truncated_quantile
 from censafe.estimation.sdhc.ratios.intervals import RatioModel
 from censafe.estimation.sdhc.ratios.quadrature import estimate_joint
-from censafe.estimation.sdhc.sums import sum_distribution
 from censafe.model.sdhc import EstimateSettings
 
 DRAWS = 1_000_000

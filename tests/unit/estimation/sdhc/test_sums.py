@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 
+from censafe.estimation.sdhc.counts import sum_distribution
 from censafe.estimation.sdhc.posteriors import (
     count_posterior,
     geometric_scale,
@@ -14,7 +15,6 @@ from censafe.estimation.sdhc.posteriors import (
     truncated_mean,
     truncated_quantile,
 )
-from censafe.estimation.sdhc.sums import sum_distribution
 
 P = (0.05, 0.5, 0.95)
 

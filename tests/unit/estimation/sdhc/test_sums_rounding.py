@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from censafe.estimation.sdhc.counts import GroupedCells, estimate_counts
+from censafe.estimation.sdhc.counts import GroupedCells, adding_up, estimate_counts, largest_remainder
 from censafe.estimation.sdhc.settings import CountRules, parse_estimate_settings
-from censafe.estimation.sdhc.sums import adding_up, largest_remainder
 
 PH3 = CountRules("PH3", {3: (4, 5, 6, 7), 8: (9, 10), 1: (2, 4, 5, 6, 7, 9, 10)})
 

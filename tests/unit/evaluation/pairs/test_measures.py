@@ -26,7 +26,7 @@ from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.characteristics import Characteristic
 from censafe.evaluation.outputs import read_frame, write_frame
 from censafe.evaluation.pairs.definitions import DefinedAreas, read_definitions
-from censafe.evaluation.pairs.evaluation import PairChoices
+from censafe.evaluation.pairs.entry import PairChoices
 from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.scope import PairQuestions
 from censafe.evaluation.workbook import write_workbook

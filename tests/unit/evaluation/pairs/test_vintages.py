@@ -16,7 +16,7 @@ from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.outputs import column_meaning, read_evaluation, read_frame
 from censafe.evaluation.pages.vintages import draw_bars
 from censafe.evaluation.pairs.definitions import DefinedAreas
-from censafe.evaluation.pairs.evaluation import PairChoices, evaluate_pair
+from censafe.evaluation.pairs.entry import PairChoices, evaluate_pair
 from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.vintages import by_vintage, check_vintages, with_vintages
 from censafe.products.run.options import ReadOptions

@@ -15,7 +15,6 @@ from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.stability import group_noise_law
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe, group_levels
 from censafe.products.detailed.config import load_h_config, load_p_config
-from censafe.products.detailed.facts import plan_notes, query_facts
 from censafe.products.detailed.plan import (
     area_totals,
     measured_levels,
@@ -23,7 +22,7 @@ from censafe.products.detailed.plan import (
     published_from,
     stabilities,
 )
-from censafe.products.detailed.planner import budgets_for_margins
+from censafe.products.detailed.planner import budgets_for_margins, plan_notes, query_facts
 from support.safetab_universes import make_universe, write_parameters
 from support.shared import shared_data
 

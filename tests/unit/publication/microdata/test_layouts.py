@@ -12,7 +12,7 @@ from censafe.errors import CheckError, ConfigError
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.products.topdown.configuration.microdata import microdata_layout
+from censafe.products.topdown.configuration.outputs import microdata_layout
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.microdata.writer import row_count, write_microdata
 from support.histograms import flat_index

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from censafe.tabulation.tables.profiles import Coding, coding_for
+from censafe.tabulation.tables.counting import Coding, coding_for
 
 CODES = st.integers(0, 2**13 - 1).map(lambda bits: frozenset(code for code in range(13) if bits >> code & 1))
 """Sets of the codes 0 to 12, each from one drawn number; sets drawn code by code took too long on a busy machine."""

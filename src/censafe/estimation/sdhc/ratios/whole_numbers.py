@@ -2,16 +2,238 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from scipy.optimize import nnls
 
 from censafe.estimation.sdhc.posteriors import geometric_scale
 from censafe.estimation.sdhc.ratios.intervals import RatioEstimate, RatioModel, UnansweredError
-from censafe.estimation.sdhc.ratios.lattice import CountWeights, RatioLattice, convolved
-from censafe.model.arrays import Floats
+from censafe.model.arrays import Floats, Integers
+
+_POINTS = 64  # ratios at which the distribution function is asked for at once
+_CLOSE = 1e-10
+_BLOCK = 1 << 19  # pairs at a time
+_STORED_PAIRS = 1 << 23  # pairs up to which the sums are stored
+_MOST_PAIRS = 1 << 26  # noise of a standard deviation of 500 on both sides
+_SLACK = 1e-12
+_RARE = 1e-9  # of the likeliest pair among its like; rarer ones cannot move an interval
+
+
+@dataclass(frozen=True, eq=False)
+class CountWeights:
+    """Weights of whole numbers one after another, not normalised."""
+
+    first: int
+    weight: Floats = field(repr=False)
+    least: int = 0
+
+    @property
+    def values(self) -> Integers:
+        """The numbers."""
+        return self.first + np.arange(self.weight.size, dtype=np.int64)
+
+    def between(self, low: Integers, high: Integers) -> Floats:
+        """Weight of the numbers from ``low`` to ``high``, 0 where low is above high.
+
+        Whatever lies above the likeliest number is summed from above, so that small sums keep their digits.
+        """
+        below = np.concatenate([[0.0], np.cumsum(self.weight)])
+        above = np.concatenate([np.cumsum(self.weight[::-1])[::-1], [0.0]])
+        start = np.clip(low - self.first, 0, self.weight.size)
+        end = np.clip(high - self.first + 1, start, self.weight.size)
+        upper = start > int(np.argmax(self.weight))
+        return np.asarray(np.where(upper, above[start] - above[end], below[end] - below[start]))
+
+    def rooms(self, low: Integers, high: Integers, others: Integers) -> Floats:
+        """As ``between`` of low - n and high - n for every n of ``others``, which follow one another.
+
+        Args:
+            low: shape (rows,).
+            high: shape (rows,).
+            others: shape (columns,).
+
+        Returns:
+            shape (rows, columns).
+        """
+        size, width = self.weight.size, others.size
+        # seen from one row, positions fall by 1 from column to column, so that every row is a window of one array
+        place = np.clip(np.arange(size + width, -width - 1, -1), 0, size)
+        below = np.concatenate([[0.0], np.cumsum(self.weight)])[place]
+        above = np.concatenate([np.cumsum(self.weight[::-1])[::-1], [0.0]])[place]
+        upper = place > int(np.argmax(self.weight))
+        nearest, farthest = self.first + int(others[0]), self.first + int(others[-1]) + size
+        start, end = (
+            size + width - (np.clip(limit, nearest, farthest) - self.first - int(others[0]))
+            for limit in (low, high + 1)
+        )
+        cut, rest, tails = (sliding_window_view(array, width) for array in (below, above, upper))
+        found = np.where(tails[start], rest[start] - rest[end], cut[end] - cut[start])
+        return np.asarray(np.maximum(found, 0.0))
+
+    def times(self, values: Floats) -> CountWeights:
+        """The weights with a factor each."""
+        return CountWeights(self.first, self.weight * values, self.least)
+
+
+class RatioLattice:
+    """Posterior of num / den over whole numbers within bounds.
+
+    Args:
+        other: weights of another part of the numerator; None where there is none.
+    """
+
+    def __init__(
+        self, num: CountWeights, den: CountWeights, model: RatioModel, other: CountWeights | None = None
+    ) -> None:
+        self._num, self._den, self._model, self._other = num, den, model, other
+        self._d = den.values
+        self._least = -_whole(np.float64(-model.lowest), self._d)
+        self._most = _whole(np.float64(model.largest), self._d)
+        if (other is not None or model.shortest) and num.weight.size * den.weight.size > _MOST_PAIRS:
+            raise UnansweredError(
+                "the noise is too wide for the exact law over whole numbers (model = discrete)"
+            )
+        self._stored: list[tuple[slice, Floats]] | None = None
+        self._marginal, self._first, self._tops = self._sums()
+        self.total = float(self._marginal.sum())
+
+    @property
+    def edge(self) -> float:
+        """Largest share of the probability at an end of the numbers looked at that is not their natural limit."""
+        ends = []
+        for number, shares in ((self._num, self._tops), (self._den, self._marginal)):
+            if shares.size > 1:  # an exact count has no neighbours
+                ends.append(shares[-1])
+                ends += [shares[0]] if number.first > number.least else []
+        return float(max(ends, default=0.0)) / self.total if self.total > 0 else 1.0
+
+    def estimate(self) -> RatioEstimate:
+        """Means and the ends of the interval."""
+        level = 1 - 2 * self._model.tail
+        low, high = self._shortest(level) if self._model.shortest else self._quantiles()
+        d = self._d.astype(np.float64)
+        return RatioEstimate(
+            float(self._first @ (1 / d)) / self.total,
+            low,
+            high,
+            float(self._first.sum()) / self.total,
+            float(self._marginal @ d) / self.total,
+        )
+
+    def below(self, ratios: Floats) -> Floats:
+        """Probability that the ratio is at most each of the given ones, shape of ``ratios``."""
+        found = np.zeros(ratios.size)
+        if self._other is None:
+            for rows in _blocks(self._d.size, ratios.size):
+                last = np.minimum(_whole(ratios[None, :], self._d[rows, None]), self._most[rows, None])
+                held = self._num.between(np.broadcast_to(self._least[rows, None], last.shape), last)
+                found += self._den.weight[rows] @ held
+            return found / self.total
+        for rows, sums in self._rows():
+            last = _whole(ratios[None, :], self._d[rows, None]) - self._num.first
+            held = np.take_along_axis(sums, np.clip(last, 0, sums.shape[1] - 1), axis=1)
+            found += np.where(last >= 0, held, 0.0).sum(axis=0)
+        return found / self.total
+
+    def _sums(self) -> tuple[Floats, Floats, Floats]:
+        """Weights of the denominators, with the numerator as a factor, and weights of the numerators."""
+        n = self._num.values.astype(np.float64)
+        if self._other is None:
+            room = (
+                self._num.between(self._least, self._most),
+                self._num.times(n).between(self._least, self._most),
+            )
+            ratios = np.array([self._model.lowest, self._model.largest])
+            least = -_whole(-1 / ratios[1], self._num.values)
+            most = _whole(1 / ratios[0], self._num.values) if ratios[0] else np.full(n.size, self._d[-1])
+            tops = self._den.between(least, most)
+            return self._den.weight * room[0], self._den.weight * room[1], self._num.weight * tops
+        marginal, first, tops = np.zeros(self._d.size), np.zeros(self._d.size), np.zeros(n.size)
+        for rows, sums in self._rows():
+            mass = np.diff(sums, axis=1, prepend=0.0)
+            marginal[rows], first[rows] = sums[:, -1], mass @ n
+            tops += mass.sum(axis=0)
+        return marginal, first, tops
+
+    def _rows(self) -> Iterator[tuple[slice, Floats]]:
+        """Cumulative weights along the numerator, for some denominators at a time; stored where there are few."""
+        if self._stored is not None:
+            yield from self._stored
+            return
+        width = self._num.weight.size
+        blocks: list[tuple[slice, Floats]] = []
+        for rows in _blocks(self._d.size, width):
+            block = (rows, np.cumsum(self._weights(rows), axis=1))
+            if width * self._d.size <= _STORED_PAIRS:
+                blocks.append(block)
+            yield block
+        self._stored = blocks or None
+
+    def _weights(self, rows: slice) -> Floats:
+        """Weights of pairs of denominator and numerator."""
+        n, least, most = self._num.values, self._least[rows], self._most[rows]
+        if self._other is None:
+            room = ((n >= least[:, None]) & (n <= most[:, None])).astype(np.float64)
+        else:
+            room = self._other.rooms(least, most, n)
+        return np.asarray(self._den.weight[rows, None] * self._num.weight[None, :] * room)
+
+    def _quantiles(self) -> tuple[float, float]:
+        """Smallest ratios that occur whose cumulative probability is at least that of the tails."""
+        tails = (self._model.tail, 1 - self._model.tail)
+        ends = np.array([[0.0 if self._other else self._model.lowest, self._model.largest]] * 2)
+        ends[:, 0] -= _CLOSE
+        while (ends[:, 1] - ends[:, 0] > 2 * _CLOSE * np.maximum(ends[:, 1], 1.0)).any():
+            points = np.linspace(ends[:, 0], ends[:, 1], _POINTS, axis=1)
+            shares = self.below(points.reshape(-1)).reshape(points.shape)
+            for row, p in enumerate(tails):
+                at = int(np.argmax(shares[row, 1:] >= p - _SLACK)) + 1
+                ends[row] = points[row, at - 1], points[row, at]
+        return self._attained(float(ends[0, 1])), self._attained(float(ends[1, 1]))
+
+    def _attained(self, bound: float) -> float:
+        """Largest ratio of whole numbers up to a bound."""
+        return float((_whole(np.float64(bound), self._d) / self._d).max())
+
+    def _shortest(self, level: float) -> tuple[float, float]:
+        """Shortest interval between two ratios that holds at least the given probability; all pairs are sorted."""
+        values, weights = [], []
+        for rows, sums in self._rows():
+            mass = np.diff(sums, axis=1, prepend=0.0)
+            some = mass > _RARE * mass.max(initial=0.0)
+            ratio = self._num.values[None, :] / self._d[rows, None]
+            values.append(ratio[some])
+            weights.append(mass[some])
+        at, index = np.unique(np.concatenate(values), return_inverse=True)
+        mass = np.bincount(index, np.concatenate(weights), at.size) / self.total
+        total = np.concatenate([[0.0], np.cumsum(mass)])
+        last = np.searchsorted(total, total[:-1] + level - _SLACK)
+        first = np.flatnonzero(last < total.size)
+        best = int(np.argmin(at[last[first] - 1] - at[first]))
+        return float(at[first[best]]), float(at[last[first[best]] - 1])
+
+
+def _whole(ratio: Floats | np.float64, den: Integers) -> Integers:
+    """Largest whole number up to ratio x den, where products that miss one by rounding count as it."""
+    product = ratio * den
+    return np.asarray(np.floor(product + _SLACK * np.abs(product)), np.int64)
+
+
+def _blocks(rows: int, width: int) -> Iterator[slice]:
+    step = max(1, _BLOCK // max(width, 1))
+    for start in range(0, rows, step):
+        yield slice(start, start + step)
+
+
+def convolved(parts: Sequence[CountWeights]) -> CountWeights:
+    """Weights of the sum of two counts; every product is positive, so that small ones keep their digits."""
+    one, other = parts
+    weight = np.convolve(one.weight, other.weight)
+    return CountWeights(one.first + other.first, weight, one.least + other.least)
+
 
 _NATS = (
     24.5  # outcomes less likely than the likeliest by a factor exp(-24.5) are left out, 7 standard deviations

@@ -5,30 +5,327 @@ At every level each parent is solved by itself; its noisy answers are fetched wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import CheckError
+from censafe.errors import CheckError, ReleaseError
+from censafe.estimation.topdown.batches.encoding import decoded_rows, encoded_failure, encoded_rows
+from censafe.estimation.topdown.batches.parts import part_of_geounits, part_of_histograms
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of
 from censafe.estimation.topdown.levels.task import LevelReport
-from censafe.estimation.topdown.operator.facilities import HeldSums
-from censafe.estimation.topdown.operator.further import FurtherAnswers, with_query
+from censafe.estimation.topdown.levels.work_ahead import worked_ahead
+from censafe.estimation.topdown.operator.facilities import HeldSums, OpenRecords
+from censafe.estimation.topdown.operator.family import OpenSums, OperatorFamily
+from censafe.estimation.topdown.operator.further import FurtherAnswers, FurtherLevel, with_query
+from censafe.estimation.topdown.operator.parent import OperatorResult, estimate_operator_parent
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined, is_sum
-from censafe.estimation.topdown.operator.settle import split_open
-from censafe.estimation.topdown.operator.task import OperatorTask, SolvedParent, child_span
-from censafe.estimation.topdown.operator.workers import solved_parents
+from censafe.estimation.topdown.operator.settle import settle_open, split_open
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
+from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Passes
-from censafe.model.topdown.workers import EngineWorkers
+from censafe.model.topdown.workers import EngineWorkers, OpenedAnswers, PartedAnswers, threads_of
+
+_STATE = "State"
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorTask:
+    """A level, ready to be estimated.
+
+    Args:
+        held: exact sums of its geounits over the held groups of the first pass, as a level of histograms of them.
+        open: records that these sums leave out, for their group is open, with the published sum and the kind of every group;
+            None where there are none.
+        further: answers beside the measurements, to the last query of the rules; None without.
+    """
+
+    level: SpineLevel
+    objective: LevelObjective
+    held: SparseLevel
+    rules: OperatorRules
+    open: tuple[OpenRecords, Integers, Integers] | None = None
+    further: FurtherLevel | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedParent:
+    """Integer histograms of the children of a parent, one child after another, and how they were found.
+
+    Args:
+        split: of the open records of its children, as in :class:`OpenRecords`; None where there are none.
+    """
+
+    name: str
+    cell: NDArray[np.int32] = field(repr=False)
+    count: NDArray[np.int32] = field(repr=False)
+    sizes: Integers = field(repr=False)
+    cells: int
+    result: OperatorResult
+    split: Integers | None = field(default=None, repr=False)
+
+
+def solve_parent(
+    task: OperatorTask, parents: SparseLevel | None, above: SpineLevel | None, unit: int
+) -> SolvedParent | None:
+    """The children of a parent; None where it is empty or has one child.
+
+    Args:
+        unit: position of the parent there.
+    """
+    family = _family(task, parents, above, unit)
+    if family is None:
+        return None
+    family, split = settle_open(task.rules, family)
+    span = child_span(above, unit)
+    wide = above is None or task.level.name == _STATE
+    found = estimate_operator_parent(task.rules, family, wide=wide)
+    child, place = np.nonzero(found.counts)
+    sizes = np.bincount(child, minlength=span[1] - span[0])
+    count = found.counts[child, place].astype(np.int32)
+    result = replace(found, counts=np.zeros((0, 0), np.int64))
+    return SolvedParent(family.name, family.cell[place], count, sizes, found.counts.shape[1], result, split)
+
+
+def child_span(above: SpineLevel | None, unit: int) -> tuple[int, int]:
+    """First and one past the last child of a parent.
+
+    Args:
+        unit: position of the parent.
+    """
+    if above is None:
+        return unit, unit + 1
+    return int(above.first_child[unit]), int(above.first_child[unit + 1])
+
+
+def _family(
+    task: OperatorTask, parents: SparseLevel | None, above: SpineLevel | None, unit: int
+) -> OperatorFamily | None:
+    """A parent that is to be solved; None for one that is empty or has one child."""
+    first, last = child_span(above, unit)
+    if above is not None and last - first == 1:
+        return None
+    held, right = _held(task, first, last)
+    cell, count = _cells(task, parents, unit, held)
+    name = str((task.level if above is None else above).names(np.array([unit]))[0])
+    if not len(cell):
+        if right.any():
+            raise CheckError(f"{name}: records are published where no cell may hold any")
+        return None
+    answers, values = _answers(task, first, last, cell)
+    weights = task.objective.weights[task.objective.kinds[first:last]]
+    family = OperatorFamily(
+        name, cell, count, held, right, _open_sums(task, first, last, held), answers, values, weights
+    )
+    return _informed(task, family, first, last)
+
+
+def _informed(task: OperatorTask, family: OperatorFamily, first: int, last: int) -> OperatorFamily:
+    """A family with the answers that are there beside its own."""
+    if task.further is None:
+        return family
+    return task.further.beside(family, first, last, len(task.objective.labels))
+
+
+def _answers(
+    task: OperatorTask, first: int, last: int, cell: NDArray[np.int32]
+) -> tuple[dict[int, Integers], dict[int, Integers]]:
+    """Of every fitted query that is measured the answers that some cells belong to, and their values at consecutive geounits."""
+    rules = task.rules
+    measured = [query for query in rules.queries if query < len(task.objective.labels)]
+    answers = {query: np.unique(rules.labels[query][cell]).astype(np.int64) for query in measured}
+    wanted = Wanted(
+        np.array([0, last - first], np.int64),
+        np.arange(first, last, dtype=np.int64),
+        np.array([0, sum(len(one) for one in answers.values())], np.int64),
+        np.concatenate([np.full(len(one), query, np.int32) for query, one in answers.items()]),
+        np.concatenate([one.astype(np.int32) for one in answers.values()]),
+    )
+    drawn = task.objective.source.gather(wanted).reshape(last - first, -1)
+    ends = np.cumsum([len(one) for one in answers.values()])[:-1]
+    values = {
+        query: np.ascontiguousarray(part)
+        for query, part in zip(answers, np.split(drawn, ends, axis=1), strict=True)
+    }
+    return answers, values
+
+
+def _open_sums(task: OperatorTask, first: int, last: int, held: Integers) -> OpenSums | None:
+    if task.open is None:
+        return None
+    rows, published, kind = task.open
+    span = rows.rows(first, last)
+    if span.start == span.stop:
+        return None
+    return OpenSums(rows, (first, last), published[held], kind[held])
+
+
+def _held(task: OperatorTask, first: int, last: int) -> tuple[Integers, Integers]:
+    """The exact sums of consecutive geounits: groups that any of them may have, rising, and the matrix of sums."""
+    pointer = task.held.node_ptr[first : last + 1]
+    group, count = task.held.cell[pointer[0] : pointer[-1]], task.held.count[pointer[0] : pointer[-1]]
+    present = np.unique(group).astype(np.int64)
+    if task.open is not None:
+        rows, published, kind = task.open
+        span = rows.rows(first, last)
+        pairs = np.unique(np.stack([rows.published[span], rows.kinds[span]], axis=1), axis=0)
+        for total, bits in pairs.tolist():
+            own = np.flatnonzero(published == total)
+            present = np.union1d(present, own[(bits >> kind[own]) & 1 == 1])
+    right = np.zeros((last - first, len(present)), np.int64)
+    right[np.repeat(np.arange(last - first), np.diff(pointer)), np.searchsorted(present, group)] = count
+    return present, right
+
+
+def _cells(
+    task: OperatorTask, parents: SparseLevel | None, unit: int, held: Integers
+) -> tuple[NDArray[np.int32], Integers | None]:
+    """Cells of a parent and their counts; of a root all that may hold records."""
+    if parents is not None:
+        span = slice(int(parents.node_ptr[unit]), int(parents.node_ptr[unit + 1]))
+        return parents.cell[span], parents.count[span].astype(np.int64)
+    label = task.rules.passes[0].held
+    mask = np.zeros(int(label.max()) + 1, np.bool_)
+    mask[held] = True
+    return np.flatnonzero(task.rules.allowed & mask[label]).astype(np.int32), None
+
+
+_PARTS = 32  # of a level, of like work
+_SOLUTION = ("steps", "products", "gap", "share", "violation", "cost", "entries", "uncertified")
+
+
+def solved_parents(
+    task: OperatorTask,
+    parents: SparseLevel | None,
+    above: SpineLevel | None,
+    units: range,
+    workers: int | EngineWorkers,
+) -> Iterator[SolvedParent | None]:
+    """The parents of a level in their order; what is found does not depend on who does it. None stands for an empty or copied one.
+
+    Args:
+        units: the parents, all of them.
+    """
+    source = task.objective.source
+    if isinstance(workers, int) or parents is None or above is None or not isinstance(source, PartedAnswers):
+        yield from worked_ahead(partial(solve_parent, task, parents, above), units, threads_of(workers))
+        return
+    edges = _edges(parents, above)
+    parcels = (_part(task, parents, above, source, *span) for span in pairwise(edges))
+    common = (task.rules, *task.objective.labels, *(() if task.further is None else (task.further.label,)))
+    for found in workers.each(partial(_solved, source.opener()), parcels, common):
+        rows, effort = decoded_rows(found)
+        source.add(effort)
+        yield from map(_solution, rows)
+
+
+def _edges(parents: SparseLevel, above: SpineLevel) -> list[int]:
+    """First parent of every part, and the number of all."""
+    work = np.cumsum(np.diff(above.first_child) * np.diff(parents.node_ptr) + 1.0)
+    cuts = np.searchsorted(work, work[-1] * np.arange(1, _PARTS) / _PARTS)
+    return np.unique(np.concatenate([[0], cuts, [above.nodes]])).astype(int).tolist()
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Consecutive parents with their children, both numbered from 0; the source of the objective of the task is what it gives of the children."""
+
+    task: OperatorTask
+    parents: SparseLevel
+    above: SpineLevel
+
+
+def _part(
+    task: OperatorTask, parents: SparseLevel, above: SpineLevel, source: PartedAnswers, first: int, last: int
+) -> _Part:
+    start, end = (int(above.first_child[one]) for one in (first, last))
+    objective, further = task.objective, task.further
+    if objective.below is not None:
+        raise CheckError("answers from below are not used in operator form; please report this as a bug")
+    own = LevelObjective(
+        objective.labels, objective.weights, objective.kinds[start:end], source.part(start, end)
+    )
+    part = replace(
+        task,
+        level=part_of_geounits(task.level, start, end),
+        objective=own,
+        held=part_of_histograms(task.held, start, end),
+        open=None if task.open is None else (_open(task.open[0], start, end), *task.open[1:]),
+        further=None
+        if further is None
+        else replace(further, values=further.values[start:end], weights=further.weights[start:end]),
+    )
+    return _Part(part, part_of_histograms(parents, first, last), part_of_geounits(above, first, last))
+
+
+def _open(rows: OpenRecords, first: int, last: int) -> OpenRecords:
+    """Open records of consecutive geounits, numbered from 0."""
+    own = rows.rows(first, last)
+    least = rows.least[int(rows.least_pointer[first]) : int(rows.least_pointer[last])].copy()
+    if len(least):
+        least[:, 0] -= first
+    pointer, needed = (one[first : last + 1] - one[first] for one in (rows.pointer, rows.least_pointer))
+    return OpenRecords(
+        rows.area[own] - first, rows.place[own], rows.kinds[own], rows.published[own], rows.count[own],
+        pointer, least, needed, None if rows.split is None else rows.split[own], rows.width,
+    )  # fmt: skip
+
+
+def _solved(opener: Callable[[Any], OpenedAnswers], part: _Part) -> bytes:
+    """What a worker does with a part of a level."""
+    answers = opener(part.task.objective.source)
+    try:
+        task = replace(part.task, objective=replace(part.task.objective, source=answers))
+        found = [solve_parent(task, part.parents, part.above, unit) for unit in range(part.above.nodes)]
+        return encoded_rows(list(map(_row, found)), answers.effort)
+    except (CheckError, ReleaseError) as error:
+        return encoded_failure(error)
+    finally:
+        answers.close()
+
+
+def _row(found: SolvedParent | None) -> Mapping[str, Any]:
+    if found is None:
+        nothing = np.zeros(0, np.int32)
+        none = np.zeros(0, np.int64)
+        return {"cell": nothing, "count": nothing, "sizes": none, "split": none, "words": "null"}
+    words = {
+        "name": found.name,
+        "cells": found.cells,
+        "solution": [getattr(found.result, name) for name in _SOLUTION],
+        "width": None if found.split is None else found.split.shape[1],
+    }
+    split = np.zeros(0, np.int64) if found.split is None else found.split.ravel()
+    return {
+        "cell": found.cell,
+        "count": found.count,
+        "sizes": found.sizes,
+        "split": split,
+        "words": json.dumps(words),
+    }
+
+
+def _solution(row: Mapping[str, Any]) -> SolvedParent | None:
+    words = row["words"]
+    if words is None:
+        return None
+    result = OperatorResult(
+        np.zeros((0, 0), np.int64), **dict(zip(_SOLUTION, words["solution"], strict=True))
+    )
+    split = None if words["width"] is None else row["split"].reshape(-1, words["width"])
+    return SolvedParent(words["name"], row["cell"], row["count"], row["sizes"], words["cells"], result, split)
 
 
 def estimate_operator_level(

@@ -7,17 +7,451 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from numba import boolean, float64, int64, types, void
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, vstack
 
 from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.estimation.topdown.relations.balance import BalancedRecords, balance
-from censafe.estimation.topdown.relations.changes import bring_back
-from censafe.estimation.topdown.relations.kernels import FREE, OPEN, Records, Rules, missed
-from censafe.estimation.topdown.relations.meeting import change, trade
-from censafe.estimation.topdown.relations.program import chosen_records
+from censafe.estimation.topdown.relations.kernels import (
+    ANY,
+    EQUAL,
+    FREE,
+    OPEN,
+    RECORDS,
+    RULES,
+    SEARCH,
+    Records,
+    Rules,
+    begun,
+    count_signatures,
+    list_changes,
+    missed,
+    settled,
+)
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
-from censafe.model.arrays import Integers
+from censafe.model.arrays import Floats, Integers
+from censafe.model.compiled import compiled
+from censafe.model.programs import Program, solve_program
+
+
+@compiled(boolean(int64, int64, boolean, RECORDS, RULES))
+def _may(i, j, exchange, records, rules):  # type: ignore[no-untyped-def]
+    """Whether two records may change places, or exchange their variants."""
+    if records.group[i] == records.group[j]:
+        return True
+    if not exchange:
+        return False
+    there = rules.allowed[records.kind[i], records.variant[j]]
+    return there and rules.allowed[records.kind[j], records.variant[i]]
+
+
+@compiled(types.UniTuple(int64, 2)(int64, int64, int64, int64, boolean, RECORDS, RULES))
+def _pair(b, s, other, t, exchange, records, rules):  # type: ignore[no-untyped-def]
+    """Two records of two blocks and signatures that may change places, those of one group first; -1 where none may."""
+    found_i, found_j = np.int64(-1), np.int64(-1)
+    for i in range(records.pointer[b], records.pointer[b + 1]):
+        if rules.signature[records.variant[i]] != s:
+            continue
+        for j in range(records.pointer[other], records.pointer[other + 1]):
+            if rules.signature[records.variant[j]] != t:
+                continue
+            if records.group[i] == records.group[j]:
+                return np.int64(i), np.int64(j)
+            if found_i < 0 and _may(i, j, exchange, records, rules):
+                found_i, found_j = np.int64(i), np.int64(j)
+    return found_i, found_j
+
+
+@compiled(void(int64, int64, int64, int64, RECORDS, RULES))
+def _trade(b, i, other, j, records, rules):  # type: ignore[no-untyped-def]
+    """Two records of one group change places; others exchange their variants."""
+    s, t = rules.signature[records.variant[i]], rules.signature[records.variant[j]]
+    count_signatures(b, s, t, records, rules)
+    count_signatures(other, t, s, records, rules)
+    records.variant[i], records.variant[j] = records.variant[j], records.variant[i]
+    if records.group[i] == records.group[j]:
+        records.kind[i], records.kind[j] = records.kind[j], records.kind[i]
+        records.name[i], records.name[j] = records.name[j], records.name[i]
+
+
+@compiled(boolean(int64, int64, RECORDS, RULES))
+def _is_first(i, b, records, rules):  # type: ignore[no-untyped-def]
+    """Whether no record before is of the same signature in its block."""
+    s = rules.signature[records.variant[i]]
+    found = True
+    for k in range(records.pointer[b], i):
+        found = found and rules.signature[records.variant[k]] != s
+    return found
+
+
+@compiled(types.UniTuple(int64, 3)(int64, int64, int64, boolean, int64, RECORDS, RULES, SEARCH))
+def _best_partner(b, i, other, exchange, best, records, rules, search):  # type: ignore[no-untyped-def]
+    """The trade of a signature of a block with another block that lowers what both miss below ``best``: change and records, -1 for none."""
+    found_i, found_j = np.int64(-1), np.int64(-1)
+    signature, variant, change, seen = rules.signature, records.variant, search.change, search.seen
+    last, reach, sums = rules.code.shape[0] - 1, search.table.shape[3] // 2, rules.sums
+    s, there = signature[variant[i]], search.misses[other]
+    search.round[0] += 1
+    now = search.round[0]
+    for j in range(records.pointer[other], records.pointer[other + 1]):
+        t = signature[variant[j]]
+        if t == s or seen[t] == now:
+            continue
+        seen[t] = now
+        both = change[t] - there
+        if both >= best:
+            continue
+        table = search.table[other, sums[s, last] - sums[t, last] + 1]
+        for r in range(last):
+            both += table[r, sums[s, r] - sums[t, r] + reach]
+        if both < best:
+            first, second = _pair(b, s, other, t, exchange, records, rules)
+            if first >= 0:
+                best, found_i, found_j = both, first, second
+    return best, found_i, found_j
+
+
+@compiled(boolean(int64, int64, SEARCH))
+def _in_vain(b, other, search):  # type: ignore[no-untyped-def]
+    """Whether no trade of two blocks helps, since none did and both are as they were."""
+    return max(search.moved[b], search.moved[other]) <= max(search.traded[b], search.traded[other])
+
+
+@compiled(boolean(int64, boolean, RECORDS, RULES, SEARCH))
+def trade_best(b, exchange, records, rules, search):  # type: ignore[no-untyped-def]
+    """Make the trade of a block with another one that lowers most of what both miss; whether there was one."""
+    best, best_i, best_j, best_other = np.int64(0), np.int64(-1), np.int64(-1), np.int64(-1)
+    for i in range(records.pointer[b], records.pointer[b + 1]):
+        if not _is_first(i, b, records, rules):
+            continue
+        list_changes(b, rules.signature[records.variant[i]], records, rules, search)
+        for other in range(records.pointer.shape[0] - 1):
+            if other == b or _in_vain(b, other, search):
+                continue
+            change, first, second = _best_partner(b, i, other, exchange, best, records, rules, search)
+            if first >= 0:
+                best, best_i, best_j, best_other = change, first, second, np.int64(other)
+    if best_i < 0:
+        search.traded[b] = search.now[0]
+        return False
+    _trade(b, best_i, best_other, best_j, records, rules)
+    search.now[0] += 1
+    search.moved[b] = search.moved[best_other] = search.now[0]
+    settled(b, records, rules, search)
+    settled(best_other, records, rules, search)
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenVariants:
+    """What a program found for a block."""
+
+    variant: NDArray[np.int32] = field(repr=False)
+    changed: int
+
+
+def chosen_records(b: int, records: Records, rules: Rules, slack: int) -> ChosenVariants | None:
+    """Variants of the records of a block that meet all relations, as few of them changed as possible."""
+    span = slice(int(records.pointer[b]), int(records.pointer[b + 1]))
+    if span.start == span.stop:
+        return None
+    kinds, kind = np.unique(records.kind[span], return_inverse=True)
+    may = np.zeros((len(kinds), len(rules.sums)), np.bool_)
+    for place, one in enumerate(kinds.tolist()):
+        may[place, rules.signature[rules.allowed[one]]] = True
+    at, signature = np.nonzero(may)
+    own = np.zeros(may.shape, np.int64)
+    np.add.at(own, (kind, rules.signature[records.variant[span]]), 1)
+    for most in (slack, int(records.target[b].max(initial=0))):
+        units = _least_changed(at, own, may, _limits(rules, records.target[b], signature, most))
+        if units is not None:
+            wanted = np.zeros(may.shape, np.int64)
+            wanted[at, signature] = units
+            return _variants(records.variant[span], kind, kinds, wanted, rules)
+    return None
+
+
+def _limits(
+    rules: Rules, target: Integers, signature: Integers, most: int
+) -> list[tuple[Integers, float, float]]:
+    """Numbers of the unknowns in every sum, and what it may be, at least and at most."""
+    sums = rules.sums[signature]
+    found = []
+    for r, code in enumerate(rules.code.tolist()):
+        right = float(target[r])
+        if code == OPEN:
+            found.append((sums[:, r], -np.inf, right))
+            found.append((sums[:, r] + most * sums[:, -1], right, np.inf))
+        elif code != FREE:
+            least = right if code == EQUAL else min(right, 1.0) if code == ANY else -np.inf
+            found.append((sums[:, r], least, right))
+    return found
+
+
+def _least_changed(
+    at: Integers, own: Integers, may: NDArray[np.bool_], limits: list[tuple[Integers, float, float]]
+) -> Integers | None:
+    """Records by unknown that obey the limits, as many as possible as they were; None where there are none."""
+    stays = np.flatnonzero(own[may])  # unknowns that some records have now
+    size, width = len(at), len(at) + len(stays)
+    total = own.sum(axis=1).astype(float)
+    row = np.arange(len(stays))
+    value = np.concatenate([np.ones(len(stays)), -np.ones(len(stays))])
+    place = (np.tile(row, 2), np.concatenate([stays, size + row]))
+    rows = np.zeros((len(limits), width))
+    if limits:
+        rows[:, :size] = np.stack([numbers for numbers, _, _ in limits])
+    matrix = vstack(
+        [
+            coo_array((np.ones(size), (at, np.arange(size))), (len(total), width)),
+            coo_array((value, place), (len(stays), width)),
+            coo_array(rows),
+        ],
+        format="csr",
+    )
+    upper: Floats = np.concatenate([total[at], own[may][stays]]).astype(float)
+    solution = solve_program(
+        Program(
+            np.concatenate([np.zeros(size), -np.ones(len(stays))]),
+            matrix,
+            np.concatenate([total, np.zeros(len(stays)), [one for _, one, _ in limits]]),
+            np.concatenate([total, np.full(len(stays), np.inf), [one for _, _, one in limits]]),
+            0.0,
+            upper,
+            True,
+        )
+    )
+    return None if solution.x is None else np.rint(solution.x[:size]).astype(np.int64)
+
+
+def _variants(
+    before: NDArray[np.int32], kind: Integers, kinds: NDArray[np.int32], wanted: Integers, rules: Rules
+) -> ChosenVariants:
+    """Variants with the wanted records by kind and signature: records stay where they can, the others change in the fewest recodes."""
+    variant, left = before.copy(), wanted.copy()
+    waits = []
+    for i, (k, s) in enumerate(zip(kind.tolist(), rules.signature[before].tolist(), strict=True)):
+        if left[k, s] > 0:
+            left[k, s] -= 1
+        else:
+            waits.append(i)
+    for i in waits:
+        k = int(kind[i])
+        s = left[k, rules.signature]
+        can = np.flatnonzero(rules.allowed[kinds[k]] & (s > 0))
+        differ = (rules.recodes[:, can] != rules.recodes[:, before[i]][:, None]).sum(axis=0)
+        variant[i] = can[int(differ.argmin())]
+        left[k, rules.signature[variant[i]]] -= 1
+    return ChosenVariants(variant, len(waits))
+
+
+_PRICE = 4.0  # of a record that a relation misses, beside 1 for one recode that a change moves
+_LEAST = 0.25  # by which a return brings net changes nearer to 0: more than one detailed group is worth
+_PULL = 0.02  # by which a recode's group is dearer for every record that changes have put into it
+_MOST_PULL = 0.9
+_ROUNDING = 1e-9
+
+
+@compiled(float64(int64, int64, RULES, int64[:, ::1]))
+def _price(old, new, rules, moved):  # type: ignore[no-untyped-def]
+    """Price of a change: 1 for every recode that it moves, more or less as changes before have filled or emptied its groups."""
+    price = 0.0
+    for q in range(rules.recodes.shape[0]):
+        a, c = rules.recodes[q, old], rules.recodes[q, new]
+        if a != c:
+            pull = _PULL * (moved[q, c] - moved[q, a])
+            price += 1.0 + min(max(pull, -_MOST_PULL), _MOST_PULL)
+    return price
+
+
+@compiled(types.Tuple((float64, int64))(int64, int64, float64, RECORDS, RULES, int64[:, ::1], SEARCH))
+def _best_variant(b, i, best, records, rules, moved, search):  # type: ignore[no-untyped-def]
+    """The first variant of a record that is best for what its block misses and the price, below ``best``: its value, and -1 for none.
+
+    Variants by which the block misses least are priced first: few others can then be better, for no price is below 0.
+    """
+    old, found, least = records.variant[i], np.int64(-1), 0
+    allowed, signature, change = rules.allowed[records.kind[i]], rules.signature, search.change
+    list_changes(b, signature[old], records, rules, search)
+    for v in range(signature.shape[0]):
+        if allowed[v]:
+            least = min(least, change[signature[v]])
+    if least == 0:
+        return best, found
+    for first in (True, False):
+        for v in range(signature.shape[0]):
+            own = change[signature[v]]
+            if own >= 0 or not allowed[v] or (own == least) != first or _PRICE * own >= best:
+                continue
+            value = _PRICE * own + _price(old, v, rules, moved)
+            if value < best or (value == best and 0 <= v < found):
+                best, found = value, np.int64(v)
+    return best, found
+
+
+@compiled(boolean(int64, int64, RECORDS))
+def _is_repeated(i, first, records):  # type: ignore[no-untyped-def]
+    """Whether a record before, from the first of the block, is of the same kind and variant."""
+    found = False
+    for k in range(first, i):
+        found = found or (records.variant[k] == records.variant[i] and records.kind[k] == records.kind[i])
+    return found
+
+
+@compiled(void(int64, int64, int64, RECORDS, RULES, int64[:, ::1]))
+def _take(b, i, new, records, rules, moved):  # type: ignore[no-untyped-def]
+    """A record of a block takes another variant."""
+    old = records.variant[i]
+    count_signatures(b, rules.signature[old], rules.signature[new], records, rules)
+    for q in range(rules.recodes.shape[0]):
+        moved[q, rules.recodes[q, old]] -= 1
+        moved[q, rules.recodes[q, new]] += 1
+    records.variant[i] = new
+
+
+@compiled(boolean(int64, RECORDS, RULES, int64[:, ::1], SEARCH))
+def change_best(b, records, rules, moved, search):  # type: ignore[no-untyped-def]
+    """Make the change of one record of a block that is best for what it misses and the price; whether there was one."""
+    best, best_i, best_v = np.inf, np.int64(-1), np.int64(-1)
+    if search.moved[b] <= search.changed[b]:
+        return False
+    for i in range(records.pointer[b], records.pointer[b + 1]):
+        if _is_repeated(i, records.pointer[b], records):
+            continue
+        value, v = _best_variant(b, i, best, records, rules, moved, search)
+        if v >= 0:
+            best, best_i, best_v = value, np.int64(i), v
+    if best_i < 0:
+        search.changed[b] = search.now[0]
+        return False
+    _take(b, best_i, best_v, records, rules, moved)
+    search.now[0] += 1
+    search.moved[b] = search.now[0]
+    settled(b, records, rules, search)
+    return True
+
+
+@compiled(float64(int64, int64, RULES, int64[:, ::1]))
+def _nearer(old, new, rules, moved):  # type: ignore[no-untyped-def]
+    """By how much net changes come nearer to 0, all recodes together, when a record takes another variant."""
+    found = 0.0
+    for q in range(rules.recodes.shape[0]):
+        a, c = rules.recodes[q, old], rules.recodes[q, new]
+        if a != c:
+            before = abs(moved[q, a]) + abs(moved[q, c])
+            found += rules.shares[q] * (before - abs(moved[q, a] - 1) - abs(moved[q, c] + 1))
+    return found
+
+
+@compiled(void(RULES, int64[:, ::1], float64[::1]))
+def _count_gains(rules, moved, gains):  # type: ignore[no-untyped-def]
+    """By how much net changes come nearer to 0 when a record is added to a variant, all recodes together."""
+    for v in range(gains.shape[0]):
+        gains[v] = 0.0
+        for q in range(rules.recodes.shape[0]):
+            c = moved[q, rules.recodes[q, v]]
+            gains[v] += rules.shares[q] * (abs(c) - abs(c + 1))
+
+
+@compiled(float64(int64, RULES, int64[:, ::1]))
+def _most_of_leaving(old, rules, moved):  # type: ignore[no-untyped-def]
+    """The most that a record's leaving its variant adds to the gain of another one: groups that both are in count 0 beside it, not less."""
+    found = 0.0
+    for q in range(rules.recodes.shape[0]):
+        a = moved[q, rules.recodes[q, old]]
+        alone = abs(a) - abs(a - 1)
+        found += rules.shares[q] * max(alone, -(abs(a) - abs(a + 1)))
+    return found
+
+
+@compiled(int64(int64, int64, float64[::1], RECORDS, RULES, int64[:, ::1], SEARCH))
+def _way_back(b, i, gains, records, rules, moved, search):  # type: ignore[no-untyped-def]
+    """The variant that brings net changes nearest to 0 while the block misses no more; -1 for none."""
+    old, allowed, signature = records.variant[i], rules.allowed[records.kind[i]], rules.signature
+    most, listed = _most_of_leaving(old, rules, moved) + _ROUNDING, False
+    best, found = _LEAST, np.int64(-1)
+    for v in range(signature.shape[0]):
+        if gains[v] + most <= best or v == old or not allowed[v]:
+            continue
+        value = _nearer(old, v, rules, moved)
+        if value <= best:
+            continue
+        if not listed:
+            list_changes(b, signature[old], records, rules, search)
+            listed = True
+        if search.change[signature[v]] <= 0:
+            best, found = value, np.int64(v)
+    return found
+
+
+@compiled(int64(RECORDS, RULES, int64, int64[:, ::1]))
+def bring_back(records, rules, slack, moved):  # type: ignore[no-untyped-def]
+    """Let records take other variants where that brings net changes nearer to 0 and no block misses more.
+
+    Args:
+        moved: net changes so far by recode and group, changed, shape (Q, groups).
+    """
+    search, gains = begun(records, rules, slack), np.empty(rules.signature.shape[0])
+    _count_gains(rules, moved, gains)
+    found = 0
+    for b in range(records.pointer.shape[0] - 1):
+        for i in range(records.pointer[b], records.pointer[b + 1]):
+            v = _way_back(b, i, gains, records, rules, moved, search)
+            if v >= 0:
+                _take(b, i, v, records, rules, moved)
+                settled(b, records, rules, search)
+                _count_gains(rules, moved, gains)
+                found += 1
+    return found
+
+
+@compiled(types.UniTuple(int64, 2)(RECORDS, RULES, int64, int64[:, ::1], SEARCH))
+def _sweep(records, rules, phase, moved, search):  # type: ignore[no-untyped-def]
+    """One visit of every block; returns trades made, and changes."""
+    traded, changed = 0, 0
+    for b in range(records.pointer.shape[0] - 1):
+        while search.misses[b] > 0:
+            if trade_best(b, phase > 0, records, rules, search):
+                traded += 1
+            elif phase > 1 and change_best(b, records, rules, moved, search):
+                changed += 1
+            else:
+                break
+    return traded, changed
+
+
+@compiled(types.UniTuple(int64, 2)(RECORDS, RULES, int64, int64, int64[:, ::1]))
+def _phase(records, rules, phase, slack, moved):  # type: ignore[no-untyped-def]
+    """Sweeps until no move helps; returns trades made, and changes."""
+    search = begun(records, rules, slack)
+    traded, changed = 0, 0
+    while True:
+        more, other = _sweep(records, rules, phase, moved, search)
+        traded += more
+        changed += other
+        if more + other == 0:
+            return traded, changed
+
+
+@compiled(int64(RECORDS, RULES, int64))
+def trade(records, rules, slack):  # type: ignore[no-untyped-def]
+    """Move records between blocks until the relations are met or no move helps: moves first, then exchanges too."""
+    none = np.zeros((0, 0), np.int64)
+    return _phase(records, rules, 0, slack, none)[0] + _phase(records, rules, 1, slack, none)[0]
+
+
+@compiled(types.UniTuple(int64, 2)(RECORDS, RULES, int64, int64[:, ::1]))
+def change(records, rules, slack, moved):  # type: ignore[no-untyped-def]
+    """Change records, and trade them again, until the relations are met or no move helps; then with open sizes at will.
+
+    Args:
+        moved: net changes so far by recode and group, changed, shape (Q, groups).
+    """
+    traded, changed = _phase(records, rules, 2, slack, moved)
+    more, other = _phase(records, rules, 3, _UNBOUNDED, moved)
+    return traded + more, changed + other
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, cast
@@ -40,8 +40,34 @@ from censafe.products.topdown.configuration.constraint_checks import (
 )
 from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, PRODUCTION_SPINE, read_document
 from censafe.products.topdown.configuration.outputs import check_outputs, check_own_tables
-from censafe.products.topdown.configuration.settings import histogram_settings
 from censafe.publication.microdata.layouts import MicrodataLayout
+
+
+def histogram_settings(
+    histogram: MeasuredHistogram, symbol: str, levels: Sequence[GeoLevel]
+) -> dict[str, str]:
+    """Everything about one histogram that decides what is released, in a fixed order."""
+    name = histogram.name
+    flat = {}
+    if histogram.outputs is not None:
+        flat[f"outputs.{name}"] = json.dumps(asdict(histogram.outputs), sort_keys=True)
+    flat[f"{symbol}.{name}"] = str(histogram.loss)
+    flat[f"histograms.{name}.schema"] = histogram.schema.digest
+    flat[f"histograms.{name}.exact_totals"] = histogram.exact_totals or ""
+    for level in levels:
+        flat[f"level_shares.{name}.{level.name}"] = str(histogram.level_shares[level.name])
+        for query, share in histogram.query_shares[level.name].items():
+            flat[f"query_shares.{name}.{level.name}.{query}"] = str(share)
+        passes = histogram.passes[level.name]
+        flat[f"passes.{name}.{level.name}"] = json.dumps([passes.l2, passes.rounding])
+    for one in histogram.constraints:
+        flat[f"constraints.{name}.{one.name}"] = json.dumps(
+            [asdict(one), type(one.right).__name__], sort_keys=True
+        )
+    if histogram.informed is not None:
+        flat[f"informed.{name}"] = json.dumps(asdict(histogram.informed), sort_keys=True)
+    return flat
+
 
 Reader = Literal["histogram", "pl94", "ipums-1940", "cef", "records"]
 _ORDINARY_FITS: Final = 2

@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from censafe.errors import DataError, UsageError
+from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
+from censafe.estimation.topdown.levels.descent import Descent
+from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below, part_of
+from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
+from censafe.estimation.topdown.levels.task import together
+from censafe.estimation.topdown.whole_tree.cells import CellBlocks
+from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
+from censafe.estimation.topdown.whole_tree.information import cell_blocks, tree_levels
+from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel, TreeLevel
+from censafe.estimation.topdown.whole_tree.upward import handed_up, lower_estimates
+from censafe.geography.spines.choice import standard_levels
+from censafe.geography.spines.paths import RunSpine
+from censafe.geography.spines.subtrees import Subtree
+from censafe.geography.spines.sums import sum_histograms
+from censafe.model import SparseLevel
+from censafe.model.observer import Observer
+from censafe.model.plan import NoiseSource
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.estimate import estimate_all
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.folder import STATE, TOTALS, StoredParts
 from censafe.products.topdown.intake.equations import is_held
@@ -22,18 +45,262 @@ from censafe.products.topdown.intake.results import (
     open_results,
 )
 from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
-from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.public.files import FilesRun, open_files
 from censafe.products.topdown.public.held import estimate_held_run
-from censafe.products.topdown.public.parts import estimate_files_run
 from censafe.products.topdown.public.places import StateResult
 from censafe.products.topdown.public.stated import require_right_sides
-from censafe.products.topdown.release import TopdownRelease, publish
+from censafe.products.topdown.release import Estimates, TopdownRelease, gathered, publish, query_facts
 from censafe.publication.atomic import sha256_path
+from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import FROM_FILES, ConfigRecord, Manifest, software_versions
+from censafe.publication.measurements.final_levels import FinishedLevel
 from censafe.publication.measurements.geography import ExactTotal, read_exact_totals
 from censafe.publication.stamps import DEMONSTRATION
 from censafe.publication.sums import require_confidence
+
+ReadObjective = Callable[[LevelWorkload, Subtree | None], LevelObjective]
+"""Reads the weighted answers of a level in a part of the tree, or in all of it."""
+
+
+class PartedTree:
+    """The best linear unbiased estimates of one histogram, the levels down to the states and every part below.
+
+    A part is read once to carry its answers up, and a second time, level by level, when its own levels are asked for; between the two its
+    estimates above the blocks are on disk. Numbers are the same bits as those of the whole tree.
+    """
+
+    def __init__(
+        self,
+        histogram: MeasuredHistogram,
+        public: PublicFacts,
+        parts: Sequence[Subtree],
+        loads: Sequence[LevelWorkload],
+        read: ReadObjective,
+        stored: StoredParts,
+        observer: Observer,
+    ) -> None:
+        self._histogram = histogram
+        self._public = public
+        self._parts = parts
+        self._loads = loads
+        self._read = read
+        self._stored = stored
+        self._observer = observer
+        self._depth = parts[0].depth
+        self.blocks: CellBlocks = cell_blocks(
+            histogram.schema,
+            public.exact_limits(histogram.name)[0].kinds,
+            [query.label for load in loads for query in load.queries],
+        )
+
+    @cached_property
+    def top(self) -> LinearTree:
+        """The levels down to the widest of the parts, with everything below them; parts that are not done are read."""
+        below = Children.joined([self._children(part) for part in self._parts])
+        own = [self._read(load, None) for load in self._loads[: self._depth + 1]]
+        facts, name = facts_above(self._public, self._depth), self._histogram.name
+        with self._observer.stage(f"estimate {name} from below"):
+            levels = tree_levels(
+                self._histogram.schema, self.blocks, facts.spine.levels, facts.limits[name], own
+            )
+            return LinearTree(self.blocks, levels, lower_estimates(self.blocks, levels, below))
+
+    def objectives_above(self) -> list[LevelObjective]:
+        """The objectives of the levels of :attr:`top`, the widest first."""
+        top = self.top
+        with self._observer.stage(f"estimate {self._histogram.name} from below"):
+            found = pooled(top.blocks, top.levels, top.lower)
+        return [one for one in found if one is not None]
+
+    def objectives_below(self, part: Subtree) -> Iterator[LevelObjective]:
+        """The objectives of the levels of a part below its widest; answers of a level, those of blocks above all, are read when it is asked for."""
+        for level, own in self._below(part):
+            with self._observer.stage(f"estimate {self._histogram.name} from below"):
+                found = pooled(self.blocks, (level,), (own,), rooted=False)[0]
+            if found is not None:
+                yield found
+
+    def tree(self, part: Subtree) -> LinearTree:
+        """A part with its widest geounits, as a tree of its own: their estimates use what is in the part alone.
+
+        Depth 0 are the geounits of the part at the last level of :attr:`top`, with the same patterns.
+        """
+        top, nodes = self.top, part.nodes(part.depth)
+        below = tuple(self._below(part))
+        widest, own = top.levels[-1], top.lower[-1]
+        objective = widest.objective
+        if objective is not None:
+            objective = _objective_part(objective, nodes)
+        totals = None if widest.totals is None else widest.totals[nodes]
+        alone = np.full(nodes.stop - nodes.start, -1, np.int32)
+        first = TreeLevel(widest.name, objective, alone, widest.support[nodes], totals)
+        levels, lower = [level for level, _ in below], [one for _, one in below]
+        return LinearTree(self.blocks, [first, *levels], [own.of(nodes), *lower])
+
+    def _name(self, part: Subtree) -> str:
+        return f"{self._histogram.name}_{part.name}"
+
+    def _children(self, part: Subtree) -> Children:
+        """What a part hands up, from disk or from its answers."""
+        found = self._stored.children(self._name(part))
+        if found is not None:
+            return found
+        levels = list(self._levels(part))
+        with self._observer.stage(f"estimate {self._histogram.name} from below"):
+            lower = lower_estimates(self.blocks, levels)
+            nodes = part.nodes(part.depth)
+            children = handed_up(self.blocks, levels[0], lower[0], nodes.stop - nodes.start)
+        with self._observer.stage("keep parts"):
+            self._stored.store_lower(self._name(part), lower, children)
+        return children
+
+    def _below(self, part: Subtree) -> Iterator[tuple[TreeLevel, LowerLevel]]:
+        """The levels of a part below its widest with their estimates, one after another."""
+        self._children(part)
+        return zip(self._levels(part), self._stored.lower(self._name(part)), strict=True)
+
+    def _levels(self, part: Subtree) -> Iterator[TreeLevel]:
+        """The levels of a part below its widest, each with its answers, which are read when it is asked for."""
+        facts, schema = facts_below(self._public, part), self._histogram.schema
+        limits, loads = facts.limits[self._histogram.name][1:], self._loads[self._depth + 1 :]
+        for load, level, limit in zip(loads, facts.spine.levels[1:], limits, strict=True):
+            yield from tree_levels(schema, self.blocks, (level,), (limit,), (self._read(load, part),))
+
+
+def _objective_part(objective: LevelObjective, nodes: slice) -> LevelObjective:
+    if not isinstance(objective.source, StoredAnswers):
+        raise TypeError("a tree is made of stored answers")
+    values = tuple(values[nodes] for values in objective.source.values)
+    return LevelObjective(
+        objective.labels, objective.weights, objective.kinds[nodes], StoredAnswers(values), objective.below
+    )
+
+
+def estimate_files_run(
+    config: TopdownConfig, found: FilesRun, stored: StoredParts, options: EstimateOptions
+) -> Estimates:
+    """Every histogram of public files, part by part where the files allow it."""
+    if not found.parts:
+        return estimate_all(config, found.facts, found.read, options)
+    levels: dict[str, tuple[SparseLevel, ...]] = {}
+    reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
+    source: NoiseSource = "seeded" if found.stamped else "system"
+    for histogram in estimation_order(config):
+        own = PartedHistogram(histogram, config, found, stored, options)
+        blocks, reports[histogram.name] = own.estimated(bounded_facts(config, histogram, found.facts, levels))
+        with options.observer.stage("add up"):
+            levels[histogram.name] = _standard(found.facts.run, blocks, histogram.schema.schema.cells)
+        for load, level in zip(own.loads, found.facts.spine.levels, strict=True):
+            facts[histogram.name] += query_facts(load, level.nodes, source)
+    return gathered(config, found.facts, levels, reports, facts)
+
+
+def _let_go(objectives: list[LevelObjective]) -> Iterator[LevelObjective]:
+    """One after another; what a level needed is let go when it is done."""
+    while objectives:
+        yield objectives.pop(0)
+
+
+def _standard(run: RunSpine, blocks: SparseLevel, cells: int) -> tuple[SparseLevel, ...]:
+    if run.spine is run.standard:
+        return sum_histograms(run.standard, blocks, cells)
+    return standard_levels(run, (blocks,), cells)
+
+
+class PartedHistogram:
+    """The estimation of one histogram, part by part."""
+
+    def __init__(
+        self,
+        histogram: MeasuredHistogram,
+        config: TopdownConfig,
+        found: FilesRun,
+        stored: StoredParts,
+        options: EstimateOptions,
+    ) -> None:
+        self._histogram = histogram
+        self._config = config
+        self._found = found
+        self._stored = stored
+        self._options = options
+        self.loads = tuple(load for load in workloads(config) if load.histogram.name == histogram.name)
+
+    def tree(self) -> PartedTree:
+        """The linear estimates from below."""
+        found, observer = self._found, self._options.observer
+        return PartedTree(
+            self._histogram, found.facts, found.parts, self.loads, self._objective, self._stored, observer
+        )
+
+    def estimated(self, bounds: PublicFacts) -> tuple[SparseLevel, tuple[dict[str, Any], ...]]:
+        """Final histograms of all blocks, in the order of the run, and how every level was solved."""
+        parts, depth = self._found.parts, self._found.parts[0].depth
+        tree = None if self._config.choices.information == "level" else self.tree()
+        descent = self._descent(facts_above(bounds, depth))
+        above = self._own(None, self.loads[: depth + 1]) if tree is None else _let_go(tree.objectives_above())
+        documents = [[one] for one in self._descended(descent, self.loads[: depth + 1], above)]
+        documents += [[] for _ in self.loads[depth + 1 :]]
+        finished = []
+        for number, part in enumerate(parts, 1):
+            done = self._stored.blocks(f"{self._histogram.name}_{part.name}")
+            if done is None:
+                self._options.observer.remark(
+                    f"{self._histogram.name}: {part.name}, {number} of {len(parts)}"
+                )
+                done = self._below(part, bounds, descent.levels[-1], tree)
+            finished.append(done)
+            for held, one in zip(documents[depth + 1 :], done.report["levels"], strict=True):
+                held.append(one)
+        return self._joined(finished), tuple(together(held) for held in documents)
+
+    def _below(
+        self, part: Subtree, bounds: PublicFacts, states: SparseLevel, tree: PartedTree | None
+    ) -> FinishedLevel:
+        """Estimate everything below the widest geounits of a part, and keep its blocks."""
+        descent = self._descent(facts_below(bounds, part))
+        descent.adopt(part_of(states, part.nodes(part.depth)))
+        loads = self.loads[part.depth + 1 :]
+        own = self._own(part, loads) if tree is None else tree.objectives_below(part)
+        documents = list(self._descended(descent, loads, own))
+        with self._options.observer.stage("keep parts"):
+            name = f"{self._histogram.name}_{part.name}"
+            return self._stored.store_blocks(name, descent.levels[-1], {"levels": documents})
+
+    def _descent(self, facts: PublicFacts) -> Descent:
+        options = self._options
+        return Descent(
+            self._histogram, facts, options.observer, self._config.choices, options.workers, options.solver
+        )
+
+    def _descended(
+        self, descent: Descent, loads: Sequence[LevelWorkload], objectives: Iterator[LevelObjective]
+    ) -> Iterator[dict[str, Any]]:
+        for load, objective in zip(loads, objectives, strict=True):
+            with self._options.observer.stage(f"estimate {load.part.name}"):
+                yield descent.estimate(load.part.name, objective)[1].document()
+
+    def _own(self, part: Subtree | None, loads: Sequence[LevelWorkload]) -> Iterator[LevelObjective]:
+        return (self._objective(load, part) for load in loads)
+
+    def _objective(self, load: LevelWorkload, part: Subtree | None) -> LevelObjective:
+        with self._options.observer.stage(f"read {load.part.name}"):
+            measured = self._found.read(load, part)
+        return LevelObjective.measured([query.label for query in load.queries], measured)
+
+    def _joined(self, finished: Sequence[FinishedLevel]) -> SparseLevel:
+        """The blocks of all parts, which are those of the tree in its order."""
+        entries = np.cumsum([0, *(len(one.cell) for one in finished)])
+        pointers = [
+            one.node_ptr[:-1] + start for one, start in zip(finished, entries[:-1].tolist(), strict=True)
+        ]
+        return SparseLevel(
+            self._found.facts.spine.leaf.geounits,
+            np.append(np.concatenate(pointers), entries[-1]).astype(np.int64),
+            np.concatenate([one.cell for one in finished]),
+            np.concatenate([one.count for one in finished]),
+        )
 
 
 def estimate_files(

@@ -12,37 +12,319 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts
+from censafe.estimation.topdown.levels.facts import (
+    DeclaredTotals,
+    PublicFacts,
+    standard_depth,
+    whole_geounits,
+)
 from censafe.estimation.topdown.levels.limits import LevelLimits, level_limits
-from censafe.geography.geocodes import ALPHABETS
+from censafe.geography.geocodes import ALPHABETS, pack_characters
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.subtrees import Subtree, subtrees
-from censafe.geography.spines.tree import LevelRule
+from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, build_spine
 from censafe.model import NoiseLaw, QueryPlan
 from censafe.model.plan import NoiseSource
-from censafe.model.topdown.histograms import constraints_on
+from censafe.model.topdown.constraints import PublishedAnswers
+from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
-from censafe.products.topdown.folder import STATE
+from censafe.products.topdown.folder import GEOGRAPHY, STATE, group_totals
 from censafe.products.topdown.intake.equations import BlockRows, is_held
 from censafe.products.topdown.measuring import full_shape
-from censafe.products.topdown.plan import LevelWorkload, histogram_part, workloads
-from censafe.products.topdown.public.exact import (
-    facilities_of_files,
-    stated_totals,
-    totals_of_files,
-)
+from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part, workloads
 from censafe.products.topdown.public.places import files_of_levels
-from censafe.products.topdown.public.spine import spine_above_blocks, spine_of_files
-from censafe.products.topdown.public.stated import list_stated, stated_right_sides
+from censafe.products.topdown.public.stated import (
+    bounded_facilities,
+    list_stated,
+    require_facilities,
+    stated_facilities,
+    stated_right_sides,
+)
 from censafe.publication.measurements.chosen import AnswerIndex, index_answers
-from censafe.publication.measurements.geography import ExactTotal
+from censafe.publication.measurements.geography import ExactTotal, read_geography
 from censafe.publication.measurements.layout import LevelFiles
 from censafe.publication.measurements.level import PublicAnswers, read_answers
 from censafe.publication.measurements.listing import ListedLevel, texts
+from censafe.publication.measurements.rows import locate_rows
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
+
+_BLOCK_DIGITS: Final = 16
+
+_STATE: Final = "State"
+_Codes = NDArray[np.uint8]
+
+
+def spine_of_files(
+    geounits: Sequence[_Codes],
+    rules: Sequence[LevelRule],
+    folder: Path,
+    published: Sequence[LevelRule] | None = None,
+) -> RunSpine:
+    """The tree of a run from the codes of its levels, beside the standard one.
+
+    Codes are nested: a parent's code begins those of its children. How long they are is taken from the files. The last
+    digits of a block's code are its census code, under which everything is published.
+
+    Args:
+        geounits: letters of the sorted codes of every level, root first, each of shape (n, width).
+
+    Example:
+        >>> codes = [np.array([list(code.encode()) for code in level], np.uint8)
+        ...          for level in (["044", "144"], ["04400" + "4410", "14400" + "4411"])]
+        >>> run = spine_of_files(codes, (LevelRule("State", 2), LevelRule("Block", 4)), Path("files"))
+        >>> run.spine.leaf.parent.tolist(), run.standard.leaf.geounits.tolist()
+        ([0, 1], ['4410', '4411'])
+    """
+    spine = _tree(geounits, rules, folder)
+    blocks = _census_codes(geounits[-1], rules[-1], folder)
+    standard = build_spine(blocks, rules if published is None else published)
+    order = np.searchsorted(standard.leaf.codes, blocks).astype(np.int64)
+    same = spine.names == standard.names and all(
+        np.array_equal(one.geounits, other.geounits)
+        for one, other in zip(spine.levels, standard.levels, strict=True)
+    )
+    if same:
+        return RunSpine("standard", standard, standard, None, {})
+    moved = None if np.array_equal(order, np.arange(len(order))) else order
+    return RunSpine("files", spine, standard, moved, {})
+
+
+def spine_above_blocks(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folder: Path) -> RunSpine:
+    """The tree of files whose lowest level is none of blocks, beside that of its states.
+
+    Codes with a flag before the state part states by American Indian areas; the standard tree has whole states, and below them the
+    geounits of the lowest level.
+
+    Args:
+        geounits: letters of the sorted codes of every level, root first, each of shape (n, width).
+
+    Example:
+        >>> codes = [np.array([list(code.encode()) for code in level], np.uint8)
+        ...          for level in (["044", "144"], ["04410001", "14400010"])]
+        >>> run = spine_above_blocks(codes, (LevelRule("State", 2), LevelRule("County", 5)), Path("files"))
+        >>> run.spine.leaf.geounits.tolist(), [level.geounits.tolist() for level in run.standard.levels]
+        (['04410001', '14400010'], [[''], ['44'], ['44010001', '44100010']])
+    """
+    spine = _tree(geounits, rules, folder)
+    names = [rule.name for rule in rules]
+    depth = names.index(_STATE) if _STATE in names else None
+    if depth is None or geounits[depth].shape[1] != rules[depth].digits + 1:
+        return RunSpine("files", spine, spine, None, {})
+    rule, leaf = rules[depth], geounits[-1]
+    digits = rule.digits + 1
+    moved = np.concatenate([leaf[:, 1:digits], leaf[:, :1], leaf[:, digits:]], axis=1)
+    numbers = _numbers(moved, 0, moved.shape[1], rules[-1], folder)
+    parts = LevelRule(f"parts of level {rules[-1].name}", moved.shape[1], alphabet=rule.alphabet)
+    above = rules[:depth] or [LevelRule("all states", 0, alphabet=rule.alphabet)]
+    standard = build_spine(numbers, [*above, rule, parts])
+    order = np.searchsorted(standard.leaf.codes, numbers).astype(np.int64)
+    return RunSpine("files", spine, standard, order, {})
+
+
+def _tree(geounits: Sequence[_Codes], rules: Sequence[LevelRule], folder: Path) -> Spine:
+    """The levels of the files, as their codes are nested."""
+    levels: list[SpineLevel] = []
+    parents = [np.full(len(geounits[0]), -1, np.int32)]
+    parents += [
+        _parents(above, codes, rule, rules[depth].digits, folder)
+        for depth, (above, codes, rule) in enumerate(zip(geounits[:-1], geounits[1:], rules[1:], strict=True))
+    ]
+    for depth, (codes, rule) in enumerate(zip(geounits, rules, strict=True)):
+        edges = np.zeros(len(codes) + 1, np.int64)
+        if depth + 1 < len(geounits):
+            edges = np.searchsorted(parents[depth + 1], np.arange(len(codes) + 1)).astype(np.int64)
+            childless = codes[np.diff(edges) == 0]
+            _refuse(rules[depth + 1], childless, f"no geounit lies in those of level {rule.name}", folder)
+        levels.append(_level(codes, rule, parents[depth], edges, folder))
+    return Spine(tuple(levels))
+
+
+def _parents(
+    above: _Codes, codes: _Codes, rule: LevelRule, digits_above: int, folder: Path
+) -> NDArray[np.int32]:
+    if digits_above == 0:
+        return np.zeros(len(codes), np.int32)
+    width, found = above.shape[1], np.full(len(codes), -1, np.int64)
+    if width <= codes.shape[1]:
+        locate_rows(np.ascontiguousarray(above), np.ascontiguousarray(codes[:, :width]), found)
+    what = "codes begin with that of no geounit of the level above"
+    _refuse(rule, codes[found < 0], what, folder)
+    return found.astype(np.int32)
+
+
+def _level(
+    codes: _Codes,
+    rule: LevelRule,
+    parent: NDArray[np.int32],
+    edges: NDArray[np.int64],
+    folder: Path,
+) -> SpineLevel:
+    if rule.digits == 0:
+        return SpineLevel(rule.name, 0, str(texts(codes[:1])[0]), np.zeros(1, np.int64), parent, edges)
+    width = codes.shape[1]
+    most = rule.form.longest
+    before = 0 if width <= most else width - min(_BLOCK_DIGITS, most)
+    numbers = _numbers(codes, before, width, rule, folder)
+    prefix = _numbers(codes, 0, before, rule, folder) if before else None
+    return SpineLevel(rule.name, width - before, "", numbers, parent, edges, prefix, before, rule.alphabet)
+
+
+def _census_codes(codes: _Codes, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
+    width = codes.shape[1]
+    if width < rule.digits:
+        raise DataError(
+            f"level {rule.name}, {folder}: codes have {width} digits; allowed: {rule.digits} or more, the last of which are the "
+            "census code; fix: name files and configuration of one product"
+        )
+    return _numbers(codes, width - rule.digits, width, rule, folder)
+
+
+def _numbers(codes: _Codes, first: int, last: int, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
+    numbers = pack_characters(codes[:, first:last], rule.alphabet)
+    _refuse(rule, codes[numbers < 0], "codes have other characters than the configuration says", folder)
+    return numbers
+
+
+def _refuse(rule: LevelRule, wrong: _Codes, what: str, folder: Path) -> None:
+    if len(wrong):
+        raise DataError(
+            f"level {rule.name}, {folder}: {what} ({len(wrong)} geounits), such as {', '.join(texts(wrong[:_NAMED]).tolist())}; fix: "
+            "get the files of all levels of one product"
+        )
+
+
+_KINDS: Final = 8
+
+
+def facilities_of_files(
+    config: TopdownConfig,
+    folder: Path,
+    run: RunSpine,
+    found: Mapping[str, ListedLevel],
+    state: str | None,
+    *,
+    blocks: bool,
+) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Counts of units by kind in every block: from the file of blocks, or from the bounds."""
+    counts = _counts(config, run, found)
+    path = folder / Path(GEOGRAPHY).name
+    if blocks and path.is_file():
+        known, codes = read_geography(path), run.standard.leaf.codes
+        kinds = 0 if counts is None else counts.shape[1]
+        own = slice(None) if state is None else np.isin(known.codes, codes)
+        units = known.units[own]
+        same = np.array_equal(known.codes[own], codes)
+        if not same or (counts is not None and not np.array_equal(units[:, :kinds], counts)):
+            raise DataError(f"{path}: other blocks or other counts of units than the measurement files have")
+        return units, ()
+    return _taken(config, folder, run, found, counts)
+
+
+def _counts(
+    config: TopdownConfig, run: RunSpine, found: Mapping[str, ListedLevel]
+) -> NDArray[np.int64] | None:
+    """Counts by kind that bounds of the records tell, in the standard order; None where they do not."""
+    bounded = [one for one in config.histograms if one.schema.facilities is not None]
+    counts: NDArray[np.int64] | None = None
+    for histogram in bounded:
+        counts = bounded_facilities(histogram.schema, found[histogram_part(histogram, config.run_levels[-1])])
+        break
+    if not bounded:
+        counts = stated_facilities(config, found)
+    if counts is not None and run.order is not None:
+        back = np.empty_like(run.order)
+        back[run.order] = np.arange(len(back))
+        counts = counts[back]
+    return counts
+
+
+def _taken(
+    config: TopdownConfig,
+    folder: Path,
+    run: RunSpine,
+    found: Mapping[str, ListedLevel],
+    counts: NDArray[np.int64] | None,
+) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Counts of units where there is no file of blocks, and what is missing in them."""
+    bounded = [one for one in config.histograms if one.schema.facilities is not None]
+    rule = bounded[0].schema.facilities if bounded else None
+    require_facilities(config, counts, folder)
+    if counts is not None and rule is None:
+        return counts.astype(np.int32), ()
+    if counts is None or rule is None:
+        words = "no measured histogram has bounds by kind of unit: the records of group quarters are not in the output"
+        alone = np.zeros((run.standard.leaf.nodes, _KINDS), np.int32)
+        lowest = found[histogram_part(config.histograms[0], config.run_levels[-1])].constraints
+        if "total" in lowest:
+            place = np.arange(len(alone)) if run.order is None else run.order
+            alone[place, 0] = lowest["total"].values[:, 0]
+        return alone, (words,)
+    others = np.zeros((len(counts), len(rule.other_kinds)), np.int64)
+    missing = f"units of {', '.join(rule.other_kinds)} are not in the measurement files, and taken as none"
+    return np.hstack([counts, others]).astype(np.int32), (missing,) if rule.other_kinds else ()
+
+
+def totals_of_files(
+    config: TopdownConfig,
+    histogram: MeasuredHistogram,
+    run: RunSpine,
+    found: Mapping[str, ListedLevel],
+    table: Sequence[ExactTotal],
+) -> DeclaredTotals:
+    """Exact totals of the levels that declare them: from the constraints, or from the table."""
+    known = DeclaredTotals({}, {})
+    for depth, level in enumerate(config.run_levels):
+        if level.name not in exact_levels(histogram):
+            continue
+        files = found[histogram_part(histogram, level)]
+        if "total" in files.constraints:
+            known.single[level.name] = files.constraints["total"].values[:, 0].astype(np.int64)
+            continue
+        if not table:
+            if is_held(histogram):  # what it is held to has them
+                continue
+            raise DataError(
+                f"level {level.name}, {files.folder}: the files hold no exact totals (total_con) of {histogram.name}, which the "
+                "configuration declares; fix: give a table with the columns geocode, name and value by `totals`"
+            )
+        if run.standard.levels[standard_depth(run, depth)].digits == 0:
+            own = [one for one in table if one.histogram in ("", histogram.name) and one.level in ("", STATE)]
+            known.single[level.name] = np.array([sum(one.value for one in own)], np.int64)
+            continue
+        groups = group_totals(run, depth, histogram, table)
+        if len(groups.of) == len(groups.totals):
+            known.single[level.name] = groups.totals[whole_geounits(run, depth)]
+        else:
+            known.groups[level.name] = groups
+    return known
+
+
+def stated_totals(
+    histogram: MeasuredHistogram, run: RunSpine, given: Mapping[tuple[str, str], BlockRows]
+) -> tuple[ExactTotal, ...]:
+    """Totals of the states that follow from published counts of all records: the sums over their blocks, which are exact there."""
+    if STATE not in run.standard.names or STATE not in exact_levels(histogram):
+        return ()
+    for one in histogram.constraints:
+        rows = given.get((histogram.name, one.name))
+        every = one.relation == "=" and isinstance(one.right, PublishedAnswers)
+        if rows is None or not every or not (histogram.schema.grouped(one.groups).label >= 0).all():
+            continue
+        depth = run.standard.names.index(STATE)
+        state = run.standard.ancestors(depth)
+        state = state if run.order is None else state[run.order]
+        sums = np.zeros(run.standard.levels[depth].nodes, np.int64)
+        np.add.at(sums, state[rows.block], rows.records)
+        codes = run.standard.levels[depth].geounits
+        return tuple(
+            ExactTotal(code, value, histogram.name, STATE)
+            for code, value in zip(codes.tolist(), sums.tolist(), strict=True)
+        )
+    return ()
+
 
 _NAMED: Final = 5
 _INNER: Final = 16  # digits of a level that no geocode holds

@@ -13,10 +13,16 @@ from censafe.errors import DataError
 from censafe.estimation.sdhc.counts import GroupedCells
 from censafe.estimation.sdhc.posteriors import geometric_scale
 from censafe.estimation.sdhc.ratios.intervals import RatioEstimate, RatioModel, UnansweredError
-from censafe.estimation.sdhc.ratios.lattice import CountWeights, RatioLattice
 from censafe.estimation.sdhc.ratios.quadrature import estimate_joint
 from censafe.estimation.sdhc.ratios.tables import estimate_ratios
-from censafe.estimation.sdhc.ratios.whole_numbers import NoisyCount, _mode, lattice_joint, lattice_single
+from censafe.estimation.sdhc.ratios.whole_numbers import (
+    CountWeights,
+    NoisyCount,
+    RatioLattice,
+    _mode,
+    lattice_joint,
+    lattice_single,
+)
 from censafe.estimation.sdhc.settings import RatioRules, parse_estimate_settings
 
 Floats = NDArray[np.float64]
@@ -134,8 +140,8 @@ def test_windows_of_sums_are_those_of_single_differences() -> None:
 
 def test_recomputed_and_kept_sums_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     stored = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
-    monkeypatch.setattr("censafe.estimation.sdhc.ratios.lattice._STORED_PAIRS", 0)
-    monkeypatch.setattr("censafe.estimation.sdhc.ratios.lattice._BLOCK", 64)
+    monkeypatch.setattr("censafe.estimation.sdhc.ratios.whole_numbers._STORED_PAIRS", 0)
+    monkeypatch.setattr("censafe.estimation.sdhc.ratios.whole_numbers._BLOCK", 64)
     recomputed = fitted((3, 7, 4), (4.0, 9.0, 4.0), RatioModel(1, shortest=True), geometric=False)
     # sums in another order differ in their last digits
     for one, other in zip(recomputed, stored, strict=True):

@@ -1,7 +1,6 @@
 import numpy as np
 
-from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.least_squares.right_sides import wanted_answers
+from censafe.estimation.topdown.least_squares.objective import LevelObjective, wanted_answers
 from censafe.model.topdown.families import Families
 
 CELLS, GEOUNITS = 60, 40

@@ -98,7 +98,7 @@ def test_files_hold_the_population_that_is_drawn(folders, kind):
 
 def test_workers_and_chunks_change_nothing(folders, tmp_path, monkeypatch):
     monkeypatch.setattr("censafe.population.synthetic.dhc.writing.CHUNK_PERSONS", 3_000)
-    monkeypatch.setattr("censafe.population.blocks.dhc.numbers._BATCH_ROWS", 1_000)
+    monkeypatch.setattr("censafe.population.blocks.dhc.source._BATCH_ROWS", 1_000)
     synthesize_dhc(tmp_path / "pieces", persons=PERSONS, states=("50",), seed=2)
     assert (tmp_path / "pieces" / "GRF-C.txt").read_bytes() == (
         folders / "parquet" / "GRF-C.txt"

@@ -12,12 +12,12 @@ import pytest
 
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.tables import HOUSEHOLD_SHAPE, PERSON_SHAPE, PL94_SHAPE, quarters
-from censafe.population.synthetic.dhc.chances import quarter_kinds
 from censafe.population.synthetic.dhc.population import (
     DhcDraw,
     draw_dhc,
     drawn_block_codes,
     person_numbers,
+    quarter_kinds,
     unit_numbers,
 )
 from censafe.population.synthetic.plan import make_plan

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from censafe.errors import DataError
-from censafe.products.detailed.codes.parameter_files import expand_short_form
-from censafe.products.detailed.codes.parameters import read_universe
+from censafe.products.detailed.codes.parameters import expand_short_form, read_universe
 from support.safetab_universes import FILES, write_parameters
 
 KNOWN = [1010, 1020, 1030, 1040, 2000, 2010]

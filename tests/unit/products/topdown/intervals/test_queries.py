@@ -7,7 +7,7 @@ from censafe.errors import UsageError
 from censafe.model import SparseLevel
 from censafe.model.topdown.pl94 import item_names
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.intervals.queries import chosen_queries
+from censafe.products.topdown.intervals.intervals import chosen_queries
 from censafe.products.topdown.labels import item_words
 from censafe.publication.tables.pl94 import TableLevel, table_items
 

@@ -19,7 +19,7 @@ from censafe.products.topdown.folder import STATE, StoredParts, stored_files
 from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
-from censafe.products.topdown.public.parts import PartedTree
+from censafe.products.topdown.public.estimate import PartedTree
 from censafe.products.topdown.rehearsal import TestDoor
 from support.linear_trees import lower_estimate
 from support.topdown_areas import write_pl94

@@ -11,8 +11,8 @@ from censafe.errors import DataError
 from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.choice import SpineChoice, build_run_spine
 from censafe.geography.spines.tree import PL94_US, build_spine
-from censafe.products.topdown.public.present import areas_above_blocks
-from censafe.products.topdown.public.spine import spine_above_blocks, spine_of_files
+from censafe.products.topdown.public.files import spine_above_blocks, spine_of_files
+from censafe.products.topdown.public.tables import areas_above_blocks
 
 FOLDER = Path("files")
 BLOCKS = np.array(
