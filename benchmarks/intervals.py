@@ -46,7 +46,7 @@ from censafe.geography.spines.choice import standard_levels
 from censafe.model import SparseLevel
 from censafe.model.observer import SilentObserver
 from censafe.population.synthetic.blocks import synthesize_histograms
-from censafe.products.run.door import Door
+from censafe.products.run.measurement_store import MeasurementStore
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.folder import stored_files
@@ -54,7 +54,7 @@ from censafe.products.topdown.intake.intake import BlockIntake, Loaded
 from censafe.products.topdown.intervals.intervals import IntervalQuery, chosen_queries, counts_of
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
-from censafe.products.topdown.rehearsal import TestDoor, further_runs, rehearse
+from censafe.products.topdown.rehearsal import TestMeasurementStore, further_runs, rehearse
 from child import in_folder, parser_of
 
 LEVELS = (0.9, 0.95)
@@ -168,12 +168,12 @@ def all_sets(loaded: Loaded, areas: int, seed: int) -> tuple[AreaSet, ...]:
 
 
 def objectives(config: TopdownConfig, loaded: Loaded, histogram: str, seed: int) -> list[LevelObjective]:
-    door, facts = cast(Door, TestDoor(plan_release(config), seed)), loaded.facts
+    store, facts = cast(MeasurementStore, TestMeasurementStore(plan_release(config), seed)), loaded.facts
     found = []
     loads = [load for load in workloads(config) if load.histogram.name == histogram]
     for load, counts in zip(loads, loaded.exact[histogram], strict=True):
         budgets = facts.budgets[load.part.name]
-        measured = measure_stored(load, counts, budgets, door, stored_files(load, facts))
+        measured = measure_stored(load, counts, budgets, store, stored_files(load, facts))
         found.append(LevelObjective.measured([query.label for query in load.queries], measured))
     return found
 

@@ -27,7 +27,7 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.intake.intake import Loaded, open_intake
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.rehearsal import TestDoor, rehearse, rehearse_results
+from censafe.products.topdown.rehearsal import TestMeasurementStore, rehearse, rehearse_results
 
 CSV = Path(__file__).resolve().parent / "dhc_information.csv"
 CHOICES = ("level", "lower")
@@ -74,9 +74,9 @@ def measure(data: Path, draws: Sequence[int]) -> None:
     for draw in draws:
         results = rehearse_results({"redistricting": (before, earlier)}, draw)
         found = []
-        door = OneDoor(plan_release(configs["level"]), draw)
+        store = SingleStore(plan_release(configs["level"]), draw)
         for name, config in configs.items():
-            made = rehearse(config, loaded, draw, results=results, door=door)
+            made = rehearse(config, loaded, draw, results=results, store=store)
             found += [
                 {"draw": draw, "information": name, **one} for one in errors(config, loaded, made.levels)
             ]
@@ -89,7 +89,7 @@ def measure(data: Path, draws: Sequence[int]) -> None:
         sys.stderr.write(f"draw {draw}\n")
 
 
-class OneDoor(TestDoor):
+class SingleStore(TestMeasurementStore):
     """Measures every part once, for all choices: which answers inform a geounit changes nothing of what is measured."""
 
     def __init__(self, plan: ReleasePlan, seed: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from censafe.model import ExactHistograms, NoiseLaw
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.privacy.measure import histograms as door
+from censafe.privacy.measure import histograms as mechanism
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.intake.intake import Loaded, open_intake
@@ -230,7 +230,7 @@ class Measured:
     def answers(self, load: LevelWorkload, query: Any) -> np.ndarray:
         """True answers of a query at one level."""
         exact = self.exact(load)
-        return door._exact_answers(exact, query, 0, exact.nodes)
+        return mechanism._exact_answers(exact, query, 0, exact.nodes)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     )
     from censafe.api.segments import write_segments
     from censafe.api.tables import replicate, table_names, tables, write_tables
-    from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
+    from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver
     from censafe.estimation.topdown.least_squares.problem import ParentProblem
     from censafe.model.plan import NoiseLaw
 
@@ -89,7 +89,7 @@ _NAMES = {
     ),
     "api.segments": ("write_segments",),
     "api.tables": ("replicate", "table_names", "tables", "write_tables"),
-    f"{_SOLVING}.own_solver": ("ParentSolver",),
+    f"{_SOLVING}.custom_solver": ("ParentSolver",),
     f"{_SOLVING}.problem": ("ParentProblem",),
     "model.plan": ("NoiseLaw",),
 }

@@ -1,7 +1,7 @@
 """One record replaced: what every level of every spine measures of it, what it costs, and that nothing exact changes.
 
 The record moves from any block to any block of its state, to any cell that its new block's facilities allow, with all published
-counts of units unchanged. Whatever is measured is taken from the exact side of the door itself.
+counts of units unchanged. Whatever is measured is taken from the exact side of the mechanism itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import PL94_US, build_spine
 from censafe.model import Definition, ExactHistograms
 from censafe.model.topdown.histograms import constraints_on
-from censafe.privacy.measure import histograms as door
+from censafe.privacy.measure import histograms as mechanism
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.invariants import loss_within_invariants
 from censafe.products.topdown.intake.facts import declared_totals
@@ -131,7 +131,7 @@ def loss_of(place: World, other: np.ndarray, records: int = 1) -> Fraction:
     for load, one, two in zip(loads, place.levels(place.dense), place.levels(other), strict=True):
         budget = budgets[load.part.name]
         for ordinal, query in enumerate(load.queries):
-            change = door._exact_answers(two, query, 0, two.nodes) - door._exact_answers(
+            change = mechanism._exact_answers(two, query, 0, two.nodes) - mechanism._exact_answers(
                 one, query, 0, one.nodes
             )
             assert np.abs(change).sum() <= 2 * records

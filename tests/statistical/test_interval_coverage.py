@@ -23,7 +23,7 @@ from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.intervals.intervals import chosen_queries, counts_of
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
-from censafe.products.topdown.rehearsal import TestDoor
+from censafe.products.topdown.rehearsal import TestMeasurementStore
 from support.topdown_inputs import write_1940
 
 DRAWS = 120
@@ -45,10 +45,10 @@ def ratios(tmp_path_factory):
     truth = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
     found: dict[str, list[np.ndarray]] = {name: [] for name in NAMES}
     for draw in range(DRAWS):
-        door, objectives = TestDoor(plan_release(config), 100 + draw), []
+        store, objectives = TestMeasurementStore(plan_release(config), 100 + draw), []
         for load, counts in zip(workloads(config), loaded.exact["persons"], strict=True):
             budgets = facts.budgets[load.part.name]
-            measured = measure_stored(load, counts, budgets, door, stored_files(load, facts))
+            measured = measure_stored(load, counts, budgets, store, stored_files(load, facts))
             objectives.append(LevelObjective.measured([query.label for query in load.queries], measured))
         tree = linear_tree(histogram, facts, objectives)
         functionals = Functionals.of(tree.blocks, weights)

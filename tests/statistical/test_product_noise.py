@@ -1,6 +1,6 @@
 """What every product publishes, less the private truth, against the law that it states: all tables and levels, many test keys.
 
-Every part goes through the door of a release, as a run takes it there. False-alarm rate: 1e-6 for every product, over the
+Every part is measured as in a release, as a run takes it there. False-alarm rate: 1e-6 for every product, over the
 variance of every query, the signs of every pair of queries and the signs of every query from key to key. Smallest defects: half the
 standard deviation in one query of 60 draws or more, and equal noise in two queries with 50 draws or more at common
 addresses; both are planted below, and must be rejected.
@@ -39,7 +39,7 @@ from censafe.products.topdown.intake.intake import BlockIntake as TopdownIntake
 from censafe.products.topdown.measuring import finish_level, measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from support.commands import bureau_config, write_config
-from support.many_keys import Drawn, Product, defects, noise_of, open_door
+from support.many_keys import Drawn, Product, defects, noise_of, open_store
 from support.phsafe_inputs import write_folder
 from support.safetab_folders import write_folders
 from support.topdown_inputs import write_1940
@@ -77,7 +77,7 @@ def phsafe(folder: Path) -> Iterator[Product]:
 
         def product(seed: int) -> dict[str, Drawn]:
             found = {}
-            for answer in job.measure(counted, open_door(job.plan, seed), ReadOptions()):  # type: ignore[arg-type]
+            for answer in job.measure(counted, open_store(job.plan, seed), ReadOptions()):  # type: ignore[arg-type]
                 query = answer.query
                 grid = (answer.values - exact[query.table, query.level]).reshape(answer.domain.shape[0], -1)
                 found[f"{query.table} {query.level}"] = query.law, grid, np.ones_like(grid, np.bool_)
@@ -129,7 +129,7 @@ def safetab(folder: Path, kind: str) -> Iterator[Product]:
         def product(seed: int) -> dict[str, Drawn]:
             found: dict[str, Drawn] = {}
             stub = SimpleNamespace(load=lambda: data)
-            for answer in job.measure(stub, open_door(job.plan, seed), ReadOptions(threads=1)):  # type: ignore[arg-type]
+            for answer in job.measure(stub, open_store(job.plan, seed), ReadOptions(threads=1)):  # type: ignore[arg-type]
                 found |= _safetab_noise(answer, dense[answer.level.name], variants[answer.table])
             return found
 
@@ -191,12 +191,12 @@ def topdown(folder: Path, kind: str, through: Callable[..., Any]) -> Iterator[Pr
     plan = plan_release(config)
 
     def product(seed: int) -> dict[str, Drawn]:
-        door, found = open_door(plan, seed), {}
+        store, found = open_store(plan, seed), {}
         for histogram in config.histograms:
             loads = [load for load in workloads(config) if load.histogram.name == histogram.name]
             for load, exact in zip(loads, loaded.exact[histogram.name], strict=True):
                 budgets = loaded.facts.budgets[load.part.name]
-                answers = through(load, exact, budgets, door)
+                answers = through(load, exact, budgets, store)
                 for ordinal, (query, planned) in enumerate(zip(load.queries, load.part.queries, strict=True)):
                     noise = answers[ordinal] - _true(exact, query)
                     found[f"{load.part.name} {query.name}"] = (
@@ -216,8 +216,8 @@ def _true(exact: ExactHistograms, query: Any) -> NDArray[np.int64]:
     return found
 
 
-def stored(load: LevelWorkload, exact: ExactHistograms, budgets: Any, door: Any) -> list[NDArray[np.int64]]:
-    return [values.astype(np.int64) for values in measure_stored(load, exact, budgets, door, None).values]  # type: ignore[arg-type]
+def stored(load: LevelWorkload, exact: ExactHistograms, budgets: Any, store: Any) -> list[NDArray[np.int64]]:
+    return [values.astype(np.int64) for values in measure_stored(load, exact, budgets, store, None).values]  # type: ignore[arg-type]
 
 
 class _AllAnswers:
@@ -239,9 +239,9 @@ class _AllAnswers:
         return self._level, SimpleNamespace(document=dict)
 
 
-def lazy(load: LevelWorkload, exact: ExactHistograms, budgets: Any, door: Any) -> list[NDArray[np.int64]]:
+def lazy(load: LevelWorkload, exact: ExactHistograms, budgets: Any, store: Any) -> list[NDArray[np.int64]]:
     asking = _AllAnswers(load, exact)
-    finish_level(load, exact, budgets, door, asking, SilentObserver())  # type: ignore[arg-type]
+    finish_level(load, exact, budgets, store, asking, SilentObserver())  # type: ignore[arg-type]
     return asking.found
 
 
@@ -328,15 +328,15 @@ def test_a_plan_with_half_the_deviation_is_refused_at_the_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from censafe.errors import ReleaseError
-    from censafe.products.run import door
+    from censafe.products.run import measurement_store
 
-    right = door.measure
+    right = measurement_store.measure
 
     def half(counts: Any, query: Any, ordinal: int, key: Any) -> Any:
         law = NoiseLaw(query.law.kind, query.law.parameter / 4)
         return right(counts, replace(query, law=law) if query.table == "PH3" else query, ordinal, key)
 
-    monkeypatch.setattr(door, "measure", half)
+    monkeypatch.setattr(measurement_store, "measure", half)
     with phsafe(tmp_path) as product, pytest.raises(ReleaseError, match="than in the plan"):
         product(1)
 

@@ -1,4 +1,4 @@
-"""Confidential groups made up for the tests of the doors."""
+"""Confidential groups made up for the tests of the mechanisms."""
 
 from __future__ import annotations
 

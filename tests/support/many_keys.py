@@ -1,4 +1,4 @@
-"""Noise of whole products under many test keys: every part through the door of a release, less the private truth."""
+"""Noise of whole products under many test keys: every part measured as in a release, less the private truth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy import stats
 
 from censafe.model import NoiseLaw, PartPlan, ReleasePlan
 from censafe.privacy.keys.run_keys import TestKey
-from censafe.products.run.door import Door, MeasurementFiles
+from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from support.noise_statistics import ExactLaw
 
 FALSE_ALARM = 1e-6
@@ -39,16 +39,16 @@ class _Account:
         """Nothing is stored."""
 
 
-class _MemoryDoor(Door):
-    """The door of a release that keeps nothing."""
+class _MemoryStore(MeasurementStore):
+    """A measurement store that keeps nothing."""
 
-    def once(self, part: PartPlan, draw: Callable[..., Any], files: MeasurementFiles[Any]) -> Any:
-        return super().once(part, draw, _MEMORY)
+    def measure_or_load(self, part: PartPlan, draw: Callable[..., Any], files: MeasurementFiles[Any]) -> Any:
+        return super().measure_or_load(part, draw, _MEMORY)
 
 
-def open_door(plan: ReleasePlan, seed: int) -> Door:
-    """The door of a run with a test key."""
-    return _MemoryDoor(plan, Path("/nowhere"), _Account(seed))  # type: ignore[arg-type]
+def open_store(plan: ReleasePlan, seed: int) -> MeasurementStore:
+    """A measurement store of a run with a test key."""
+    return _MemoryStore(plan, Path("/nowhere"), _Account(seed))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

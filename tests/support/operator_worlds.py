@@ -10,7 +10,7 @@ import numpy as np
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.task import LevelReport
 from censafe.estimation.topdown.operator.descent import OperatorDescent
-from censafe.estimation.topdown.operator.facilities import HeldSums
+from censafe.estimation.topdown.operator.facilities import ExactSums
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
@@ -30,7 +30,7 @@ class World:
     histogram: MeasuredHistogram
     spine: Spine
     truth: np.ndarray  # (blocks, cells)
-    held: HeldSums
+    held: ExactSums
     housed: Housed | None = None
 
     @property
@@ -145,7 +145,7 @@ def random_world(
         histogram(schema, spine, queries, Passes(l2, rounding)),
         spine,
         truth,
-        HeldSums.of(spine, label, blocks),
+        ExactSums.of(spine, label, blocks),
     )
 
 
@@ -159,7 +159,7 @@ def housed_world(given: Housed, *, passes: int = 2, minimum: int = 1) -> World:
     l2 = tuple(((one, "kind") if one != "detailed" else ("detailed", "age"),) for one in columns)
     queries = tuple(dict.fromkeys(text for outer in l2 for inner in outer for text in inner))
     whole = Passes(l2, tuple(((one,),) for one in columns))
-    held = HeldSums.by_facility(given.spine, rule(minimum), given.published, given.facilities)
+    held = ExactSums.by_facility(given.spine, rule(minimum), given.published, given.facilities)
     return World(histogram(schema, given.spine, queries, whole), given.spine, given.truth, held, given)
 
 

@@ -19,7 +19,7 @@ KILL = "lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)"
 # Where the process dies, as a patch that is in place before the command starts.
 STAGES = {
     "while the records are counted": f"intake.HouseholdIntake.count = {KILL}",
-    "after the first reservation": f"door.measure = {KILL}",
+    "after the first reservation": f"measurement_store.measure = {KILL}",
     "while the measurement file is written": f"files.sha256_file = {KILL}",
     "before the commit": f"ledger.Ledger.commit = {KILL}",
     "after three commits": """
@@ -43,7 +43,7 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
         "from censafe.privacy.ledger import book as ledger\n"
-        "from censafe.products.run import door, runner\n"
+        "from censafe.products.run import measurement_store, runner\n"
         "from censafe.products.phsafe import intake, release\n"
         "from censafe.publication.measurements import sealed as files\n"
         + textwrap.dedent(patch)

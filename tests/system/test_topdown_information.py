@@ -1,4 +1,4 @@
-"""TopDown with the answers below every geounit, through the same doors as without them."""
+"""TopDown with the answers below every geounit, through the same steps as without them."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from censafe.products.topdown.folder import stored_files
 from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
-from censafe.products.topdown.rehearsal import TestDoor, rehearse
+from censafe.products.topdown.rehearsal import TestMeasurementStore, rehearse
 from support.commands import CommandLine
 from support.topdown_areas import write_pl94
 from support.topdown_inputs import write_1940
@@ -38,12 +38,12 @@ def opened(data: Path, config: str = "pl94-us", **settings: str):
 
 
 def objectives(config, loaded, histogram: str, seed: int) -> list[LevelObjective]:
-    door, facts = TestDoor(plan_release(config), seed), loaded.facts
+    store, facts = TestMeasurementStore(plan_release(config), seed), loaded.facts
     found = []
     loads = [load for load in workloads(config) if load.histogram.name == histogram]
     for load, counts in zip(loads, loaded.exact[histogram], strict=True):
         budgets = facts.budgets[load.part.name]
-        measured = measure_stored(load, counts, budgets, door, stored_files(load, facts))
+        measured = measure_stored(load, counts, budgets, store, stored_files(load, facts))
         found.append(LevelObjective.measured([query.label for query in load.queries], measured))
     return found
 

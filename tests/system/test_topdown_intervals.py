@@ -18,7 +18,7 @@ from censafe.products.topdown.folder import stored_files
 from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
-from censafe.products.topdown.rehearsal import TestDoor
+from censafe.products.topdown.rehearsal import TestMeasurementStore
 from censafe.publication.manifest import read_manifest, verify_outputs
 from support.commands import CommandLine
 from support.topdown_areas import write_pl94
@@ -59,12 +59,12 @@ def test_every_kind_of_area_has_the_estimates_of_the_stacked_system(tmp_path, pa
     config = load_config("pl94-us", {"spine": spine, "measure": "units"})
     with BlockIntake(parted, config, ReadOptions()) as intake:
         loaded = intake.load()
-    facts, door = loaded.facts, TestDoor(plan_release(config), 5)
+    facts, store = loaded.facts, TestMeasurementStore(plan_release(config), 5)
     walked, blocks = facts.run.spine, facts.run.standard.leaf.nodes
     objectives, rows, answers, weights = [], [], [], []
     for depth, (load, counts) in enumerate(zip(workloads(config), loaded.exact["units"], strict=True)):
         measured = measure_stored(
-            load, counts, facts.budgets[load.part.name], door, stored_files(load, facts)
+            load, counts, facts.budgets[load.part.name], store, stored_files(load, facts)
         )
         own = LevelObjective.measured([query.label for query in load.queries], measured)
         objectives.append(own)

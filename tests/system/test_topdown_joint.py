@@ -1,4 +1,4 @@
-"""Persons and units kept possible together, through all doors that lead to estimates."""
+"""Persons and units kept possible together, through all ways that lead to estimates."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ STAGES = {
         descending.Descent.estimate = second
     """,
     "after the units": f"""
-        written = door.Door.once
+        written = measurement_store.MeasurementStore.measure_or_load
         def once(self, part, draw, files):
             found = written(self, part, draw, files)
             {KILL} if part.name == "units_Block" else None
             return found
-        door.Door.once = once
+        measurement_store.MeasurementStore.measure_or_load = once
     """,
 }
 
@@ -176,7 +176,7 @@ def test_a_killed_run_goes_on_with_the_same_units(
     choice = (*JOINT, "--set", f"noisy_measurements={noise}", "--quiet")
     out = tmp_path / "out"
     script = (
-        "import os, signal\nfrom censafe.cli import main\nfrom censafe.products.run import door\n"
+        "import os, signal\nfrom censafe.cli import main\nfrom censafe.products.run import measurement_store\n"
         "from censafe.estimation.topdown.levels import descent as descending\n"
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"

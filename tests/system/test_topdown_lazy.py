@@ -29,12 +29,12 @@ STAGES = {
         descending.Descent.estimate = third
     """,
     "after a level is finished": f"""
-        written = door.Door.once
+        written = measurement_store.MeasurementStore.measure_or_load
         def once(self, part, draw, files):
             found = written(self, part, draw, files)
             {KILL} if part.name.endswith("County") else None
             return found
-        door.Door.once = once
+        measurement_store.MeasurementStore.measure_or_load = once
     """,
     "while microdata are written": f"files.write_histograms = lambda *a, **k: {KILL}",
 }
@@ -61,7 +61,7 @@ def run_and_die(stage: str, *arguments: object) -> None:
     script = (
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
-        "from censafe.products.run import door\n"
+        "from censafe.products.run import measurement_store\n"
         "from censafe.estimation.topdown.levels import descent as descending\nfrom censafe.products.topdown import files\n"
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"

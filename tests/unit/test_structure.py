@@ -90,7 +90,7 @@ def named_files(text: str) -> set[str]:
     return {name for name in named if "/" in name or name.endswith(".py")}
 
 
-def test_the_page_of_the_house_names_files_that_exist() -> None:
+def test_the_page_of_the_structure_names_files_that_exist() -> None:
     text = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
     files = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.*")}
     named = named_files(text)
@@ -145,7 +145,7 @@ def names_duckdb(tree: ast.Module) -> bool:
     return False
 
 
-def test_no_room_beyond_engines_and_readers_names_duckdb() -> None:
+def test_no_package_beyond_engines_and_readers_names_duckdb() -> None:
     found = [name for name, tree in modules() if names_duckdb(tree)]
     assert any(name.startswith(ENGINES) for name in found)
     assert [name for name in found if not name.startswith((ENGINES, READERS_OF_TEXT))] == []

@@ -14,7 +14,7 @@ from censafe.api.releases import Release
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
-    from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
+    from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver
     from censafe.model.observer import Observer
     from censafe.products.run.options import EstimateOptions, IntervalOptions
 

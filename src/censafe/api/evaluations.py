@@ -153,7 +153,7 @@ def evaluate(
 def _topdown(
     configuration: Configuration, data: Path, out: Path, opened: Any, given: Mapping[str, Any]
 ) -> str:
-    from censafe.evaluation.confidential import Standing
+    from censafe.evaluation.confidential import Confidentiality
     from censafe.evaluation.topdown.evaluation import evaluate_topdown
     from censafe.evaluation.topdown.runs import RunSeries, SourceOf
 
@@ -163,7 +163,9 @@ def _topdown(
         out,
         opened,
         RunSeries(given.get("runs", 4), given.get("seed", 0), given.get("workers", 2)),
-        standing=Standing.PUBLIC if given.get("public") else Standing.of(published_data=published),
+        standing=Confidentiality.PUBLIC
+        if given.get("public")
+        else Confidentiality.of(published_data=published),
         areas=tuple(given.get("areas", ())),
         names=given.get("names"),
     ).text()
@@ -248,7 +250,7 @@ def sweep(
         Traceback (most recent call last):
         censafe.errors.UsageError: give budgets: epsilons or losses, or published files of each epsilon
     """
-    from censafe.evaluation.confidential import Standing
+    from censafe.evaluation.confidential import Confidentiality
     from censafe.evaluation.topdown.runs import RunSeries, SourceOf
     from censafe.evaluation.topdown.sweep_evaluation import evaluate_published_sweep, evaluate_sweep
 
@@ -259,7 +261,7 @@ def sweep(
         raise UsageError("published says the budgets; leave out epsilon, rho and public")
     opened = read_options("topdown", reading)
     source = SourceOf.of(configuration.source, Path(data), configuration.settings)
-    standing = Standing.of(published_data=bool(given.get("published_data")))
+    standing = Confidentiality.of(published_data=bool(given.get("published_data")))
     seed = given.get("seed", 0)
     if published:
         groups = {exact_number("epsilon", key): list(paths) for key, paths in published.items()}
@@ -274,7 +276,7 @@ def sweep(
         RunSeries(given.get("runs", 4), seed, given.get("workers", 2)),
         epsilons=tuple(exact_number("epsilon", one) for one in epsilons),
         losses=tuple(exact_number("rho", one) for one in losses),
-        standing=Standing.PUBLIC if given.get("public") else standing,
+        standing=Confidentiality.PUBLIC if given.get("public") else standing,
     )
     return Evaluation(Path(out), found.text())
 

@@ -312,13 +312,13 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
 
 
 def _wishes(wanted: PlanKeywords) -> Any:
-    from censafe.products.planned import Wishes
+    from censafe.products.planned import PlanRequest
 
     if wanted.get("minimise") and wanted.get("maximise"):
         raise UsageError("minimise and maximise: choose one of them.")
     aim: Aim = "minimise" if wanted.get("minimise") else "maximise" if wanted.get("maximise") else "own"
     total = wanted.get("total")
-    return Wishes(
+    return PlanRequest(
         targets=tuple(wanted.get("targets", ())),
         aim=aim,
         total=None if total is None else exact_number("total", total),

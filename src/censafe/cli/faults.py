@@ -39,7 +39,7 @@ class Interruption:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Note the signal and stop what runs; scratch is removed on the way out."""
         self.number = number
-        interrupt_queries()  # an engine that called this waits for its own threads next, and lets nobody else in
+        interrupt_queries()  # an engine that called this waits for its own threads next, and holds the interpreter
         self.raised = SystemExit(self.exit_code)
         raise self.raised
 

@@ -37,7 +37,7 @@ STAMP: Final = (
 )
 
 
-class Standing(StrEnum):
+class Confidentiality(StrEnum):
     """Who may see what an evaluation wrote; the words stand in every file."""
 
     COMPARED = "CONFIDENTIAL: compares with the truth"
@@ -45,14 +45,14 @@ class Standing(StrEnum):
     PUBLIC = "public: from published figures and noise laws"
 
     @classmethod
-    def of(cls, *, published_data: bool) -> Standing:
+    def of(cls, *, published_data: bool) -> Confidentiality:
         """Of a comparison with the truth: whether its operator says that the truth was published."""
         return cls.PUBLISHED if published_data else cls.COMPARED
 
     @property
     def confidential(self) -> bool:
         """Whether it compares with confidential counts."""
-        return self is Standing.COMPARED
+        return self is Confidentiality.COMPARED
 
     @property
     def summary(self) -> str:
@@ -60,7 +60,7 @@ class Standing(StrEnum):
         return "CONFIDENTIAL." if self.confidential else "Public, as the truth was published."
 
 
-COMPARED: Final = Standing.COMPARED.value
+COMPARED: Final = Confidentiality.COMPARED.value
 STAMP_FILE: Final = "CONFIDENTIAL.txt"
 _NAMES: Final = {"truth": "truth run", "evaluation": "evaluation"}
 
@@ -91,14 +91,16 @@ def confidential_run(out: Path, kind: Literal["truth", "evaluation"]) -> Iterato
 
 @contextmanager
 def evaluation_folder(
-    out: Path, identity: Mapping[str, str], *, standing: Standing = Standing.COMPARED
+    out: Path, identity: Mapping[str, str], *, standing: Confidentiality = Confidentiality.COMPARED
 ) -> Iterator[RunFolder]:
     """Exclusive use of a folder whose evaluation can continue after a stop, or grow when it is asked for more.
 
     Where it compares with the truth, folders have mode 0700 and files 0600. Partial files of an interrupted start are removed.
     """
     with _for_owner_alone() if standing.confidential else nullcontext(), RunFolder(out) as folder:
-        known = dict(identity) | ({"standing": standing.value} if standing is Standing.PUBLISHED else {})
+        known = dict(identity) | (
+            {"standing": standing.value} if standing is Confidentiality.PUBLISHED else {}
+        )
         folder.identify(known)
         remove_partials(out)
         if standing.confidential:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from censafe.errors import UsageError
 from censafe.evaluation.codebook import CODEBOOK
-from censafe.evaluation.confidential import COMPARED, Standing
+from censafe.evaluation.confidential import COMPARED, Confidentiality
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.pages.page import Page, page_html
 from censafe.geography.area_names import AREA_COLUMNS, AreaNames
@@ -53,7 +53,12 @@ class Evaluated:
 
 
 def write_frame(
-    folder: Path, name: str, frame: pa.Table, *, standing: Standing = Standing.COMPARED, parquet: bool = False
+    folder: Path,
+    name: str,
+    frame: pa.Table,
+    *,
+    standing: Confidentiality = Confidentiality.COMPARED,
+    parquet: bool = False,
 ) -> str:
     """Write a frame as CSV, and as Parquet where it is asked for; every row and file says what it is."""
     if any(part != file_name(part) for part in name.split("/")):
@@ -206,9 +211,9 @@ def read_evaluation(folder: Path) -> dict[str, Any]:
     return found
 
 
-def standing_of(document: Mapping[str, Any]) -> Standing:
+def standing_of(document: Mapping[str, Any]) -> Confidentiality:
     """Who may see the evaluation that a document describes; confidential where it does not say."""
-    return Standing(document.get("standing", Standing.COMPARED.value))
+    return Confidentiality(document.get("standing", Confidentiality.COMPARED.value))
 
 
 def write_page(folder: Path, page: Page) -> tuple[str, ...]:

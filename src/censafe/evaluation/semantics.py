@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 from scipy.special import ndtr
 
-from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.frames import frame_of, stacked
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_frame_codebook
 from censafe.evaluation.pages.registry import write_report
@@ -88,9 +88,9 @@ def evaluate_semantics(
         "questions": [_described(one) for one in questions],
     }
     identity = {"kind": "semantics", "product": product, "configuration": source, **settings}
-    with evaluation_folder(out, identity, standing=Standing.PUBLIC):
+    with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC):
         written = {
-            write_frame(out, name, frame, standing=Standing.PUBLIC): frame.column_names
+            write_frame(out, name, frame, standing=Confidentiality.PUBLIC): frame.column_names
             for name, frame in frames.items()
         }
         write_document(out, document)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import xlsxwriter
 
-from censafe.evaluation.confidential import Standing
+from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import column_meaning
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.sheets import add_summary_sheets
@@ -30,7 +30,7 @@ def write_workbook(
     frames: Mapping[str, pa.Table],
     summary: Sequence[FilledTable] = (),
     *,
-    standing: Standing = Standing.COMPARED,
+    standing: Confidentiality = Confidentiality.COMPARED,
 ) -> str:
     """Write ``workbook.xlsx``: tables of summary metrics; frames with stamp, names of columns and rows; what columns mean."""
     buffer = io.BytesIO()

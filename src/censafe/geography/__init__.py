@@ -1,6 +1,6 @@
 """Public geography: region identifiers, levels, state codes and the block file GRF-C.
 
-Nothing here knows of persons or households; other rooms may import it.
+Nothing here knows of persons or households; other packages may import it.
 """
 
 from censafe.geography.regions import PUERTO_RICO, USA_REGION_ID, Level, State, state_codes, states

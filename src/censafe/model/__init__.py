@@ -1,6 +1,6 @@
-"""Value types that travel between rooms.
+"""Value types that travel between packages.
 
-Every room may import this package; it imports only ``errors``. Nothing here opens data,
+Every package may import this one; it imports only ``errors``. Nothing here opens data,
 draws noise or spends budget. A name is loaded from its module when it is first used, so that a product loads the types
 of its own data alone.
 """

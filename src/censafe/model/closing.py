@@ -43,10 +43,10 @@ class Closing(ABC):
     """Base of what holds a file, a key or records: a ``with`` block ends with its ``close``.
 
     Example:
-        >>> class Door(Closing):
+        >>> class File(Closing):
         ...     def close(self):
         ...         print("closed")
-        >>> with Door():
+        >>> with File():
         ...     pass
         closed
     """

@@ -1,4 +1,4 @@
-"""Compile a numeric function; a leaf, so that every room compiles in one way."""
+"""Compile a numeric function; a leaf, so that every package compiles in one way."""
 
 from __future__ import annotations
 

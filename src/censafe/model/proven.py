@@ -1,4 +1,4 @@
-"""The decorator of a proven function; a leaf, so that every room can prove what it does.
+"""The decorator of a proven function; a leaf, so that every package can prove what it does.
 
 ``censafe.privacy.proofs`` finds the decorated functions and compares them with the functions as they stand.
 """

@@ -71,7 +71,7 @@ Aim = Literal["own", "minimise", "maximise"]
 
 
 @dataclass(frozen=True)
-class Wishes:
+class PlanRequest:
     """What a plan is asked for besides its rows.
 
     Args:
@@ -91,7 +91,7 @@ class Wishes:
 
 
 def planned(
-    planner: Planner, config: Any, wishes: Wishes, confidence: Fraction
+    planner: Planner, config: Any, wishes: PlanRequest, confidence: Fraction
 ) -> tuple[dict[str, str], Outcome | None]:
     """Overrides that give the wanted budgets, and what they do."""
     if wishes.aim == "maximise" and wishes.total is None:
@@ -117,7 +117,7 @@ def planned(
     return changed, Outcome(found, achieved, solution)
 
 
-def _requests(planner: Planner, config: Any, wishes: Wishes, confidence: Fraction) -> list[Request]:
+def _requests(planner: Planner, config: Any, wishes: PlanRequest, confidence: Fraction) -> list[Request]:
     combined = wishes.aim != "own"
     if wishes.targets:
         parsed = [parse_target(text) for text in wishes.targets]
@@ -142,7 +142,7 @@ def _margin_now(expected: Expected) -> Fraction:
 def extras_of(
     planner: Planner,
     config: Any,
-    wishes: Wishes,
+    wishes: PlanRequest,
     report: PlanReport,
     *,
     deltas: Sequence[Fraction],

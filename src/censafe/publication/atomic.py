@@ -2,7 +2,7 @@
 
 The files of a new generation are complete in ``WORK/staging`` before the first of them moves. A journal beside them is the
 decision: without it the staged files are discarded and the old generation stands; with it every move can be done, or repeated,
-until the new one stands. While files move, the folder has no manifest, so that nobody takes a mixture for a release.
+until the new one stands. While files move, the folder has no manifest, so that a mixture is not taken for a release.
 """
 
 from __future__ import annotations

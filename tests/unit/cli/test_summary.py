@@ -13,7 +13,7 @@ from censafe.api.evaluations import Evaluation
 from censafe.cli import root
 from censafe.cli.summary import show_evaluation
 from censafe.errors import UsageError
-from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from support.commands import CommandLine
 
 SHARED = {"command", "files", "out", "stages", "summary"}
@@ -65,9 +65,9 @@ def test_the_list_of_tables_is_rows(censafe: CommandLine) -> None:
     assert [row["table"] for row in found["rows"]] == ["P1", "P2", "P3", "P4", "P5", "H1"]
 
 
-@pytest.mark.parametrize("standing", list(Standing))
+@pytest.mark.parametrize("standing", list(Confidentiality))
 def test_an_evaluation_says_whether_it_is_confidential(
-    standing: Standing, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    standing: Confidentiality, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with evaluation_folder(tmp_path / "out", {"kind": "pair"}, standing=standing):
         (tmp_path / "out" / "accuracy.csv").touch()

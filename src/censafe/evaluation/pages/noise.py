@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from matplotlib.figure import Figure
 
-from censafe.evaluation.confidential import Standing
+from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
@@ -50,7 +50,7 @@ def noise_page(folder: Path) -> Page:
             ("Changed settings", overrides or "none"),
             ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
         ],
-        standing=Standing.PUBLIC,
+        standing=Confidentiality.PUBLIC,
     )
 
 

@@ -12,13 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from censafe.evaluation.confidential import COMPARED, Standing
+from censafe.evaluation.confidential import COMPARED, Confidentiality
 from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, sheet_html
 
 _FOOTERS: Final = {
-    Standing.COMPARED: COMPARED,
-    Standing.PUBLISHED: "Public, by the word of its operator: what stands for the truth on this page was published before.",
-    Standing.PUBLIC: "Public: everything on this page follows from published figures and the published noise laws; no true count was used.",
+    Confidentiality.COMPARED: COMPARED,
+    Confidentiality.PUBLISHED: "Public, by the word of its operator: what stands for the truth on this page was published before.",
+    Confidentiality.PUBLIC: "Public: everything on this page follows from published figures and the published noise laws; no true count was used.",
 }
 
 
@@ -32,7 +32,7 @@ class Page:
     facts: Sequence[tuple[str, str, str]]
     exhibits: Sequence[Exhibit]
     settings: Sequence[tuple[str, str]] = field(default_factory=tuple)
-    standing: Standing = Standing.COMPARED
+    standing: Confidentiality = Confidentiality.COMPARED
 
 
 def page_html(page: Page) -> str:

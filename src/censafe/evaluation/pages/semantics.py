@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from censafe.evaluation.confidential import Standing
+from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import Page, quiet
 from censafe.model.bounds import upper
@@ -63,7 +63,7 @@ def semantics_page(folder: Path) -> Page:
             ("Configuration", document["configuration"]),
             ("Settings", settings or "as shipped"),
         ],
-        standing=Standing.PUBLIC,
+        standing=Confidentiality.PUBLIC,
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-from censafe.evaluation.confidential import Standing
+from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import Page, plain_log
 from censafe.model.bounds import upper
@@ -53,7 +53,7 @@ def uncertainty_page(folder: Path) -> Page:
             ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
             ("Seed", str(document["seed"])),
         ],
-        standing=Standing.PUBLIC,
+        standing=Confidentiality.PUBLIC,
     )
 
 

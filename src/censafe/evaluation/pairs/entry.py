@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from censafe.errors import UsageError
 from censafe.evaluation.areas.areas import everything
-from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.accuracy import accuracy
 from censafe.evaluation.counts.frames import LossMode, stacked
 from censafe.evaluation.counts.reliability import Tolerance
@@ -74,7 +74,7 @@ class PairChoices:
     sides: tuple[str, ...] = ()
     residuals: bool = False
     book: SummaryBook | None = None
-    standing: Standing = Standing.COMPARED
+    standing: Confidentiality = Confidentiality.COMPARED
 
 
 def scopes_of(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
@@ -217,7 +217,7 @@ def evaluate_tables(
     return _written(out, frames, document, reading)
 
 
-def _write_frames(out: Path, frames: Frames, standing: Standing) -> dict[str, list[str]]:
+def _write_frames(out: Path, frames: Frames, standing: Confidentiality) -> dict[str, list[str]]:
     """Write every frame; the columns of every file."""
     written = {
         write_frame(
@@ -241,7 +241,7 @@ def _written(
     meanings: Mapping[str, str] | None = None,
 ) -> Evaluated:
     identity = {"kind": "pair", **{name: str(value) for name, value in document["sources"].items()}}
-    standing = Standing(document["standing"])
+    standing = Confidentiality(document["standing"])
     with evaluation_folder(out, identity, standing=standing):
         with reading.observer.stage("write"):
             written = _write_frames(out, frames, standing)
@@ -323,9 +323,9 @@ class PairRequest:
         return found | {f"vintage {name}": str(path) for name, path in self.also if name}
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> Confidentiality:
         """Who may see the result."""
-        return Standing.of(published_data=self.published_data)
+        return Confidentiality.of(published_data=self.published_data)
 
 
 def compare_files(request: PairRequest, config: TopdownConfig | None, reading: ReadOptions) -> Evaluated:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from censafe.errors import DataError, StorageError, UsageError
 from censafe.evaluation.areas.areas import ComparedAreas
-from censafe.evaluation.confidential import Standing
+from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import side_by_side
@@ -90,7 +90,9 @@ def _geocodes(areas: ComparedAreas, names: AreaNames) -> dict[str, Any]:
     return {**known, "geocode": codes.tolist(), **parts}
 
 
-def write_residuals(folder: Path, frame: pa.Table, standing: Standing = Standing.COMPARED) -> str:
+def write_residuals(
+    folder: Path, frame: pa.Table, standing: Confidentiality = Confidentiality.COMPARED
+) -> str:
     """Write ``residuals.parquet``, stamped in its metadata."""
     with atomic_write(folder / "residuals.parquet") as temporary:
         pq.write_table(

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from censafe.evaluation.areas.areas import ComparedAreas, level_areas
 from censafe.evaluation.areas.files import read_named_lists
-from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
@@ -60,7 +60,7 @@ def evaluate_topdown(
     reading: ReadOptions,
     series: RunSeries,
     *,
-    standing: Standing = Standing.COMPARED,
+    standing: Confidentiality = Confidentiality.COMPARED,
     areas: Sequence[Path] = (),
     names: Path | None = None,
 ) -> Evaluated:
@@ -71,7 +71,7 @@ def evaluate_topdown(
         levels = population.pairs[population.main.name].spine.levels
         if words := population.names.remark({level.name: level.geounits for level in levels}):
             reading.observer.remark(words)
-    if standing is Standing.PUBLIC:
+    if standing is Confidentiality.PUBLIC:
         return evaluate_noise(population.config, population.areas, out, reading)
     identity = {
         "kind": "topdown accuracy",

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from censafe.errors import UsageError
-from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.loss.calibration import calibrate, noise_law_masses
 from censafe.evaluation.outputs import (
     Evaluated,
@@ -240,7 +240,7 @@ def evaluate_noise(
         "areas": ", ".join(f"{level} {number}" for level, number in areas.items()),
         "losses": ", ".join(str(one.loss) for one in chosen),
     }
-    with evaluation_folder(out, identity, standing=Standing.PUBLIC):
+    with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC):
         with reading.observer.stage("noise laws"):
             frames = {
                 "expected": expected_errors(config, areas, chosen),
@@ -248,7 +248,7 @@ def evaluate_noise(
                 "attack": attack_frame(config, chosen),
             }
         written = {
-            write_frame(out, name, frame, standing=Standing.PUBLIC): frame.column_names
+            write_frame(out, name, frame, standing=Confidentiality.PUBLIC): frame.column_names
             for name, frame in frames.items()
         }
         write_document(out, _document(config, areas, chosen))

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from censafe.evaluation.areas.areas import ComparedAreas, level_areas
-from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.accuracy import POOLED, accuracy
 from censafe.evaluation.counts.bias import bias_by_homogeneity, residuals_by_homogeneity
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
@@ -247,13 +247,13 @@ def evaluate_sweep(
     *,
     epsilons: Sequence[Fraction],
     losses: Sequence[Fraction],
-    standing: Standing = Standing.COMPARED,
+    standing: Confidentiality = Confidentiality.COMPARED,
 ) -> Evaluated:
     """Run TopDown several times at every budget, beside simple random samples, and compare all with the truth."""
     population = source.open(reading)
     require_free(population.config, "a sweep over budgets")
     settings = _settings(population, epsilons, losses)
-    if standing is Standing.PUBLIC:
+    if standing is Confidentiality.PUBLIC:
         budgets = [Budget(one.loss or Fraction(0), one.value) for one in settings]
         return evaluate_noise(population.config, population.areas, out, reading, budgets)
     with evaluation_folder(out, _identity(population, series.seed), standing=standing) as folder:
@@ -282,7 +282,7 @@ def evaluate_published_sweep(
     *,
     published: Mapping[Fraction, Sequence[Path]],
     seed: int,
-    standing: Standing = Standing.COMPARED,
+    standing: Confidentiality = Confidentiality.COMPARED,
 ) -> Evaluated:
     """The same study on files that were published at several budgets, such as those of the 1940 demonstrations."""
     population = source.open(reading)
@@ -312,7 +312,7 @@ class _Study:
     read: Mapping[Setting, Callable[[], Sequence[PublishedRun]]]
     runs: int
     seed: int
-    standing: Standing
+    standing: Confidentiality
     published: bool = False
 
 

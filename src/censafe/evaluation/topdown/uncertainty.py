@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from censafe.estimation.topdown.intervals.simulated import SIZES, ErrorClass, size_class
 from censafe.evaluation.areas.areas import level_areas
-from censafe.evaluation.confidential import Standing, evaluation_folder
+from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
 from censafe.evaluation.counts.frames import frame_of, stacked
 from censafe.evaluation.outputs import (
@@ -145,7 +145,7 @@ def evaluate_uncertainty(
         "input": population.commitment,
         "seed": str(series.seed),
     }
-    with evaluation_folder(out, identity, standing=Standing.PUBLIC) as folder:
+    with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC) as folder:
         requests = series.requests(plan_release(population.config).total)
         run_all(
             population,
@@ -172,9 +172,13 @@ def evaluate_uncertainty(
 
 def _write(out: Path, classes: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
     """Write the errors by class and the intervals; the columns of every file."""
-    written = {write_frame(out, "uncertainty", classes, standing=Standing.PUBLIC): classes.column_names}
+    written = {
+        write_frame(out, "uncertainty", classes, standing=Confidentiality.PUBLIC): classes.column_names
+    }
     for name, table in tables.items():
-        file = write_frame(out, f"intervals/{file_name(name)}", table, standing=Standing.PUBLIC, parquet=True)
+        file = write_frame(
+            out, f"intervals/{file_name(name)}", table, standing=Confidentiality.PUBLIC, parquet=True
+        )
         written[file] = table.column_names
     return written
 

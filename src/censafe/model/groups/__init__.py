@@ -1,1 +1,1 @@
-"""Values of population groups that travel between rooms: levels, tables, measurements and estimates."""
+"""Values of population groups that travel between packages: levels, tables, measurements and estimates."""

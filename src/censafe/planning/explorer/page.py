@@ -60,7 +60,7 @@ def page_server(page: str, policy: str, port: int) -> ThreadingHTTPServer:
             self.wfile.write(content)
 
         def log_message(self, *args: object) -> None:
-            """Requests are nobody's business."""
+            """Do not log requests."""
 
     return ThreadingHTTPServer((ADDRESS, port), Handler)
 

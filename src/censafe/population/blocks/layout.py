@@ -161,7 +161,7 @@ def no_persons(file: str, persons: int) -> list[Finding]:
     if persons:
         return []
     return [
-        Finding(file, "", "nobody", "stop", 0, "there is no person at all", "one person at least",
+        Finding(file, "", "no-persons", "stop", 0, "there is no person at all", "one person at least",
                 "check that the file was written completely, and copy it again")
     ]  # fmt: skip
 

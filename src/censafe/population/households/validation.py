@@ -85,7 +85,7 @@ class ValidationReport:
             Finding(
                 self.labels["persons"],
                 "",
-                "nobody",
+                "no-persons",
                 "stop",
                 0,
                 f"there is no person at all, and units in {self.labels['units']} have a FINAL_POP above 0",

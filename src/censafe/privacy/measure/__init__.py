@@ -1,1 +1,1 @@
-"""The doors: exact counts, groups and histograms in, noisy measurements out."""
+"""The mechanisms: exact counts, groups and histograms in, noisy measurements out."""

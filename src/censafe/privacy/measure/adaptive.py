@@ -1,4 +1,4 @@
-"""The door of SafeTab-P: a noisy total chooses the table of a population group, then its cells are measured.
+"""The mechanism of SafeTab-P: a noisy total chooses the table of a population group, then its cells are measured.
 
 Every group of the public key domain is measured, populated or not; small totals may be left out afterwards.
 """

@@ -1,4 +1,4 @@
-"""The door of SafeTab-H: basis cells of the population groups that a public list names."""
+"""The mechanism of SafeTab-H: basis cells of the population groups that a public list names."""
 
 from __future__ import annotations
 

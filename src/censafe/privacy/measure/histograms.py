@@ -1,4 +1,4 @@
-"""The door of histograms: the exact histograms of one level in, noisy answers of its queries out."""
+"""The mechanism of histograms: the exact histograms of one level in, noisy answers of its queries out."""
 
 from __future__ import annotations
 

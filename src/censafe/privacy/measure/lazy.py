@@ -1,4 +1,4 @@
-"""The door of histograms for answers that are drawn when they are asked for, each once and for all."""
+"""The mechanism of histograms for answers that are drawn when they are asked for, each once and for all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Ints = NDArray[np.int64]
 
 
 class LazyAnswers:
-    """CONFIDENTIAL. The exact histograms of one level behind a door that gives noisy answers about them.
+    """CONFIDENTIAL. The exact histograms of one level behind a mechanism that gives noisy answers about them.
 
     Every answer has the address that it has in :func:`~censafe.privacy.measure.histograms.measure_level`, so that under one key both
     give the same numbers, whenever and in whatever company an answer is asked for. Several threads may ask at once.

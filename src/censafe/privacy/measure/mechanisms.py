@@ -1,4 +1,4 @@
-"""The door: exact counts in, noisy measurements out."""
+"""The mechanism: exact counts in, noisy measurements out."""
 
 from __future__ import annotations
 

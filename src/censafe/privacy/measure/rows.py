@@ -1,4 +1,4 @@
-"""What the doors of population groups share: noise by address, basis cells of chosen groups, and sparse rows."""
+"""What the mechanisms of population groups share: noise by address, basis cells of chosen groups, and sparse rows."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def checked_block(source: GroupSource, first: int, stop: int) -> GroupBlock:
     """
     block = source.block(first, stop)
     if type(block) is not GroupBlock:
-        raise TypeError("the door of population groups wants a GroupBlock")
+        raise TypeError("a mechanism of population groups takes a GroupBlock")
     if block.first != first or block.rows.shape != (stop - first, len(source.level.iterations)):
         raise ValueError(f"{source.level.name}: the block does not cover the regions {first} to {stop}")
     return block

@@ -1,4 +1,4 @@
-"""Compiled kernels of the noise path; ``twins.py`` has the same functions in plain numpy.
+"""Compiled kernels of the noise path; ``numpy_kernels.py`` has the same functions in plain numpy.
 
 Importing this module loads the compiler's cached machine code. Only ``sampler`` and ``wide`` do so, at the
 first draw, so that planning and accounting start without it.

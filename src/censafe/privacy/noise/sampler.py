@@ -15,7 +15,7 @@ from censafe.model import NoiseLaw
 from censafe.model.proven import proven
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.claims import Claim
-from censafe.privacy.noise import twins
+from censafe.privacy.noise import numpy_kernels
 from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.weights import residual_magnitude
 from censafe.privacy.noise.wide import draw_wide
@@ -26,12 +26,12 @@ _FEW_DRAWS = 1 << 16
 
 
 def _kernels(draws: int) -> ModuleType:
-    """The compiled kernels, or for a few draws their numpy twins, which agree bit for bit.
+    """The compiled kernels, or for a few draws their numpy numpy_kernels, which agree bit for bit.
 
     Loading the compiler takes longer than half a million draws with numpy.
     """
     if draws < _FEW_DRAWS and "censafe.privacy.noise.kernels" not in sys.modules:
-        return twins
+        return numpy_kernels
     from censafe.privacy.noise import kernels
 
     return kernels

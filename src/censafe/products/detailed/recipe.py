@@ -1,4 +1,4 @@
-"""SafeTab-P and SafeTab-H from the Bureau's input folder to protected tables: the doors in order."""
+"""SafeTab-P and SafeTab-H from the Bureau's input folder to protected tables, step by step."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from censafe.products.detailed.plan import part_name, plan_release, stabilities
 from censafe.products.detailed.processing import configured_classes
 from censafe.products.detailed.release import Published, files_of, publish
 from censafe.products.run.account import one_file
-from censafe.products.run.door import Door, MeasurementFiles
+from censafe.products.run.advice import RunAdvice
+from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.outlook import Outlook
 from censafe.products.run.runner import MeasuredRun, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
@@ -135,8 +135,8 @@ class SafetabRecipe:
         return chosen
 
 
-_OUTLOOKS: Final[Mapping[str, Outlook]] = {
-    "safetab-p": Outlook(
+_ADVICE: Final[Mapping[str, RunAdvice]] = {
+    "safetab-p": RunAdvice(
         tables=("stage2",),
         levels=("state_2", "state_1", "pr_state_2"),
         words="one count of a population group at level {level}",
@@ -152,7 +152,7 @@ _OUTLOOKS: Final[Mapping[str, Outlook]] = {
             ),
         ),
     ),
-    "safetab-h": Outlook(
+    "safetab-h": RunAdvice(
         tables=("t3", "t4"),
         levels=("state_2", "state_1", "pr_state_2"),
         words="one count of table {table} at level {level}",
@@ -188,7 +188,7 @@ class SafetabJob:
         self.config = ConfigRecord(config.origin, config.overrides, config.record)
         self.config_digest = config.digest
         self.files: tuple[str, ...] = files_of(config)
-        self.outlook = _OUTLOOKS[config.product]
+        self.outlook = _ADVICE[config.product]
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> DetailedIntake:
         """Open the records; a release takes no totals that are marked as not private or confidential."""
@@ -209,12 +209,14 @@ class SafetabJob:
         """Raise unless the file holds complete measurements of the plan."""
         read_group_measurements(path, plan_digest=self.plan.digest())
 
-    def measure(self, source: DetailedIntake, door: Door, reading: ReadOptions) -> list[GroupMeasurements]:
+    def measure(
+        self, source: DetailedIntake, store: MeasurementStore, reading: ReadOptions
+    ) -> list[GroupMeasurements]:
         """Measure every part; the records are read only when a part is still to be measured."""
-        if door.done():
+        if store.done():
             if self._config.coterminous != "off":
                 self._classes = configured_classes(self._config, source.areas(), reading.water_blocks)
-            return [door.read(part, GROUP_FILES) for part in self.plan.parts]
+            return [store.read(part, GROUP_FILES) for part in self.plan.parts]
         data = source.load()
         if self._config.coterminous != "off":
             self._classes = configured_classes(self._config, data.areas, reading.water_blocks)
@@ -236,7 +238,7 @@ class SafetabJob:
                 reading.threads or 2,
             )
             with reading.observer.stage(f"measure {part.name}"):
-                measured.append(door.once(part, partial(self._recipe.measure, task), GROUP_FILES))
+                measured.append(store.measure_or_load(part, partial(self._recipe.measure, task), GROUP_FILES))
         return measured
 
     def publish(self, release: MeasuredRun[list[GroupMeasurements]]) -> None:

@@ -1,4 +1,4 @@
-"""PHSafe from the Bureau's input folder to protected tables: the doors in order."""
+"""PHSafe from the Bureau's input folder to protected tables, step by step."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from censafe.products.phsafe.intake import HouseholdIntake
 from censafe.products.phsafe.plan import measured_table_levels, plan_release
 from censafe.products.phsafe.release import ESTIMATES, publish, republish
 from censafe.products.run.account import one_file
-from censafe.products.run.door import VECTOR_FILES, Door, measure_vectors
+from censafe.products.run.advice import RunAdvice
 from censafe.products.run.folder import FILES, finished_run
+from censafe.products.run.measurement_store import VECTOR_FILES, MeasurementStore, measure_vectors
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.outlook import Outlook
 from censafe.products.run.runner import MeasuredRun, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
@@ -118,7 +118,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     )
 
 
-_OUTLOOK = Outlook(
+_OUTLOOK = RunAdvice(
     tables=("PH1_num", "PH1_denom", "PH2", "PH3"),
     levels=("state_*", "usa_*"),
     words="one count of table {table} at level {level}",
@@ -150,9 +150,11 @@ class _Job:
     def verify(self, path: Path) -> None:
         read_measurements(path, plan_digest=self.plan.digest())
 
-    def measure(self, source: HouseholdIntake, door: Door, reading: ReadOptions) -> list[Measurements]:
-        if door.done():
-            return [answer for part in self.plan.parts for answer in door.read(part, VECTOR_FILES)]
+    def measure(
+        self, source: HouseholdIntake, store: MeasurementStore, reading: ReadOptions
+    ) -> list[Measurements]:
+        if store.done():
+            return [answer for part in self.plan.parts for answer in store.read(part, VECTOR_FILES)]
         levels = measured_table_levels(self._config)
         counts = CountAccumulator(phsafe_definitions(), tables=list(levels), tau=self._config.tau)
         report = source.count(counts)
@@ -162,7 +164,7 @@ class _Job:
             return [
                 answer
                 for part in self.plan.parts
-                for answer in door.once(part, partial(measure_vectors, part, exact), VECTOR_FILES)
+                for answer in store.measure_or_load(part, partial(measure_vectors, part, exact), VECTOR_FILES)
             ]
 
     def publish(self, release: MeasuredRun[list[Measurements]]) -> None:
@@ -184,7 +186,7 @@ def _load(config: str, settings: Mapping[str, str], observer: Observer) -> Phsaf
 
 
 def _tell(report: ValidationReport, counts: CountAccumulator, observer: Observer) -> None:
-    """Tell the operator, and nobody else, what the checks found."""
+    """Report to the operator alone what the checks found."""
     for finding in report.findings:
         observer.remark(f"Warning: {finding.text()}")
     for table, records in counts.unmatched.items():

@@ -1,4 +1,4 @@
-"""Who pays for a run, and with which key it draws: the ledger for a release, nobody for a test key."""
+"""Who pays for a run, and with which key it draws: the ledger for a release; a test key pays nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEDGER_VARIABLE = "CENSAFE_LEDGER"
 
 
 @dataclass(frozen=True)
-class Statement:
+class LedgerStatement:
     """What a ledger says of the records of a run.
 
     Args:
@@ -119,12 +119,12 @@ class Account(Protocol):
         """What the ledger says this run spent; None for a test key."""
 
     @property
-    def statement(self) -> Statement | None:
+    def statement(self) -> LedgerStatement | None:
         """What the ledger says of the records; None for a test key."""
 
 
 @dataclass(frozen=True)
-class Spending:
+class ReleaseRequest:
     """What a run wants to measure, and on what.
 
     Args:
@@ -149,10 +149,10 @@ class Spending:
 
 
 @contextmanager
-def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> Iterator[Account]:
+def open_account(request: ReleaseRequest, folder: RunFolder, options: RunOptions) -> Iterator[Account]:
     """Open the account of a run and bind the run folder to plan, input and kind of key."""
     if options.test_key is not None:
-        test = _TestAccount(spending, folder, options.test_key)
+        test = _TestAccount(request, folder, options.test_key)
         try:
             yield test
         finally:
@@ -160,15 +160,15 @@ def open_account(spending: Spending, folder: RunFolder, options: RunOptions) -> 
         return
     if options.raise_cap and options.cap is None:
         raise UsageError("`raise_cap` needs `cap`: the cap that replaces the earlier ones.")
-    if not (options.ledger or options.new_ledger or spending.synthetic or spending.ledger.exists()):
-        require_no_key(key_path_of(spending.ledger))
+    if not (options.ledger or options.new_ledger or request.synthetic or request.ledger.exists()):
+        require_no_key(key_path_of(request.ledger))
         raise LedgerError(
-            f"{spending.ledger}: there is no ledger, and a run that began one here would not know what was spent on copies of these records "
+            f"{request.ledger}: there is no ledger, and a run that began one here would not know what was spent on copies of these records "
             "elsewhere. Name the ledger of these records with `ledger`; only if nothing was ever released from them, begin one with "
             "`new_ledger`"
         )
-    with Ledger.open(spending.ledger, label=spending.label, strict=options.strict_ledger) as ledger:
-        release = _LedgerAccount(spending, folder, options, ledger)
+    with Ledger.open(request.ledger, label=request.label, strict=options.strict_ledger) as ledger:
+        release = _LedgerAccount(request, folder, options, ledger)
         try:
             release.open()
             yield release
@@ -181,16 +181,16 @@ class _TestAccount:
 
     ledger: LedgerRecord | None = None
     paid: Fraction | None = None
-    statement: Statement | None = None
+    statement: LedgerStatement | None = None
 
-    def __init__(self, spending: Spending, folder: RunFolder, seed: int) -> None:
+    def __init__(self, request: ReleaseRequest, folder: RunFolder, seed: int) -> None:
         key = TestKey(seed)
         self.key: ReleaseKey | TestKey = key
-        files = {keyed_commitment(key, sha256.encode()).hex() for sha256 in spending.hashes.values()}
+        files = {keyed_commitment(key, sha256.encode()).hex() for sha256 in request.hashes.values()}
         self.file_commitments = tuple(sorted(files))
         self.input_commitment = _whole(self.file_commitments)
-        self.dataset = spending.label
-        self.identity: Mapping[str, str] = spending.identity(self.input_commitment, f"test {seed}")
+        self.dataset = request.label
+        self.identity: Mapping[str, str] = request.identity(self.input_commitment, f"test {seed}")
         self.state = folder.identify(self.identity)
         self._folder = folder
 
@@ -210,14 +210,16 @@ class _TestAccount:
 class _LedgerAccount:
     """Pays from an open ledger."""
 
-    def __init__(self, spending: Spending, folder: RunFolder, options: RunOptions, ledger: Ledger) -> None:
-        self._spending = spending
-        self._plan = spending.plan
+    def __init__(
+        self, request: ReleaseRequest, folder: RunFolder, options: RunOptions, ledger: Ledger
+    ) -> None:
+        self._request = request
+        self._plan = request.plan
         self._folder = folder
         self._options = options
         self._ledger = ledger
         self._held: dict[str, Reservation] = {}
-        hashes = spending.hashes.values()
+        hashes = request.hashes.values()
         cited = (ledger.accounts_of(one.run) for one in options.cited.values())
         self._accounts = ledger.accounts(hashes, options.dataset).union(
             *cited
@@ -226,8 +228,8 @@ class _LedgerAccount:
         self._before = ledger.spent(self._accounts)
         self.file_commitments = tuple(sorted(ledger.accounts(hashes)))
         self.input_commitment = _whole(self.file_commitments)
-        self.dataset = spending.label
-        self.identity: Mapping[str, str] = spending.identity(self.input_commitment, "release")
+        self.dataset = request.label
+        self.identity: Mapping[str, str] = request.identity(self.input_commitment, "release")
         self.state = folder.identify(self.identity)
         self._stored = self._key_file()
         self._same_key = self._stored is not None and self._stored.exists()
@@ -247,9 +249,7 @@ class _LedgerAccount:
             raise_cap=self._options.raise_cap,
             spend_more=self._options.spend_more,
             run=self._folder.run,
-            notes=RunNotes(
-                config_digest=self._spending.config_digest, folder=str(self._folder.out.resolve())
-            ),
+            notes=RunNotes(config_digest=self._request.config_digest, folder=str(self._folder.out.resolve())),
         )
 
     @property
@@ -261,8 +261,8 @@ class _LedgerAccount:
         return self._ledger.paid(self._folder.run)
 
     @property
-    def statement(self) -> Statement | None:
-        return Statement(self._ledger.path, self._new, self._before, self._ledger.spent(self._accounts))
+    def statement(self) -> LedgerStatement | None:
+        return LedgerStatement(self._ledger.path, self._new, self._before, self._ledger.spent(self._accounts))
 
     def _pay_for_cited(self, name: str, cited: CitedRun) -> None:
         """Make sure that this ledger holds the cost of a cited result, by carrying it over where that is asked for."""
@@ -371,11 +371,11 @@ class _LedgerAccount:
         path = self._path(part)
         if not path.exists():
             return None
-        self._spending.verify(path)
-        return self._spending.place(part), sha256_path(path)
+        self._request.verify(path)
+        return self._request.place(part), sha256_path(path)
 
     def _path(self, part: str) -> Path:
-        return self._folder.measurements / self._spending.place(part)
+        return self._folder.measurements / self._request.place(part)
 
 
 def _require_own(folder: Path) -> None:

@@ -16,12 +16,12 @@ from censafe.model import ReleasePlan
 from censafe.model.bounds import upper
 from censafe.model.observer import Observer
 from censafe.population.synthetic.mark import is_synthetic
-from censafe.products.run.account import Account, Spending, Statement, ledger_place, open_account
-from censafe.products.run.door import Door
+from censafe.products.run.account import Account, LedgerStatement, ReleaseRequest, ledger_place, open_account
+from censafe.products.run.advice import RunAdvice, accuracy_text, next_steps
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.inputs import Inputs
+from censafe.products.run.measurement_store import MeasurementStore
 from censafe.products.run.options import ReadOptions, RunOptions
-from censafe.products.run.outlook import Outlook, accuracy_text, next_steps
 from censafe.products.run.scratch import private_scratch, scratch_place
 from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import (
@@ -60,7 +60,7 @@ class RunResult:
     files: tuple[str, ...]
     stages: Mapping[str, float]
     measured: bool = True
-    statement: Statement | None = None
+    statement: LedgerStatement | None = None
     accuracy: str = ""
     steps: tuple[str, ...] = ()
     repeated: bool = False
@@ -168,7 +168,7 @@ class Job(Protocol[_Source, _Measured]):
         """What a finished run folder holds, beside the measurements."""
 
     @property
-    def outlook(self) -> Outlook:
+    def outlook(self) -> RunAdvice:
         """What an operator reads at the end: a main number, and what comes next."""
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> AbstractContextManager[_Source]:
@@ -180,7 +180,7 @@ class Job(Protocol[_Source, _Measured]):
     def verify(self, path: Path) -> None:
         """Raise unless the file or folder holds complete measurements of the plan."""
 
-    def measure(self, source: _Source, door: Door, reading: ReadOptions) -> _Measured:
+    def measure(self, source: _Source, store: MeasurementStore, reading: ReadOptions) -> _Measured:
         """Read, check and count, and measure every part; parts that are done are read instead."""
 
     def publish(self, release: MeasuredRun[_Measured]) -> None:
@@ -229,8 +229,8 @@ def run_job(
 
 def _door(
     job: Job[_Source, _Measured], inputs: Inputs, folder: RunFolder, account: Account, options: RunOptions
-) -> Door:
-    return Door(
+) -> MeasurementStore:
+    return MeasurementStore(
         job.plan,
         folder.measurements,
         account,
@@ -260,7 +260,7 @@ def _account(
     job: Job[_Source, _Measured], inputs: Inputs, folder: RunFolder, options: RunOptions
 ) -> AbstractContextManager[Account]:
     public = hashlib.sha256(json.dumps(sorted(inputs.public.values())).encode()).hexdigest()
-    spending = Spending(
+    request = ReleaseRequest(
         plan=job.plan,
         hashes=inputs.confidential,
         public={"public_input": public} if inputs.public else {},
@@ -271,7 +271,7 @@ def _account(
         verify=job.verify,
         place=job.place,
     )
-    return open_account(spending, folder, options)
+    return open_account(request, folder, options)
 
 
 def _digest(configuration: str, *, published_data: bool) -> str:

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
+from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver
 from censafe.estimation.topdown.least_squares.objective import query_weight
-from censafe.estimation.topdown.least_squares.own_solver import ParentSolver
 from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.operator.descent import OperatorDescent
-from censafe.estimation.topdown.operator.facilities import HeldSums
+from censafe.estimation.topdown.operator.facilities import ExactSums
 from censafe.estimation.topdown.operator.further import FurtherAnswers, answer_weights, level_sums
 from censafe.geography.spines.choice import standard_levels
 from censafe.geography.spines.sums import sum_histograms
@@ -164,7 +164,7 @@ class Descents:
         levels = sum_histograms(self._public.spine, found, cells)
         self._levels[other.name] = standard_levels(self._public.run, levels, cells)
 
-    def _sums(self) -> dict[str, HeldSums]:
+    def _sums(self) -> dict[str, ExactSums]:
         """Exact sums of the histograms that follow no other; what the others will be held to is checked as far as it is known."""
         measured = {one.name: one for one in self._config.histograms}
         ours = [one for one in self._config.histograms if is_held(one)]

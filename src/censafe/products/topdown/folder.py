@@ -31,7 +31,7 @@ from censafe.model import Schema, SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelMeasurements
-from censafe.products.run.door import MeasurementFiles
+from censafe.products.run.measurement_store import MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.intake.facts import public_facts, run_spine

@@ -15,9 +15,9 @@ from censafe.model import ExactHistograms
 from censafe.model.observer import Observer
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.account import one_file
-from censafe.products.run.door import Door
+from censafe.products.run.advice import RunAdvice
+from censafe.products.run.measurement_store import MeasurementStore
 from censafe.products.run.options import ReadOptions
-from censafe.products.run.outlook import Outlook
 from censafe.products.run.runner import MeasuredRun
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents
@@ -49,14 +49,14 @@ from censafe.tabulation.engine.tasks import EngineTasks
 class _Measuring:
     """What the levels of one histogram are measured and estimated with."""
 
-    door: Door
+    store: MeasurementStore
     descent: EstimationFromRoot
     public: PublicFacts
     observer: Observer
     tables: TableEstimates | None
 
 
-def _outlook(config: TopdownConfig) -> Outlook:
+def _outlook(config: TopdownConfig) -> RunAdvice:
     """The total of the first histogram, or its query with the fewest answers, at counties where these are measured."""
     first = config.histograms[0]
     names = dict.fromkeys(query for shares in first.query_shares.values() for query in shares)
@@ -71,7 +71,7 @@ def _outlook(config: TopdownConfig) -> Outlook:
         commands = [("censafe card {out} --geoid CODE", "a one-page profile of an area with intervals")]
     if {one.schema.name for one in config.histograms} & {"pl94-persons", "dhc-persons"}:
         commands.append(("censafe tables {out} --list", "the tables that can be made for any areas"))
-    return Outlook(
+    return RunAdvice(
         tables=[f"{first.name}.{name}" for name in queries],
         levels=("County", "Tract", config.run_levels[-1].name),
         words="noisy measurement {table} of one {level}",
@@ -133,7 +133,7 @@ class TopdownJob:
         """Raise unless the file holds complete measurements of the plan."""
         (read_finished_level if self._lazy else read_noisy_measurements)(path, plan_digest=self.plan.digest())
 
-    def measure(self, source: Intake, door: Door, reading: ReadOptions) -> Estimates:
+    def measure(self, source: Intake, store: MeasurementStore, reading: ReadOptions) -> Estimates:
         """Every histogram from the root down: a level is measured, then its estimate, then the next level.
 
         Which bounds the integers obey beside those that are published exactly is known before a histogram is measured.
@@ -157,12 +157,12 @@ class TopdownJob:
             facts[histogram.name] = [
                 fact
                 for load, counts in zip(loads, exact[histogram.name], strict=True)
-                for fact in query_facts(load, counts.nodes, door.source)
+                for fact in query_facts(load, counts.nodes, store.source)
             ]
             if self.plan.joint:
-                door.reserve([load.part for load in loads])
+                store.reserve([load.part for load in loads])
             through = self._lazily if self._lazy else self._stored
-            asked = _Measuring(door, descent, public, reading.observer, tables)
+            asked = _Measuring(store, descent, public, reading.observer, tables)
             found = through(loads, exact.pop(histogram.name), asked)
             descents.finish(histogram, descent)
             if tables is not None:
@@ -198,7 +198,7 @@ class TopdownJob:
                 load,
                 exact.pop(0),
                 budgets[load.part.name],
-                asked.door,
+                asked.store,
                 asked.descent,
                 asked.observer,
                 asked.tables,
@@ -232,7 +232,7 @@ class TopdownJob:
         with asked.observer.stage(f"measure {load.part.name}"):
             budgets = asked.public.budgets[load.part.name]
             files = stored_files(load, asked.public)
-            return measure_stored(load, counts, budgets, asked.door, files, asked.observer)
+            return measure_stored(load, counts, budgets, asked.store, files, asked.observer)
 
     def publish(self, release: MeasuredRun[Estimates]) -> None:
         """Write everything that is published."""

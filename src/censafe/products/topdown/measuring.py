@@ -19,7 +19,7 @@ from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurem
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.drawn import DrawnAnswers
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
-from censafe.products.run.door import Door, MeasurementFiles
+from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.folder import place_of
 from censafe.products.topdown.plan import LevelWorkload
@@ -38,7 +38,7 @@ def measure_stored(
     load: LevelWorkload,
     exact: ExactHistograms,
     budgets: LevelBudgets,
-    door: Door,
+    store: MeasurementStore,
     files: MeasurementFiles[LevelMeasurements],
     observer: Observer | None = None,
 ) -> LevelMeasurements:
@@ -46,8 +46,8 @@ def measure_stored(
     shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
     done = unheard if observer is None else work_added(observer, exact.nodes * load.answers, "answers")
     draw = partial(measure_histograms, exact, load.part, load.queries, shapes, budgets=budgets, done=done)
-    measured = door.once(load.part, draw, files)
-    _require_part(door, load.part, measured, exact.geounits, budgets)
+    measured = store.measure_or_load(load.part, draw, files)
+    _require_part(store, load.part, measured, exact.geounits, budgets)
     return measured
 
 
@@ -55,7 +55,7 @@ def finish_level(
     load: LevelWorkload,
     exact: ExactHistograms,
     budgets: LevelBudgets,
-    door: Door,
+    store: MeasurementStore,
     descent: EstimationFromRoot,
     observer: Observer,
     tables: TableEstimates | None = None,
@@ -84,11 +84,11 @@ def finish_level(
             return write_finished_level(path, finished, plan_digest=plan_digest, stamp=stamp)
 
     estimated = len(descent.levels)
-    finished = door.once(
+    finished = store.measure_or_load(
         load.part, draw, MeasurementFiles(write, read_finished_level, lambda found: {found.source})
     )
     if finished.part != name:
-        raise CheckError(f"{door.path(load.part)} holds {finished.part}; restore the file of {name}")
+        raise CheckError(f"{store.path(load.part)} holds {finished.part}; restore the file of {name}")
     if len(descent.levels) == estimated:
         descent.adopt(finished.level(exact.geounits), finished.split)
         if tables is not None:
@@ -97,7 +97,7 @@ def finish_level(
 
 
 def _require_part(
-    door: Door,
+    store: MeasurementStore,
     part: PartPlan,
     measured: LevelMeasurements,
     geounits: NDArray[np.str_],
@@ -108,7 +108,7 @@ def _require_part(
     here = np.array_equal(measured.geounits, geounits) and measured.budgets.same_as(budgets)
     if not same or not here:
         raise CheckError(
-            f"{door.path(part)} does not hold the measurements of {part.name} in this run's geounits; restore the file that "
+            f"{store.path(part)} does not hold the measurements of {part.name} in this run's geounits; restore the file that "
             "was written under this name, or name a new folder"
         )
 

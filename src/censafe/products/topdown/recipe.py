@@ -1,4 +1,4 @@
-"""TopDown from block histograms to microdata: the doors in order."""
+"""TopDown from block histograms to microdata, step by step."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from censafe.model.plan import NoiseSource
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key
 from censafe.privacy.keys.run_keys import TestKey
-from censafe.products.run.door import Door, MeasurementFiles
+from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.intake.intake import BlockIntake, Loaded
@@ -36,7 +36,7 @@ Measured = TypeVar("Measured")
 _COMMITMENT = b"rehearsal"
 
 
-class TestDoor:
+class TestMeasurementStore:
     """Takes the place of the measuring of a release: draws every part with one test key, and keeps nothing."""
 
     __test__ = False  # not a test case
@@ -53,7 +53,7 @@ class TestDoor:
     def reserve(self, parts: Sequence[PartPlan]) -> None:
         """A test key spends nothing."""
 
-    def once(
+    def measure_or_load(
         self,
         part: PartPlan,
         draw: Callable[[ReleasePartKey | TestPartKey], Measured],
@@ -89,10 +89,10 @@ def rehearse(
     workers: int = 1,
     own_budgets: bool = False,
     results: Sequence[KnownResult] = (),
-    door: TestDoor | None = None,
+    store: TestMeasurementStore | None = None,
 ) -> Estimates:
     """Measure and estimate once in memory, with a test key."""
-    measuring = cast(Door, door or TestDoor(plan_release(config), seed))
+    measuring = cast(MeasurementStore, store or TestMeasurementStore(plan_release(config), seed))
     reading = ReadOptions(observer=observer or SilentObserver())
     facts = loaded.facts
     if not own_budgets:

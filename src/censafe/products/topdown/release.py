@@ -138,7 +138,7 @@ class TopdownRelease:
 
     @property
     def stamp(self) -> Stamp | None:
-        """What every file says of a run that protects nobody."""
+        """What every file says of a run without protection."""
         return stamp_of(test_key=self.manifest.test_key, published_data=self.manifest.published_data)
 
     @property

@@ -51,7 +51,7 @@ class MicrodataColumn:
 
 
 @dataclass(frozen=True)
-class RowsBeside:
+class CompanionRows:
     """A second histogram with rows in the same file, in every geounit after those of the first."""
 
     schema: HistogramSchema
@@ -97,7 +97,7 @@ class MicrodataLayout:
     dealt: str = ""
     total: tuple[int, ...] = ()
     added: tuple[int, ...] = ()
-    beside: RowsBeside | None = None
+    beside: CompanionRows | None = None
     split: SplitLevel | None = None
 
     @property

@@ -28,7 +28,7 @@ from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.constraints import CellGroups
 from censafe.publication.large_files import hashed_bytes
 from censafe.publication.microdata.check import MicrodataCheck
-from censafe.publication.microdata.layouts import MicrodataColumn, MicrodataLayout, RowsBeside
+from censafe.publication.microdata.layouts import CompanionRows, MicrodataColumn, MicrodataLayout
 from censafe.publication.microdata.rows import (
     CELL,
     GEOUNIT,
@@ -158,7 +158,7 @@ class _Rows(NamedTuple):
 
 
 def join_rows(
-    layout: MicrodataLayout, beside: RowsBeside, level: SparseLevel, other: SparseLevel
+    layout: MicrodataLayout, beside: CompanionRows, level: SparseLevel, other: SparseLevel
 ) -> tuple[SparseLevel, NDArray[np.bool_]]:
     """How many rows a file has of every cell of a row.
 
@@ -175,7 +175,7 @@ def join_rows(
     return SparseLevel(level.geounits, rows.pointer, rows.cell[:used], rows.records[:used]), wrong
 
 
-def _places(layout: MicrodataLayout, beside: RowsBeside) -> _Places:
+def _places(layout: MicrodataLayout, beside: CompanionRows) -> _Places:
     row = np.full(beside.schema.schema.cells, -1, np.int32)
     row[beside.cells] = np.arange(len(beside.cells))
     part = np.full(len(row), -1, np.int32)
@@ -331,7 +331,7 @@ def row_count(
 
 
 def _joined(
-    layout: MicrodataLayout, beside: RowsBeside, level: SparseLevel, other: SparseLevel | None
+    layout: MicrodataLayout, beside: CompanionRows, level: SparseLevel, other: SparseLevel | None
 ) -> SparseLevel:
     """Rows of both histograms."""
     if other is None or not np.array_equal(level.geounits, other.geounits):

@@ -1,6 +1,6 @@
-"""CONFIDENTIAL. Sail in a process of its own, behind a socket that answers the process that started it and nobody else.
+"""CONFIDENTIAL. Sail in a process of its own, behind a socket that accepts only the process that started it.
 
-Sail 0.7 listens on TCP alone and asks nobody for a password, and what a session sends, it executes. So the process enters a network
+Sail 0.7 listens on TCP alone and has no passwords, and what a session sends, it executes. So the process enters a network
 namespace of its own, in which Sail is the only program; the one way in is a Unix socket in a private folder, whose connections are
 accepted by process id and passed on. Where the system allows no namespace, the process says so and starts nothing, unless it is told
 to listen on a port of the machine. It is started anew (exec), so that it never holds a key but that of a task it was sent.

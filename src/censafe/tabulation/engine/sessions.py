@@ -39,7 +39,7 @@ class Connecting:
 
     @property
     def ended(self) -> bool:
-        """Whether the server was started for this run and has ended, so that nobody starts it again."""
+        """Whether the server was started for this run and has ended, so that it is not started again."""
         return self._server is not None and self._server.lost
 
     def call(self, work: Callable[[], _Result]) -> _Result:

@@ -6,7 +6,7 @@ import re
 
 from matplotlib.figure import Figure
 
-from censafe.evaluation.confidential import Standing
+from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.counts.frames import Subject, Value, long_frame
 from censafe.evaluation.outputs import wide_metrics
 from censafe.evaluation.pages.page import Page, page_html
@@ -19,7 +19,7 @@ def drawn() -> Figure:
     return figure
 
 
-def page(standing: Standing = Standing.COMPARED) -> Page:
+def page(standing: Confidentiality = Confidentiality.COMPARED) -> Page:
     exhibit = Exhibit(
         name="one",
         question="How wrong is <it>?",
@@ -51,7 +51,7 @@ def test_nothing_is_loaded_and_nothing_runs() -> None:
 
 def test_only_comparisons_with_the_truth_are_stamped() -> None:
     assert "CONFIDENTIAL" in page_html(page())
-    for standing in (Standing.PUBLISHED, Standing.PUBLIC):
+    for standing in (Confidentiality.PUBLISHED, Confidentiality.PUBLIC):
         assert "CONFIDENTIAL" not in page_html(page(standing))
 
 

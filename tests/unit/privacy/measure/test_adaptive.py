@@ -1,4 +1,4 @@
-"""The two-stage door: which noise goes where, which table a group gets, and which groups are left out."""
+"""The two-stage mechanism: which noise goes where, which table a group gets, and which groups are left out."""
 
 from __future__ import annotations
 

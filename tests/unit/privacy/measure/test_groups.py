@@ -1,4 +1,4 @@
-"""The door for listed groups, and the value types that go through both doors."""
+"""The mechanism for listed groups, and the value types that pass both mechanisms."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from censafe.model.plan import Definition, Neighbours, ProtectedUnit
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import derive_part_key, plan_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
-from censafe.privacy.measure import histograms as door
+from censafe.privacy.measure import histograms as mechanism
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.noise.sampler import draw
 
@@ -75,7 +75,7 @@ def test_geounits_of_other_budgets_get_other_noise_at_the_same_addresses(monkeyp
         assert not values[2].any()
     assert found.variances[1] == (pytest.approx(100.0),) * 3
     assert found.variances[2] == (np.inf,) * 3
-    monkeypatch.setattr(door, "_CHUNK_ANSWERS", 1)
+    monkeypatch.setattr(mechanism, "_CHUNK_ANSWERS", 1)
     ranges = measure_histograms(exact(), PART, QUERIES, SHAPES, part_key(), budgets)
     for one, two in zip(found.values, ranges.values, strict=True):
         assert np.array_equal(one, two)
@@ -94,7 +94,7 @@ def test_budgets_must_be_those_of_the_part_and_its_geounits():
 
 def test_the_result_does_not_depend_on_the_size_of_the_ranges(monkeypatch):
     whole = measure_histograms(exact(), PART, QUERIES, SHAPES, part_key())
-    monkeypatch.setattr(door, "_CHUNK_ANSWERS", 4)
+    monkeypatch.setattr(mechanism, "_CHUNK_ANSWERS", 4)
     drawn = []
     ranges = measure_histograms(exact(), PART, QUERIES, SHAPES, part_key(), done=drawn.append)
     assert sum(values.size for values in whole.values) == sum(drawn)
@@ -192,7 +192,7 @@ def test_the_sensitivity_is_two_records_at_most():
         moved[node, cell] -= 1
         moved[rng.integers(3), rng.integers(6)] += 1
         for query in QUERIES:
-            change = door._exact_answers(exact(moved), query, 0, 3) - door._exact_answers(
+            change = mechanism._exact_answers(exact(moved), query, 0, 3) - mechanism._exact_answers(
                 exact(), query, 0, 3
             )
             assert np.abs(change).sum() <= 2

@@ -11,7 +11,7 @@ import pytest
 from censafe.errors import LedgerError, OverspendError
 from censafe.privacy.ledger.entries import read_entries
 from censafe.privacy.ledger.report import verify
-from censafe.products.run.account import Account, Spending, open_account
+from censafe.products.run.account import Account, ReleaseRequest, open_account
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import CitedRun, RunOptions
 from censafe.publication.atomic import sha256_path
@@ -25,10 +25,10 @@ def opened(folder: Path, ledger: Path, **options: object) -> tuple[str, ...]:
     """Open the account of a run of a small plan, and close it; what is said of the ledger."""
     chosen = RunOptions(ledger=options.pop("named", ledger), **options)
     synthetic = bool(chosen.dataset == "synthetic")
-    spending = Spending(
+    request = ReleaseRequest(
         make_plan(), FILES, {}, ledger, "records", "0" * 64, lambda path: None, synthetic=synthetic
     )
-    with RunFolder(folder) as run, open_account(spending, run, chosen) as account:
+    with RunFolder(folder) as run, open_account(request, run, chosen) as account:
         account.settle()
         return account.statement.lines()
 
@@ -178,10 +178,10 @@ def test_reservations_of_a_stopped_run_stay_charged_where_a_measured_part_may_sp
 ) -> None:
     plan = replace(make_plan(*PARTS), joint=joint)
     ledger = tmp_path / "ledger.jsonl"
-    spending = Spending(plan, FILES, {}, ledger, "toy", "d" * 64, verify=lambda path: None)
+    request = ReleaseRequest(plan, FILES, {}, ledger, "toy", "d" * 64, verify=lambda path: None)
     options = RunOptions(ledger=ledger, strict_ledger=strict, key_dir=tmp_path / "keys" if same_key else None)
     for start in ("first", "second"):
-        with RunFolder(tmp_path / "out") as folder, open_account(spending, folder, options) as account:
+        with RunFolder(tmp_path / "out") as folder, open_account(request, folder, options) as account:
             if start == "first":
                 stop(account, folder, measured)
             elif expected == LOST:  # what is lost counts, so that the cap of the first start is in the way

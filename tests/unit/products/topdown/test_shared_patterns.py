@@ -17,7 +17,7 @@ from censafe.products.topdown.folder import stored_files
 from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
-from censafe.products.topdown.rehearsal import TestDoor
+from censafe.products.topdown.rehearsal import TestMeasurementStore
 from support.topdown_inputs import write_1940
 
 
@@ -40,11 +40,11 @@ def test_final_histograms_do_not_depend_on_what_is_shared(tmp_path: Path, inform
     config = load_config("e2e-1940", {"information": information})
     with BlockIntake(write_1940(tmp_path / "data"), config, ReadOptions()) as intake:
         loaded = intake.load()
-    facts, door = loaded.facts, TestDoor(plan_release(config), 6)
+    facts, store = loaded.facts, TestMeasurementStore(plan_release(config), 6)
     measured = {}
     for load, counts in zip(workloads(config), loaded.exact["persons"], strict=True):
         budgets = facts.budgets[load.part.name]
-        measured[load.part.name] = measure_stored(load, counts, budgets, door, stored_files(load, facts))  # type: ignore[arg-type]
+        measured[load.part.name] = measure_stored(load, counts, budgets, store, stored_files(load, facts))  # type: ignore[arg-type]
     options = EstimateOptions(confidence=Fraction(9, 10))
     shared = estimate_all(config, facts, lambda load: measured[load.part.name], options)
     own = estimate_all(config, facts, lambda load: apart(measured[load.part.name]), options)

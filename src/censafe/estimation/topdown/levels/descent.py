@@ -15,8 +15,8 @@ from numba import int32, int64, void
 
 from censafe.estimation.topdown.batches.batch import EstimatedBatch, ParentLevel, entry_ranges, family_at
 from censafe.estimation.topdown.batches.workers import estimated_batches
+from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver, judged_solver
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.least_squares.own_solver import ParentSolver, judged_solver
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.checks import check_level
 from censafe.estimation.topdown.levels.facts import PublicFacts

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.least_squares.own_solver import Solver
+from censafe.estimation.topdown.least_squares.custom_solver import Solver
 from censafe.estimation.topdown.least_squares.problem import L2Result, L2Status, ParentProblem
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.repair import CellChange, repair_parent

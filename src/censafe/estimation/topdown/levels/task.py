@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.estimation.topdown import L2Result
+from censafe.estimation.topdown.least_squares.custom_solver import Solver
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.least_squares.own_solver import Solver
 from censafe.estimation.topdown.least_squares.sides import KindLimits
 from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.levels.checks import writable

@@ -23,7 +23,7 @@ from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of
 from censafe.estimation.topdown.levels.task import LevelReport
 from censafe.estimation.topdown.levels.work_ahead import worked_ahead
-from censafe.estimation.topdown.operator.facilities import HeldSums, OpenRecords
+from censafe.estimation.topdown.operator.facilities import ExactSums, OpenRecords
 from censafe.estimation.topdown.operator.family import OpenSums, OperatorFamily
 from censafe.estimation.topdown.operator.further import FurtherAnswers, FurtherLevel, with_query
 from censafe.estimation.topdown.operator.parent import OperatorResult, estimate_operator_parent
@@ -405,7 +405,7 @@ class OperatorDescent(EstimationFromRoot):
         self,
         histogram: MeasuredHistogram,
         spine: Spine,
-        held: HeldSums,
+        held: ExactSums,
         observer: Observer,
         choices: Choices,
         workers: int | EngineWorkers = 1,
@@ -468,7 +468,7 @@ class OperatorDescent(EstimationFromRoot):
 
 
 def operator_rules(
-    histogram: MeasuredHistogram, level: str, held: HeldSums, choices: Choices
+    histogram: MeasuredHistogram, level: str, held: ExactSums, choices: Choices
 ) -> OperatorRules:
     """The passes of a level: each tells apart what the last query of its rounding does, and holds the columns of the one before.
 

@@ -279,7 +279,7 @@ def _first_split(opened: tuple[Integers, Integers, Integers, Integers], least: I
 
 
 @dataclass(frozen=True, eq=False)
-class HeldSums:
+class ExactSums:
     """Exact sums over groups of cells of the geounits of every level.
 
     Args:
@@ -296,14 +296,14 @@ class HeldSums:
     kind: Integers = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
 
     @staticmethod
-    def of(spine: Spine, label: NDArray[np.int32], blocks: SparseLevel) -> HeldSums:
+    def of(spine: Spine, label: NDArray[np.int32], blocks: SparseLevel) -> ExactSums:
         """Sums that a published result decides alone."""
-        return HeldSums(label, sum_histograms(spine, blocks, int(label.max()) + 1))
+        return ExactSums(label, sum_histograms(spine, blocks, int(label.max()) + 1))
 
     @staticmethod
     def by_facility(
         spine: Spine, rule: FacilityRule, blocks: SparseLevel, facilities: NDArray[np.integer]
-    ) -> HeldSums:
+    ) -> ExactSums:
         """Sums that a published result decides together with published counts of facilities.
 
         Args:
@@ -311,7 +311,7 @@ class HeldSums:
         """
         label, published, kind = rule.groups()
         found = facility_sums(spine, blocks, facilities, rule)
-        return HeldSums(
+        return ExactSums(
             label, tuple(one.decided for one in found), tuple(one.open for one in found), published, kind
         )
 

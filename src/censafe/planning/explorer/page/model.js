@@ -30,7 +30,7 @@ function unfold(base) {
   return all;
 }
 
-// The configuration as it is shipped; nobody changes this state.
+// The configuration as it is shipped; this state never changes.
 const shippedStates = new Map();
 function shippedState({ base }) {
   if (!shippedStates.has(base)) shippedStates.set(base, freshState(base));

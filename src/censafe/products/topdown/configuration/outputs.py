@@ -21,9 +21,9 @@ from censafe.products.topdown.configuration.schema_checks import Queries, check_
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.layouts import (
     UNIT,
+    CompanionRows,
     MicrodataColumn,
     MicrodataLayout,
-    RowsBeside,
     SplitLevel,
 )
 
@@ -74,14 +74,14 @@ def _schema(place: str, name: object, schemas: _Schemas) -> HistogramSchema:
     return schemas[name]
 
 
-def _beside(place: str, entry: Mapping[str, Any], schemas: _Schemas) -> RowsBeside:
+def _beside(place: str, entry: Mapping[str, Any], schemas: _Schemas) -> CompanionRows:
     _require_known(place, entry, ("schema", "rows"))
     schema = _schema(f"{place}.schema", entry.get("schema"), schemas)
-    return RowsBeside(schema, _when(f"{place}.rows", entry.get("rows"), schema))
+    return CompanionRows(schema, _when(f"{place}.rows", entry.get("rows"), schema))
 
 
 def _split(
-    place: str, entry: Mapping[str, Any], schema: HistogramSchema, beside: RowsBeside | None
+    place: str, entry: Mapping[str, Any], schema: HistogramSchema, beside: CompanionRows | None
 ) -> SplitLevel:
     _require_known(place, entry, _SPLIT_KEYS)
     if beside is None or set(entry) != set(_SPLIT_KEYS):

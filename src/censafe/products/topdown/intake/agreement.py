@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.levels.facts import standard_depth, whole_geounits
-from censafe.estimation.topdown.operator.facilities import FacilityRule, HeldSums, named_blocks
+from censafe.estimation.topdown.operator.facilities import ExactSums, FacilityRule, named_blocks
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
@@ -116,7 +116,7 @@ def require_loose_bound(
 def require_stack_agreement(
     histogram: MeasuredHistogram,
     stack: Mapping[str, MeasuredHistogram],
-    held: Mapping[str, HeldSums],
+    held: Mapping[str, ExactSums],
     known: KnownBlocks,
 ) -> None:
     """Refuse published results that say other sums of a histogram than those that its stack will have, which is estimated before.
@@ -150,7 +150,7 @@ def require_stack_agreement(
 
 
 def _records(
-    held: HeldSums, cells: NDArray[np.bool_], allowed: NDArray[np.bool_]
+    held: ExactSums, cells: NDArray[np.bool_], allowed: NDArray[np.bool_]
 ) -> NDArray[np.int64] | None:
     """Records of a set of cells in every block; None where the exact sums do not give them."""
     if held.open:

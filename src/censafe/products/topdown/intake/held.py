@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, DataError
-from censafe.estimation.topdown.operator.facilities import FacilityRule, HeldSums, named_blocks
+from censafe.estimation.topdown.operator.facilities import ExactSums, FacilityRule, named_blocks
 from censafe.estimation.topdown.operator.passes import combined
 from censafe.geography.spines.tree import Spine
 from censafe.model import SparseLevel
@@ -18,7 +18,7 @@ from censafe.products.topdown.intake.agreement import require_agreement, require
 from censafe.products.topdown.intake.equations import BlockEquation, BlockRows, KnownBlocks, block_equations
 
 
-def held_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> HeldSums:
+def held_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> ExactSums:
     """The exact sums that the listed constraints of a histogram mean, at every level.
 
     Its equations together part the cells into classes, each of which one equation must give. Bounds by facility go with them.
@@ -30,14 +30,14 @@ def held_sums(histogram: MeasuredHistogram, known: KnownBlocks) -> HeldSums:
     require_totals(histogram, known, blocks)
     bounds = [one for one in constraints_on(histogram) if one.relation != "="]
     if not bounds:
-        return HeldSums.of(known.spine, label, blocks)
+        return ExactSums.of(known.spine, label, blocks)
     rule = _facility_rule(histogram, label, bounds)
     for one in bounds:
         if one.relation == "<=" and isinstance(one.right, FacilityCounts):
             require_loose_bound(
                 histogram, one.name, np.asarray(one.right.each, np.int64), rule, blocks, known
             )
-    return HeldSums.by_facility(known.spine, rule, blocks, known.facilities)
+    return ExactSums.by_facility(known.spine, rule, blocks, known.facilities)
 
 
 def _classes(

@@ -7,7 +7,7 @@ import pytest
 
 from censafe.errors import CheckError, ConfigError
 from censafe.estimation.topdown.operator.descent import operator_rules
-from censafe.estimation.topdown.operator.facilities import HeldSums
+from censafe.estimation.topdown.operator.facilities import ExactSums
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined
 from censafe.products.topdown.configuration.config import check_pass_order, load_config
 
@@ -83,7 +83,7 @@ def test_factors_are_one_for_each_query_and_above_0():
 def test_inner_passes_become_factors_and_outer_ones_join_them():
     config = load_config("dhc-us")
     histogram = config.histogram("households")
-    held = HeldSums(np.zeros(histogram.schema.schema.cells, np.int32), ())
+    held = ExactSums(np.zeros(histogram.schema.schema.cells, np.int32), ())
     for passes, first in (("production", 30.0), ("outer", 1.0)):
         choices = replace(config.choices, passes=passes)
         found = operator_rules(histogram, "State", held, choices).passes

@@ -20,7 +20,7 @@ from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.public.estimate import PartedTree
-from censafe.products.topdown.rehearsal import TestDoor
+from censafe.products.topdown.rehearsal import TestMeasurementStore
 from support.linear_trees import lower_estimate
 from support.topdown_areas import write_pl94
 
@@ -34,14 +34,14 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Trees:
     config = load_config("pl94-us", {"information": "lower", "spine": "optimised", "measure": "persons"})
     with BlockIntake(write_pl94(place / "data"), config, ReadOptions()) as intake:
         loaded = intake.load()
-    facts, door, loads = loaded.facts, TestDoor(plan_release(config), 8), workloads(config)
+    facts, store, loads = loaded.facts, TestMeasurementStore(plan_release(config), 8), workloads(config)
     own = []
     for load, counts in zip(loads, loaded.exact["persons"], strict=True):
         measured = measure_stored(
             load,
             counts,
             facts.budgets[load.part.name],
-            door,
+            store,
             stored_files(load, facts),  # type: ignore[arg-type]
         )
         own.append(LevelObjective.measured([query.label for query in load.queries], measured))

@@ -1,4 +1,4 @@
-"""Every part of a run through the door exactly once: reserve, measure, write, commit."""
+"""Every part of a run is measured exactly once: reserve, measure, write, commit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ VECTOR_FILES: MeasurementFiles[list[Measurements]] = MeasurementFiles(
 )
 
 
-class Door:
+class MeasurementStore:
     """Measures the parts of one plan into one folder.
 
     Args:
@@ -101,7 +101,7 @@ class Door:
             if not self.path(part).exists():
                 self._reserve(part)
 
-    def once(
+    def measure_or_load(
         self,
         part: PartPlan,
         draw: Callable[[ReleasePartKey | TestPartKey], Measured],

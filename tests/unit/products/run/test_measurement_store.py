@@ -8,8 +8,8 @@ from censafe.model.plan import Definition
 from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.products.registry import product_of
-from censafe.products.run.door import Door, MeasurementFiles
-from censafe.products.topdown.rehearsal import TestDoor
+from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
+from censafe.products.topdown.rehearsal import TestMeasurementStore
 
 LAW = NoiseLaw.gaussian(Fraction(4))
 PARTS = tuple(PartPlan(name, (QueryPlan(name, "US", LAW, Fraction(1, 4)),)) for name in ("first", "second"))
@@ -55,26 +55,26 @@ def plan() -> ReleasePlan:
 
 def test_a_part_is_drawn_once_between_reservation_and_commit(plan: ReleasePlan, tmp_path: Path) -> None:
     account = Account()
-    door = Door(plan, tmp_path, account)
+    store = MeasurementStore(plan, tmp_path, account)
 
     def draw(key: object) -> str:
         account.asked.append("draw")
         return "noisy"
 
-    assert [door.once(PARTS[0], draw, FILES) for _ in range(2)] == ["noisy", "noisy"]
+    assert [store.measure_or_load(PARTS[0], draw, FILES) for _ in range(2)] == ["noisy", "noisy"]
     assert account.asked == ["reserve first", "draw", "commit first.parquet digest"]
-    assert door.source == "seeded"
+    assert store.source == "seeded"
 
 
 def test_the_run_key_goes_with_the_last_part(plan: ReleasePlan, tmp_path: Path) -> None:
     account = Account()
-    door = Door(plan, tmp_path, account)
-    door.once(PARTS[0], lambda key: "noisy", FILES)
+    store = MeasurementStore(plan, tmp_path, account)
+    store.measure_or_load(PARTS[0], lambda key: "noisy", FILES)
     assert len(account.key._secret.reveal()) == 32
-    door.once(PARTS[1], lambda key: "noisy", FILES)
+    store.measure_or_load(PARTS[1], lambda key: "noisy", FILES)
     with pytest.raises(ValueError, match="closed"):
         account.key._secret.reveal()
-    assert door.once(PARTS[1], lambda key: "never", FILES) == "noisy"
+    assert store.measure_or_load(PARTS[1], lambda key: "never", FILES) == "noisy"
 
 
 @pytest.mark.parametrize("rehearsed", [False, True], ids=["release", "rehearsal"])
@@ -90,7 +90,7 @@ def test_every_part_of_a_release_draws_with_the_key_of_its_name_and_plan(
         planner.load(config, {}, {}, Fraction(9, 10)), confidence=Fraction(9, 10), delta=Fraction(1, 10**10)
     ).plan
     account = Account()
-    door = TestDoor(release, 1) if rehearsed else Door(release, tmp_path, account)
+    store = TestMeasurementStore(release, 1) if rehearsed else MeasurementStore(release, tmp_path, account)
     run = TestKey(1)
     commitment = b"rehearsal" if rehearsed else keyed_commitment(run, account.input_commitment.encode())
     drawn: dict[str, bytes] = {}
@@ -100,7 +100,7 @@ def test_every_part_of_a_release_draws_with_the_key_of_its_name_and_plan(
         return "noisy"
 
     for part in release.parts:
-        door.once(part, draw, FILES)
+        store.measure_or_load(part, draw, FILES)
     assert list(drawn) == [part.name for part in release.parts]
     assert len(set(drawn.values())) == len(release.parts) > 2
     for name, key in drawn.items():

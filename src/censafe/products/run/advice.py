@@ -12,7 +12,7 @@ from censafe.privacy.loss.margins import exact_margin
 
 
 @dataclass(frozen=True)
-class Outlook:
+class RunAdvice:
     """What a product says at the end of a run.
 
     Args:
@@ -28,7 +28,7 @@ class Outlook:
     commands: Sequence[tuple[str, str]]
 
 
-def accuracy_text(plan: ReleasePlan, outlook: Outlook, confidence: Fraction, out: Path) -> str:
+def accuracy_text(plan: ReleasePlan, outlook: RunAdvice, confidence: Fraction, out: Path) -> str:
     """A typical margin of error, that of the noise of one main number."""
     query = next(_main_queries(plan, outlook), None)
     if query is None:
@@ -38,7 +38,7 @@ def accuracy_text(plan: ReleasePlan, outlook: Outlook, confidence: Fraction, out
     return f"{words}: noise within \N{PLUS-MINUS SIGN}{margin:,} ({float(100 * confidence):g}% confidence). {outlook.caveat.format(out=out)}"
 
 
-def next_steps(outlook: Outlook, out: Path, *, rehearsal: bool) -> tuple[str, ...]:
+def next_steps(outlook: RunAdvice, out: Path, *, rehearsal: bool) -> tuple[str, ...]:
     """Commands that come next, each with its purpose."""
     steps = [f"open {out / 'certificate.html'}: what is protected, and the error of every table"]
     steps += [f"{command.format(out=out)}: {purpose}" for command, purpose in outlook.commands]
@@ -47,7 +47,7 @@ def next_steps(outlook: Outlook, out: Path, *, rehearsal: bool) -> tuple[str, ..
     return tuple(steps)
 
 
-def _main_queries(plan: ReleasePlan, outlook: Outlook) -> Iterator[QueryPlan]:
+def _main_queries(plan: ReleasePlan, outlook: RunAdvice) -> Iterator[QueryPlan]:
     """Queries of the main tables, those of the wanted levels first."""
     queries = [query for part in plan.parts for query in part.queries]
     for table in outlook.tables:
