@@ -4,7 +4,7 @@
         [--information lower|level] [--keep] [--json]
 
 Makes the noisy measurement files of a share of a synthetic nation (all states and counties, that share of persons, tracts and
-blocks; American Indian halves, optimised block groups, bypassed geounits, production budgets) with a test key, or takes those that an
+blocks; American Indian halves, optimized block groups, bypassed geounits, production budgets) with a test key, or takes those that an
 earlier call with --keep left in DIR; and runs what `censafe estimate topdown pl94-us OUT --measurements DIR` runs, persons only, in a
 process of its own: hashing and reading, linear estimates, least squares, rounding, checks, microdata, tables. All
 seconds are CPU seconds of that process, all threads together, which other work on the machine hardly changes.

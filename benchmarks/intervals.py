@@ -5,7 +5,7 @@
 
 Makes block histograms of a synthetic state, or takes those that an earlier call left in DIR. Without `--coverage` it measures them once
 with a test key and makes the unbiased estimates and their variances for all default queries at the areas of every kind: the
-published levels, and 200 areas that follow no level (random runs of 40 to 400 neighbouring blocks). `seconds_tree` is the CPU
+published levels, and 200 areas that follow no level (random runs of 40 to 400 neighboring blocks). `seconds_tree` is the CPU
 time of the linear estimates from below, `seconds_areas` that of values and variances of all areas, `peak_gib` the peak memory
 of the process.
 
@@ -146,7 +146,7 @@ def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TopdownConfig, 
 
 
 def off_spine(blocks: int, areas: int, seed: int) -> np.ndarray:
-    """Random runs of neighbouring blocks that follow no level, -1 between them."""
+    """Random runs of neighboring blocks that follow no level, -1 between them."""
     rng = np.random.default_rng(seed)
     area_of = np.full(blocks, -1)
     most = max(2, min(400, blocks // 4))

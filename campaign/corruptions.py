@@ -203,7 +203,7 @@ def _of_text(target: Target, text: str) -> Iterator[Corruption]:
         target,
         "an unknown column",
         "",
-        rows(lambda old: [[*old[0], "COLOUR"], *([*row, "1"] for row in old[1:])]),
+        rows(lambda old: [[*old[0], "COLOR"], *([*row, "1"] for row in old[1:])]),
         not target.file.endswith("GRF-C.txt"),  # the Bureau's has further columns
     )
     yield Corruption(

@@ -69,7 +69,7 @@ feasible is shown in `src/censafe/estimation/topdown/levels/joint.proof.md`.
 
 What it costs: only blocks change (with persons first, units of block groups here and there), since bounds of wider areas
 hardly ever bind. With units first, a block whose few occupied units noise has turned into none loses all its persons to its
-neighbours; that is most of the price, and dear where a few units hold many persons, as in the test site of 2018. The answers
+neighbors; that is most of the price, and dear where a few units hold many persons, as in the test site of 2018. The answers
 about persons tell an inhabited block from an empty one far better than the two answers about its units do, so with persons first
 the persons cost nothing and the units of blocks become slightly better. Choose it unless the units matter more than the persons. A
 limit on households costs most where the truth breaks it.

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from audit.test_safetab_neighbours import change, check
-from audit.test_topdown_neighbours import SPINES, loss_of, same_limits
-from audit.test_topdown_neighbours import world as census_world
+from audit.test_safetab_neighbors import change, check
+from audit.test_topdown_neighbors import SPINES, loss_of, same_limits
+from audit.test_topdown_neighbors import world as census_world
 from campaign.audits.power import (
     DRAWS,
     EPSILON,
@@ -47,9 +47,9 @@ from censafe.products.detailed.codes.stability import group_noise_law, stability
 from censafe.products.detailed.codes.universe import group_levels
 from censafe.products.detailed.households.variants import household_tables
 from censafe.products.detailed.persons.tables import table_variants
-from censafe.products.phsafe.sensitivity import Sensitivity, neighbours_of, noise_law, sensitivity_bound
+from censafe.products.phsafe.sensitivity import Sensitivity, neighbors_of, noise_law, sensitivity_bound
 from censafe.tabulation.engine import connect
-from support.neighbours import bureau_pairs, differences, household_pairs, replacement_pairs
+from support.neighbors import bureau_pairs, differences, household_pairs, replacement_pairs
 from support.safetab_reference import counter_of, random_world
 
 Audited = tuple[str, Failures, dict[str, Any]]
@@ -174,7 +174,7 @@ class Audits:
         exact, claim = place.limits(place.dense), place.config.histograms[0].loss
         failures, others = (
             Failures(),
-            list(place.neighbours(3 if self._quick else 12, chance.randrange(10**6))),
+            list(place.neighbors(3 if self._quick else 12, chance.randrange(10**6))),
         )
         for other in others:
             failures.unless(
@@ -196,7 +196,7 @@ class Audits:
             engine.disconnect()
         failures, best, most = Failures(), None, Fraction(0)
         for (table, level), moved in found.items():
-            bound = sensitivity_bound(kind, neighbours_of(kind), tau.get(table))
+            bound = sensitivity_bound(kind, neighbors_of(kind), tau.get(table))
             l1, squares = np.abs(moved).sum(axis=1), (moved**2).sum(axis=1)
             failures.unless(
                 int(l1.max()) <= bound.l1, f"{table} {level} moves by {l1.max()}, {bound.l1} claimed"
@@ -213,7 +213,7 @@ class Audits:
             law = noise_law(Definition.ZCDP, kind, tau.get(table), TARGET / most)
             failures += _draws(lambda planted: _vector(moved, law, planted), TARGET, chance)
             cell = np.where(np.arange(len(moved)) == np.abs(moved).argmax(), moved, 0)
-            claimed = sensitivity_bound(kind, neighbours_of(kind), tau.get(table)).l1
+            claimed = sensitivity_bound(kind, neighbors_of(kind), tau.get(table)).l1
             pure = noise_law(
                 Definition.PURE, kind, tau.get(table), EPSILON * claimed / int(np.abs(cell).sum())
             )

@@ -32,10 +32,10 @@ CASES: dict[str, dict[str, str]] = {
     "standard": {},
     "bypass": {"bypass": "true"},
     "aian": {"spine": "aian"},
-    "optimised": {"spine": "optimised"},
+    "optimized": {"spine": "optimized"},
     "pure": {"bypass": "true", "definition": "pure"},
-    "optimised-pure": {"spine": "optimised", "definition": "pure"},
-    "one state": {"root": "State", "spine": "optimised"},
+    "optimized-pure": {"spine": "optimized", "definition": "pure"},
+    "one state": {"root": "State", "spine": "optimized"},
 }
 
 
@@ -167,7 +167,7 @@ def test_an_attribute_costs_what_is_stated_and_no_more(case: str) -> None:
             assert found[key].loss <= before[key].loss <= histogram.loss
 
 
-@pytest.mark.parametrize("case", ["aian", "optimised", "one state"])
+@pytest.mark.parametrize("case", ["aian", "optimized", "one state"])
 def test_two_blocks_of_one_block_group_can_lie_on_different_branches(case: str) -> None:
     place = world(case)
     one, two = pairs(place, "Block_Group")

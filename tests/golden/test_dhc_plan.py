@@ -151,7 +151,7 @@ def test_the_plan_prints_sums_of_levels_exactly_and_what_was_published_before() 
     units = next(one for one in notes if one.startswith("units with households: rho 15401/2000 for one"))
     assert "US 949/10000 (1.91%), State 12987/10000 (26.17%), County 62/125 (10.00%)" in persons
     assert "Block_Group 213/500 (5.53%), Block 2/125 (0.21%)" in units
-    earlier = plan_release(load_config("pl94-us", {"spine": "optimised"})).total  # a person costs more there
+    earlier = plan_release(load_config("pl94-us", {"spine": "optimized"})).total  # a person costs more there
     assert earlier > plan_release(load_config("pl94-us", {"spine": "standard"})).total
     both = plan_release(config).total + earlier
     (together,) = (one for one in notes if one.startswith("Together with pl94-us"))

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import CheckError, ConfigError
-from censafe.model import Neighbours
+from censafe.model import Neighbors
 from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import plan_rows
 from censafe.products.phsafe.config import load_phsafe_config
@@ -33,8 +33,8 @@ def test_the_plan_shows_the_same_digits() -> None:
             "NA" if row.facts.tau is None else str(row.facts.tau),
             row.facts.label,
             str(row.facts.target),
-            row.loss_text(Neighbours.ADD_REMOVE),
-            row.loss_text(Neighbours.REPLACE),
+            row.loss_text(Neighbors.ADD_REMOVE),
+            row.loss_text(Neighbors.REPLACE),
         ]
         for row in rows
     ]

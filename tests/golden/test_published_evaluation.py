@@ -80,8 +80,8 @@ def test_the_power_table_of_the_slides() -> None:
     curve = power_curve(rho, persons + units, LEVELS)
     columns = {name: curve.column(name).to_pylist() for name in curve.column_names}
     assert columns["gaussian"] == pytest.approx(derived["gaussian"], abs=1e-5)
-    randomised = derived["discrete_gaussian_all_block_queries_randomised"]
-    assert columns["discrete_gaussian_randomised"] == pytest.approx(randomised, abs=1e-5)
+    randomized = derived["discrete_gaussian_all_block_queries_randomised"]
+    assert columns["discrete_gaussian_randomized"] == pytest.approx(randomized, abs=1e-5)
     without = derived["discrete_gaussian_all_block_queries_nonrandomised"]
     assert columns["discrete_gaussian"] == pytest.approx(without, abs=1e-4)
     assert columns["bound"] == pytest.approx(derived["zcdp_corrected"], abs=1e-4)
@@ -101,7 +101,7 @@ def test_the_power_table_of_the_slides_with_both_units_of_a_household_that_moves
     curve = power_curve(rho, (*persons, *units, *units), LEVELS)
     columns = {name: curve.column(name).to_pylist() for name in curve.column_names}
     assert columns["gaussian"] == pytest.approx([0.03314, 0.12403, 0.21425], abs=1e-5)
-    assert columns["discrete_gaussian_randomised"] == pytest.approx(columns["gaussian"], abs=1e-5)
+    assert columns["discrete_gaussian_randomized"] == pytest.approx(columns["gaussian"], abs=1e-5)
     assert columns["bound"] == pytest.approx([0.0391, 0.1451, 0.2472], abs=1e-4)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from censafe.model import Definition, Neighbours
+from censafe.model import Definition, Neighbors
 from censafe.privacy.loss.conversions import epsilons
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
@@ -87,7 +87,7 @@ def test_certificates_are_reproduced(name: str, histogram: str, file: str) -> No
 def test_persons_and_units_compose(name: str) -> None:
     expected = reference("certificate_epsilons")["runs"]["pl94_persons_plus_units"]
     shown = report(load_config(name), confidence=Fraction(9, 10), delta=DELTA)
-    assert Neighbours.REPLACE in shown.totals
+    assert Neighbors.REPLACE in shown.totals
     total = rows_loss(shown.plan)
     assert Fraction(expected["rho_total"]) == total
     assert expected["eps_total_tight"] == round(epsilons(total, DELTA).tight, 4)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.errors import OverspendError
-from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.model import Definition, Neighbors, ProtectedUnit
 from censafe.privacy.ledger.entries import read_entries
 from censafe.privacy.ledger.report import verify
 from censafe.privacy.loss.accountant import compose, derive_totals
@@ -17,16 +17,16 @@ from support.ledgers import SHA, make_part, make_plan, open_ledger
 
 COSTS = st.fractions(min_value=Fraction(1, 1000), max_value=4, max_denominator=1000)
 PLANS = st.builds(
-    lambda costs, definition, neighbours, unit, other: make_plan(
+    lambda costs, definition, neighbors, unit, other: make_plan(
         *(make_part(f"P{i}", cost) for i, cost in enumerate(costs)),
         definition=definition,
-        neighbours=neighbours,
+        neighbors=neighbors,
         unit=unit,
         other=other,
     ),
     st.lists(COSTS, min_size=1, max_size=3),
     st.sampled_from(Definition),
-    st.sampled_from(Neighbours),
+    st.sampled_from(Neighbors),
     st.sampled_from(ProtectedUnit),
     st.one_of(st.none(), st.sampled_from([Fraction(2), Fraction(1, 4)])),
 )
@@ -69,12 +69,12 @@ class Model:
 def converted(plan, cost, promise):
     """A cost under a promise, written out case by case."""
     losses = {one.value: cost * loss / plan.total for one, loss in plan.other_losses.items()}
-    losses[plan.neighbours.value] = cost
+    losses[plan.neighbors.value] = cost
     if promise.unit == plan.unit.value:
-        loss = losses.get(promise.neighbours)
+        loss = losses.get(promise.neighbors)
     elif plan.unit is ProtectedUnit.PERSON or "replace" not in losses:
         loss = None
-    elif promise.neighbours == "replace":
+    elif promise.neighbors == "replace":
         loss = max(losses.values()) * (4 if plan.definition is Definition.ZCDP else 2)
     else:
         loss = max(losses.values()) if "add_remove" in losses else None

@@ -19,7 +19,7 @@ from support.ledgers import spend, stated
 
 SETTINGS = {
     "pl94-us": [
-        {"spine": spine, "root": root} for spine in ("standard", "optimised") for root in ("US", "State")
+        {"spine": spine, "root": root} for spine in ("standard", "optimized") for root in ("US", "State")
     ],
     "pl94-pr": [{}, {"spine": "standard", "bypass": "true"}],
     "dhc-us": [{"bypass": bypass, "root": root} for bypass in ("true", "false") for root in ("US", "State")],

@@ -120,7 +120,7 @@ def test_a_right_variance_with_a_wrong_shape_is_rejected() -> None:
     values = sample(noise, DRAWS, 109)
     turn = np.arange(DRAWS) % 20
     moved = values + np.sign(values) * ((turn == 0).astype(np.int64) - (turn == 10))
-    shaped = np.where(values % 2 == 1, moved, values)  # a tenth of the odd values goes to its even neighbours
+    shaped = np.where(values % 2 == 1, moved, values)  # a tenth of the odd values goes to its even neighbors
     found = rejected(shaped, ExactLaw.of(noise))
     assert "chi-square" in found
     assert "variance" not in found

@@ -14,7 +14,7 @@ from censafe.model import (
     Definition,
     GroupLevel,
     GroupMeasurements,
-    Neighbours,
+    Neighbors,
     NoiseLaw,
     PartPlan,
     ProtectedUnit,
@@ -140,8 +140,8 @@ def plan_of(measurements: Sequence[GroupMeasurements], product: str = "safetab-p
         parts.append(PartPlan(f"{found.level.name}.{found.table}", queries, disjoint))
     total = sum((part.cost for part in parts), Fraction(0))
     unit = ProtectedUnit.PERSON if product == "safetab-p" else ProtectedUnit.HOUSEHOLD
-    losses: Mapping[Neighbours, Fraction] = {Neighbours.REPLACE: 2 * total}
-    return ReleasePlan(product, Definition.ZCDP, Neighbours.ADD_REMOVE, unit, losses, tuple(parts), {})
+    losses: Mapping[Neighbors, Fraction] = {Neighbors.REPLACE: 2 * total}
+    return ReleasePlan(product, Definition.ZCDP, Neighbors.ADD_REMOVE, unit, losses, tuple(parts), {})
 
 
 def _cells(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.model import Definition, Neighbors, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.privacy.ledger.book import Ledger
 from censafe.privacy.ledger.report import verify
 
@@ -24,14 +24,14 @@ def make_plan(
     *parts,
     definition=Definition.ZCDP,
     product="phsafe",
-    neighbours=Neighbours.ADD_REMOVE,
+    neighbors=Neighbors.ADD_REMOVE,
     unit=ProtectedUnit.PERSON,
     other=None,
 ):
     """A plan; parts default to two of rho 1/3 and 1/6. ``other`` times the total is the loss under the other relation."""
     chosen = parts or (make_part("PH1", "1/4", "1/12"), make_part("PH2", "1/6"))
-    plan = ReleasePlan(product, definition, neighbours, unit, {}, tuple(chosen))
-    second = next(one for one in Neighbours if one is not neighbours)
+    plan = ReleasePlan(product, definition, neighbors, unit, {}, tuple(chosen))
+    second = next(one for one in Neighbors if one is not neighbors)
     return plan if other is None else replace(plan, other_losses={second: plan.total * other})
 
 

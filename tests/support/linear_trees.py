@@ -1,4 +1,4 @@
-"""Small trees of geounits with noisy answers, and generalised least squares on all of their cells at once."""
+"""Small trees of geounits with noisy answers, and generalized least squares on all of their cells at once."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from censafe.model import (
     Definition,
     KeyDomain,
     Measurements,
-    Neighbours,
+    Neighbors,
     NoiseLaw,
     PartPlan,
     ProtectedUnit,
@@ -58,9 +58,9 @@ def make_plan(definition: Definition = Definition.ZCDP, tau: int = 10) -> Releas
     return ReleasePlan(
         product="phsafe",
         definition=definition,
-        neighbours=Neighbours.ADD_REMOVE,
+        neighbors=Neighbors.ADD_REMOVE,
         unit=ProtectedUnit.PERSON,
-        other_losses={Neighbours.REPLACE: 2 * total},
+        other_losses={Neighbors.REPLACE: 2 * total},
         parts=parts,
         settings={"sensitivity": "bureau"},
     )

@@ -20,7 +20,7 @@ KIND_OF = np.repeat(np.arange(KINDS), RACES).astype(np.int32)
 RACE_OF = np.tile(np.arange(RACES), KINDS).astype(np.int32)
 TOTAL, DETAILED = np.zeros(CELLS, np.int32), np.arange(CELLS, dtype=np.int32)
 LABELS = (TOTAL, KIND_OF, RACE_OF, DETAILED)
-# every sibling has variances of its own, so that no fitted total ends in a half, between whose neighbours rounding is free
+# every sibling has variances of its own, so that no fitted total ends in a half, between whose neighbors rounding is free
 VARIANCES = np.random.default_rng(11).uniform(1.0, 9.0, (6, 4))
 ONE = (PassRule(((0, 1, 2, 3),), ((KIND_OF,),)),)
 TOTALS_FIRST = (PassRule(((0,), (1, 2, 3)), ((TOTAL,), (KIND_OF,))),)

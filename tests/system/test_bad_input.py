@@ -49,7 +49,7 @@ def _reorder(folder: Path) -> None:
 STOPPED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "semicolons": (lambda f: _replace("persons.csv", ",", ";", 10_000)(f), ("persons.csv", "semicolon", "comma")),
     "missing column": (_replace("persons.csv", "CENRACE,RELSHIP", "RELSHIP"), ("persons.csv", "CENRACE")),
-    "extra column": (_replace("units.csv", "HHT2,CPLT", "HHT2,CPLT,COLOUR"), ("units.csv", "COLOUR")),
+    "extra column": (_replace("units.csv", "HHT2,CPLT", "HHT2,CPLT,COLOR"), ("units.csv", "COLOR")),
     "reordered columns": (_reorder, ("persons.csv", "order")),
     "ragged row": (_append("persons.csv", "3,100000001,5"), ("persons.csv", "1 row")),
     "unknown race code": (_replace("persons.csv", ",01,20", ",64,20"), ("persons.csv", "CENRACE", "01 to 63")),
@@ -186,10 +186,10 @@ def test_a_configuration_that_is_none_gets_a_fix(
 
 
 def test_an_unknown_key_warns_in_the_bureaus_json(censafe: CommandLine, data: Path, tmp_path: Path) -> None:
-    path = write_config(tmp_path / "extra.json", bureau_config() | {"colour": "red"})
+    path = write_config(tmp_path / "extra.json", bureau_config() | {"color": "red"})
     done = censafe("validate", "phsafe", path, data)
     assert done.code == 0
-    assert "unknown key 'colour' is ignored" in done.err
+    assert "unknown key 'color' is ignored" in done.err
 
 
 def test_infinite_budgets_are_legal_on_the_private_path_of_truth(

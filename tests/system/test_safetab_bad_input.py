@@ -95,7 +95,7 @@ BROKEN_PERSONS: dict[str, Fault] = {
     "commas": (_edit(PERSONS, "|", ","), (PERSONS, "[delimiter]", "pipe-delimited")),
     "semicolons": (_edit(PERSONS, "|", ";"), (PERSONS, "QAGE|QSEX|HOUSEHOLDER")),
     "missing column": (_edit(PERSONS, "QAGE|QSEX", "QAGE", 1), (PERSONS, "QSEX")),
-    "extra column": (_edit(PERSONS, "QSPAN\n", "QSPAN|COLOUR\n", 1), (PERSONS, "COLOUR")),
+    "extra column": (_edit(PERSONS, "QSPAN\n", "QSPAN|COLOR\n", 1), (PERSONS, "COLOR")),
     "reordered columns": (_edit(PERSONS, "QAGE|QSEX", "QSEX|QAGE", 1), (PERSONS, "order")),
     "ragged row": (_line(PERSONS, "5|1|True|44"), (PERSONS, "1 row")),
     "truncated file": (_bytes(PERSONS, lambda old: old[:-30]), (PERSONS, "1 row")),
@@ -330,10 +330,10 @@ def test_an_unknown_key_warns_in_the_bureaus_json_and_stops_in_toml(
     assert "Did you mean 'zero_suppression_chance'?" in done.err
     shown = censafe("configs", "show", "ddhca").out
     ours = tmp_path / "ours.toml"
-    ours.write_text(f'colour = "red"\n{shown}', encoding="utf-8")
+    ours.write_text(f'color = "red"\n{shown}', encoding="utf-8")
     stopped = censafe("validate", "safetab-p", ours, folders.data)
     assert stopped.code == 1
-    assert "colour: unknown key" in stopped.err
+    assert "color: unknown key" in stopped.err
 
 
 def test_overrides_of_unknown_keys_and_of_other_products_stop(
@@ -342,7 +342,7 @@ def test_overrides_of_unknown_keys_and_of_other_products_stop(
     for key, hint in (
         ("budget.usa_3=1", "Did you mean 'budget.usa_"),
         ("budget.t3.usa_2=1", "there is no key 'budget.t3.usa_2'"),
-        ("colour=red", "there is no key 'colour'"),
+        ("color=red", "there is no key 'color'"),
     ):
         done = censafe("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--set", key)
         assert done.code == 1

@@ -29,7 +29,7 @@ def test_under_zcdp_the_best_attack_lies_between_a_coin_and_the_bound(
     assert questions == {"one person", "one row of each histogram", "its Block within its Block_Group"}
     for row in rows:
         alarm, best, bound = (
-            float(row[name]) for name in ("false_alarm", "discrete_gaussian_randomised", "bound")
+            float(row[name]) for name in ("false_alarm", "discrete_gaussian_randomized", "bound")
         )
         assert alarm < best <= bound + 1e-4
     readings = rows_of(out / "epsilon.csv")

@@ -54,7 +54,7 @@ def dense(level, cells: int) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("spine", ["standard", "aian", "optimised"])
+@pytest.mark.parametrize("spine", ["standard", "aian", "optimized"])
 def test_every_spine_gives_the_state_totals_and_levels_that_add_up(parted, spine):
     config, loaded = opened(parted, spine=spine)
     found = rehearse(config, loaded, 3)
@@ -70,7 +70,7 @@ def test_every_spine_gives_the_state_totals_and_levels_that_add_up(parted, spine
 
 
 def test_given_the_same_parents_blocks_are_those_of_their_own_answers(parted):
-    config, loaded = opened(parted, spine="optimised", measure="persons")
+    config, loaded = opened(parted, spine="optimized", measure="persons")
     histogram, facts = config.histograms[0], loaded.facts
     own = objectives(config, loaded, "persons", 4)
     below = list(informed(histogram, facts, config.choices, own, SilentObserver()))

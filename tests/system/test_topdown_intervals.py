@@ -53,7 +53,7 @@ def districts(tmp_path_factory):
     return write_1940(tmp_path_factory.mktemp("districts") / "data")
 
 
-@pytest.mark.parametrize("spine", ["standard", "aian", "optimised"])
+@pytest.mark.parametrize("spine", ["standard", "aian", "optimized"])
 def test_every_kind_of_area_has_the_estimates_of_the_stacked_system(tmp_path, parted, spine):
     """Occupancy: two cells a block, their sum known exactly, geounits without answers where budget moved."""
     config = load_config("pl94-us", {"spine": spine, "measure": "units"})
@@ -108,7 +108,7 @@ def test_a_finished_run_gains_intervals_and_loses_them_when_it_is_estimated_with
     tmp_path, censafe: CommandLine, parted
 ):
     out = tmp_path / "out"
-    censafe("run", "topdown", "pl94-us", parted, out, "--set", "spine=optimised", "--test-key", "4")
+    censafe("run", "topdown", "pl94-us", parted, out, "--set", "spine=optimized", "--test-key", "4")
     before = read_manifest(out / "manifest.json").outputs
     geocodes = sorted(set(pq.read_table(parted / "units.parquet")["geocode"].to_pylist()))
     choice = ("--intervals", "--areas", area_list(tmp_path, geocodes, 4), "--query", "total", "--query", "h1")

@@ -53,14 +53,14 @@ def districts(finished: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def parted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of the persons of two states on the optimised spine, with parted states and moved budgets."""
+    """A finished run of the persons of two states on the optimized spine, with parted states and moved budgets."""
     place = tmp_path_factory.mktemp("parted")
     with pytest.MonkeyPatch.context() as patched:
         censafe = _quiet_command(patched)
         assert (
             censafe("synth", place / "data", "--persons", 2500, "--states", "35,40", "--layout", "pl94") == 0
         )
-        fixed = ("--set", "spine=optimised", "--set", "measure=persons", "--test-key", 1)
+        fixed = ("--set", "spine=optimized", "--set", "measure=persons", "--test-key", 1)
         assert censafe("run", "topdown", "pl94-us", place / "data", place / "out", *fixed, "--quiet") == 0
     return place / "out"
 

@@ -1,4 +1,4 @@
-"""Whole TopDown runs on parted and optimised spines: what is exact, where it is published, what it costs, what is refused."""
+"""Whole TopDown runs on parted and optimized spines: what is exact, where it is published, what it costs, what is refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(censafe: CommandLine, data: Path, out: Path, **settings: object) -> Path
     return out
 
 
-@pytest.mark.parametrize("spine", ["aian", "optimised"])
+@pytest.mark.parametrize("spine", ["aian", "optimized"])
 def test_standard_levels_are_published_and_what_is_declared_is_exact(
     censafe: CommandLine, states: Path, tmp_path: Path, spine: str
 ) -> None:
@@ -75,17 +75,17 @@ def test_standard_levels_are_published_and_what_is_declared_is_exact(
     assert sums == [level["geounits"] for level in document["levels"]]
     remarks = json.loads((out / "certificate.json").read_text())["estimated"]["remarks"]
     assert any(f"used the spine {spine}" in text for text in remarks)
-    assert any("add up to the total exactly" in text for text in remarks) == (spine == "optimised")
+    assert any("add up to the total exactly" in text for text in remarks) == (spine == "optimized")
 
 
 @pytest.mark.parametrize("data_states", [(4, 44), (4,)], ids=["nation", "state"])
-def test_without_noise_the_input_comes_back_from_the_optimised_spine(
+def test_without_noise_the_input_comes_back_from_the_optimized_spine(
     censafe: CommandLine, tmp_path: Path, data_states: tuple[int, ...]
 ) -> None:
     data = write_pl94(tmp_path / "data", data_states)
     root, rules = ("US", PL94_US) if len(data_states) > 1 else ("State", PL94_PR)
     huge = {"rho__persons": 10**9, "rho__units": 10**9, "noisy_measurements": "lazy"}
-    out = run(censafe, data, tmp_path / "out", spine="optimised", root=root, **huge)
+    out = run(censafe, data, tmp_path / "out", spine="optimized", root=root, **huge)
     truth = read(data, rules)
     found = histograms_of_run(out, "persons", codes_of(truth))["Block"]
     assert np.array_equal(dense(truth.persons, PERSONS), dense(found, PERSONS))
@@ -97,7 +97,7 @@ def test_stored_and_lazy_runs_publish_the_same_microdata_with_budgets_by_geounit
     censafe: CommandLine, states: Path, tmp_path: Path
 ) -> None:
     folders = [
-        run(censafe, states, tmp_path / how, spine="optimised", measure="persons", noisy_measurements=how)
+        run(censafe, states, tmp_path / how, spine="optimized", measure="persons", noisy_measurements=how)
         for how in ("stored", "lazy")
     ]
     one, two = ((out / "microdata" / "persons.txt").read_bytes() for out in folders)
@@ -122,7 +122,7 @@ def test_split_states_of_pure_dp_keep_their_totals(censafe: CommandLine, tmp_pat
 def test_all_parts_are_reserved_first_and_stay_charged_after_a_stop(
     censafe: CommandLine, states: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = {"spine": "optimised", "measure": "persons"}
+    config = {"spine": "optimized", "measure": "persons"}
     plan = plan_release(load_config("pl94-us", config))
     assert plan.joint
     out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
@@ -164,4 +164,4 @@ def test_spines_that_the_input_or_the_configuration_cannot_have_are_refused(
     table = pq.read_table(states / "units.parquet").to_pydict()
     table["aiannhce"][3] = "4995"
     write_table(states / "units.parquet", table)
-    assert "1 blocks have codes of no type of area, such as 4995" in refused("spine=optimised")
+    assert "1 blocks have codes of no type of area, such as 4995" in refused("spine=optimized")

@@ -20,6 +20,8 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _SEQUENCES: Final = ("Sequence", "tuple", "list")
 _NUMBERS: Final = ("float", "Fraction", "int")
+_FORMER: Final = {"maximise": "maximize", "minimise": "minimize"}
+"""Former spellings of keywords, which are accepted."""
 
 
 def public(function: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -42,6 +44,9 @@ def public(function: Callable[_P, _T]) -> Callable[_P, _T]:
     @wraps(function)
     def checked(*values: _P.args, **keywords: _P.kwargs) -> _T:
         kinds = _kinds(function)
+        for former, name in _FORMER.items():
+            if former in keywords and name in kinds:
+                keywords[name] = keywords.pop(former)
         unknown = [name for name in keywords if name not in kinds]
         if unknown:
             raise TypeError(

@@ -96,9 +96,9 @@ class PlanKeywords(TypedDict, total=False):
 
     Args:
         targets: wanted margins of error, such as ``PH3/state_A-G=20@90%``, that replace budgets.
-        minimise: ``rho`` for the least total under the targets.
-        maximise: ``accuracy`` to share out ``total`` so that all margins are the same, smallest multiple of their targets.
-        total: the whole budget, for ``maximise``.
+        minimize: ``rho`` for the least total under the targets.
+        maximize: ``accuracy`` to share out ``total`` so that all margins are the same, smallest multiple of their targets.
+        total: the whole budget, for ``maximize``.
         expected: names of answers whose expected error is wanted, measured or not.
         meaning: whether to compose the noise that is drawn and find the best attack; takes some seconds.
         size: persons, households or blocks for the expected time and memory; the nation without.
@@ -112,8 +112,8 @@ class PlanKeywords(TypedDict, total=False):
     """
 
     targets: Sequence[str]
-    minimise: Literal["rho"] | None
-    maximise: Literal["accuracy"] | None
+    minimize: Literal["rho"] | None
+    maximize: Literal["accuracy"] | None
     total: Fraction | int | str | None
     expected: Sequence[str]
     meaning: bool

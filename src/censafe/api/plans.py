@@ -314,9 +314,9 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
 def _wishes(wanted: PlanKeywords) -> Any:
     from censafe.products.planned import PlanRequest
 
-    if wanted.get("minimise") and wanted.get("maximise"):
-        raise UsageError("minimise and maximise: choose one of them.")
-    aim: Aim = "minimise" if wanted.get("minimise") else "maximise" if wanted.get("maximise") else "own"
+    if wanted.get("minimize") and wanted.get("maximize"):
+        raise UsageError("minimize and maximize: choose one of them.")
+    aim: Aim = "minimize" if wanted.get("minimize") else "maximize" if wanted.get("maximize") else "own"
     total = wanted.get("total")
     return PlanRequest(
         targets=tuple(wanted.get("targets", ())),

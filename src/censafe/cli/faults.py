@@ -134,8 +134,6 @@ _OPTIONS: Final = {
     "configuration": "config",
     "file_format": "format",
     "margins": "moe",
-    "maximise": "maximize",
-    "minimise": "minimize",
     "parameters": "config",
     "queries": "query",
     "results": "result",

@@ -39,14 +39,14 @@ _WISHES: Final = (
     click.option(
         "--minimize",
         "--minimise",
-        "minimise",
+        "minimize",
         type=click.Choice(["rho"]),
         help="Find the smallest total that meets the targets; in topdown all queries of a level contribute.",
     ),
     click.option(
         "--maximize",
         "--maximise",
-        "maximise",
+        "maximize",
         type=click.Choice(["accuracy"]),
         help="Allocate --total so that all margins are the same, smallest possible multiple of their targets "
         "(without targets, of the current margins).",

@@ -52,8 +52,8 @@ def power_curve(rho: Fraction, queries: Sequence[MovedQuery], levels: Sequence[f
         {
             "false_alarm": list(levels),
             "gaussian": [gaussian_power(rho, level) for level in levels],
-            "discrete_gaussian": attack.powers(levels, randomised=False),
-            "discrete_gaussian_randomised": attack.powers(levels),
+            "discrete_gaussian": attack.powers(levels, randomized=False),
+            "discrete_gaussian_randomized": attack.powers(levels),
             "bound": [zcdp_power(rho, level) for level in levels],
         }
     )
@@ -76,9 +76,9 @@ def evaluate_semantics(
     powers, conversions = [], []
     for question in questions:
         with reading.observer.stage(f"attack on {question.name}"):
-            powers.append(_labelled(_power(question), question))
+            powers.append(_labeled(_power(question), question))
         if question.definition is Definition.ZCDP:
-            conversions.append(_labelled(_conversions(question), question))
+            conversions.append(_labeled(_conversions(question), question))
     frames = {"power": stacked(powers)} | ({"epsilon": stacked(conversions)} if conversions else {})
     document = {
         "kind": "semantics",
@@ -112,7 +112,7 @@ def _power(question: RecordQuestion) -> pa.Table:
             "false_alarm": [float(one) for one in levels],
             "gaussian": none,
             "discrete_gaussian": none,
-            "discrete_gaussian_randomised": none,
+            "discrete_gaussian_randomized": none,
             "bound": [largest_power(question.loss, question.definition, one) for one in levels],
         }
     )
@@ -126,7 +126,7 @@ def _conversions(question: RecordQuestion) -> pa.Table:
     return frame_of({"delta": [float(one) for one in _DELTAS], **columns, "loss_tail": tails})
 
 
-def _labelled(frame: pa.Table, question: RecordQuestion) -> pa.Table:
+def _labeled(frame: pa.Table, question: RecordQuestion) -> pa.Table:
     named = [
         ("question", question.name),
         ("symbol", question.definition.symbol),
@@ -152,7 +152,7 @@ def _summary(power: pa.Table) -> Sequence[str]:
     lines = [f"{'question':<44}{'false alarms':>13}{'best attack':>13}{'at most':>9}"]
     for row in power.to_pylist():
         if row["false_alarm"] in alarms:
-            best = row["discrete_gaussian_randomised"]
+            best = row["discrete_gaussian_randomized"]
             text = f"{upper(best, 4):.4f}" if best == best else ""
             lines.append(
                 f"{row['question'][:43]:<44}{row['false_alarm']:>13g}{text:>13}{upper(row['bound'], 4):>9.4f}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from censafe.model.measurements import Axis, ExactCounts, KeyDomain, Measurements, PublishedQuery
     from censafe.model.plan import (
         Definition,
-        Neighbours,
+        Neighbors,
         NoiseLaw,
         PartPlan,
         ProtectedUnit,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "groups.levels": ("GroupBlock", "GroupLevel", "GroupMeasurements", "GroupSource", "TableVariant"),
     "measurements": ("Axis", "ExactCounts", "KeyDomain", "Measurements", "PublishedQuery"),
-    "plan": ("Definition", "Neighbours", "NoiseLaw", "PartPlan", "ProtectedUnit", "QueryPlan", "ReleasePlan"),
+    "plan": ("Definition", "Neighbors", "NoiseLaw", "PartPlan", "ProtectedUnit", "QueryPlan", "ReleasePlan"),
     "schema": ("Attribute", "CellQuery", "Factor", "Recode", "Schema", "make_query"),
     "sparse": ("ExactHistograms", "SparseLevel"),
 }
@@ -52,7 +52,7 @@ __all__ = [
     "GroupSource",
     "KeyDomain",
     "Measurements",
-    "Neighbours",
+    "Neighbors",
     "NoiseLaw",
     "PartPlan",
     "ProtectedUnit",

@@ -81,7 +81,7 @@ class Definition(Enum):
         return "rho" if self is Definition.ZCDP else "epsilon"
 
 
-class Neighbours(Enum):
+class Neighbors(Enum):
     """Which pairs of datasets must be hard to tell apart."""
 
     ADD_REMOVE = "add_remove"  # unbounded: one record present or absent
@@ -89,7 +89,7 @@ class Neighbours(Enum):
 
 
 class ProtectedUnit(Enum):
-    """Whose record the neighbour relation adds, removes or replaces."""
+    """Whose record the neighbor relation adds, removes or replaces."""
 
     PERSON = "person"
     HOUSEHOLD = "household"
@@ -154,16 +154,16 @@ class ReleasePlan:
 
     product: str
     definition: Definition
-    neighbours: Neighbours
+    neighbors: Neighbors
     unit: ProtectedUnit
-    other_losses: Mapping[Neighbours, Fraction]
+    other_losses: Mapping[Neighbors, Fraction]
     parts: tuple[PartPlan, ...]
     settings: Mapping[str, str] = field(default_factory=dict)
     joint: bool = False
 
     @property
     def total(self) -> Fraction:
-        """Total privacy loss under ``neighbours``."""
+        """Total privacy loss under ``neighbors``."""
         return sum((part.cost for part in self.parts), Fraction(0))
 
     @property
@@ -176,7 +176,7 @@ class ReleasePlan:
         document = {
             "product": self.product,
             "definition": self.definition.value,
-            "neighbours": self.neighbours.value,
+            "neighbors": self.neighbors.value,
             "unit": self.unit.value,
             "other_losses": {relation.value: str(loss) for relation, loss in self.other_losses.items()},
             "parts": [_part_document(part) for part in self.parts],

@@ -38,7 +38,7 @@ class Proof:
 
 
 def source_digest(function: Callable[..., Any]) -> str:
-    """First 16 hexadecimal digits of the SHA-256 of a function's normalised syntax tree.
+    """First 16 hexadecimal digits of the SHA-256 of a function's normalized syntax tree.
 
     Comments, layout, the docstring, decorators and type annotations do not count; names, constants and structure do.
     The digest is the same on every supported Python version.
@@ -115,7 +115,7 @@ def _canonical(node: object) -> str:
 
 
 def _string_pieces(joined: ast.JoinedStr) -> Iterator[str]:
-    """Pieces of an f-string with neighbouring literals merged; versions of Python split them differently."""
+    """Pieces of an f-string with neighboring literals merged; versions of Python split them differently."""
     literal = ""
     for value in joined.values:
         if isinstance(value, ast.Constant):

@@ -67,7 +67,7 @@ def budget_for_margin(
 
 
 _LEAST_TOTAL, _MOST_TOTAL = Fraction(1, 10**9), Fraction(10**9)
-Aim = Literal["own", "minimise", "maximise"]
+Aim = Literal["own", "minimize", "maximize"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PlanRequest:
     """What a plan is asked for besides its rows.
 
     Args:
-        aim: ``own``, each target by its own measurement; ``minimise``, the least total under the targets; ``maximise``, the
+        aim: ``own``, each target by its own measurement; ``minimize``, the least total under the targets; ``maximize``, the
             smallest margins in proportion to the targets under a total.
         size: records or blocks for which to state time and memory; None for the nation.
         estimated: tables that the run estimates; None for those that the product estimates by itself.
@@ -94,16 +94,16 @@ def planned(
     planner: Planner, config: Any, wishes: PlanRequest, confidence: Fraction
 ) -> tuple[dict[str, str], Outcome | None]:
     """Overrides that give the wanted budgets, and what they do."""
-    if wishes.aim == "maximise" and wishes.total is None:
-        raise UsageError("`maximise` accuracy needs `total`, the budget to be shared out")
-    if wishes.total is not None and wishes.aim != "maximise":
-        raise UsageError("`total` is the budget for `maximise` accuracy; give both")
+    if wishes.aim == "maximize" and wishes.total is None:
+        raise UsageError("`maximize` accuracy needs `total`, the budget to be shared out")
+    if wishes.total is not None and wishes.aim != "maximize":
+        raise UsageError("`total` is the budget for `maximize` accuracy; give both")
     if wishes.total is not None and wishes.total <= 0:
         raise ConfigError(f"`total` {wishes.total}: give a budget above 0")
     if wishes.total is not None and not _LEAST_TOTAL <= wishes.total <= _MOST_TOTAL:
         raise ConfigError("`total` is out of reach; give a budget from 0.000000001 to 1000000000")
-    if wishes.aim == "minimise" and not wishes.targets:
-        raise UsageError("`minimise` rho needs `targets`, at least one")
+    if wishes.aim == "minimize" and not wishes.targets:
+        raise UsageError("`minimize` rho needs `targets`, at least one")
     if not wishes.targets and wishes.aim == "own":
         return {}, None
     budgets = planner.budgets_of(config)

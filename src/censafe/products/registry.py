@@ -176,7 +176,7 @@ def product_of(name: str) -> Product:
         >>> product_of("safetab-h").outline(get_shipped("ddhcb"))[0]
         'Tables t3: Household type. Universe: Households of detailed groups'
         >>> product_of("topdown").fields.by_noun["spine"].allowed
-        ('standard', 'aian', 'optimised', 'prim', 'production')
+        ('standard', 'aian', 'optimized', 'prim', 'production')
     """
     for product in _PRODUCTS:
         if product.name == name:

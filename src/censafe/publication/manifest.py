@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from censafe.errors import CheckError, StorageError, UsageError
 from censafe.model import (
     Definition,
-    Neighbours,
+    Neighbors,
     NoiseLaw,
     PartPlan,
     ProtectedUnit,
@@ -286,10 +286,10 @@ def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:
     return ReleasePlan(
         product=document["product"],
         definition=Definition(document["definition"]),
-        neighbours=Neighbours(document["neighbours"]),
+        neighbors=Neighbors(document["neighbors"]),
         unit=ProtectedUnit(document["unit"]),
         other_losses={
-            Neighbours(relation): Fraction(loss) for relation, loss in document["other_losses"].items()
+            Neighbors(relation): Fraction(loss) for relation, loss in document["other_losses"].items()
         },
         parts=parts,
         settings=document["settings"],

@@ -87,9 +87,9 @@ def _convolved_margin(sigma2: float, terms: int, level: float) -> int:
     support = np.arange(-40, 41, dtype=np.float64)  # twenty standard deviations of the largest sigma2
     weights = np.exp(-(support**2) / (2 * sigma2))
     law = reduce(np.convolve, [weights / weights.sum()] * terms)
-    centre = len(law) // 2
-    folded = law[centre:] + law[centre::-1]
-    folded[0] = law[centre]
+    center = len(law) // 2
+    folded = law[center:] + law[center::-1]
+    folded[0] = law[center]
     return int(np.argmax(np.cumsum(folded) >= level + _GUARD))
 
 

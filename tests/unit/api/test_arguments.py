@@ -109,7 +109,7 @@ def test_text_and_shapes_work(call: Callable[[], object], expected: object) -> N
         (lambda: censafe.synthesize(5, persons=10), "out must be a path or text, not int"),  # type: ignore[arg-type]
         (lambda: censafe.tables("x", "P1", "state", wide="no"), "wide must be True or False"),  # type: ignore[arg-type]
         (lambda: censafe.tables("x", "P1", "state", state=44), "state must be text such as '44', not int"),  # type: ignore[arg-type]
-        (lambda: censafe.plan(censafe.configuration("phsafe", "sdhc-us"), maximise="acuracy"), "Did you mean 'accuracy'"),  # type: ignore[arg-type]
+        (lambda: censafe.plan(censafe.configuration("phsafe", "sdhc-us"), maximize="acuracy"), "Did you mean 'accuracy'"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_what_is_neither_is_named(call: Callable[[], object], message: str) -> None:

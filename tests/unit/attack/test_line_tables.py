@@ -149,7 +149,7 @@ def test_tables_of_ones_own(tmp_path: Path) -> None:
     [
         "",
         "[tables]\nT = { level = 'house', by = [] }",
-        "[tables]\nT = { level = 'block', by = ['colour'] }",
+        "[tables]\nT = { level = 'block', by = ['color'] }",
         "tables = [",
     ],
 )

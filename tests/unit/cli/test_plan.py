@@ -214,7 +214,7 @@ def test_topdown_plans_show_shares_and_what_the_loss_means() -> None:
     assert "…" not in result.stdout
     left_to_the_data = run("pl94-us", product="topdown").stdout
     assert (
-        "optimised, that of the 2020 production, where the input gives block attributes" in left_to_the_data
+        "optimized, that of the 2020 production, where the input gives block attributes" in left_to_the_data
     )
     assert "Block_Group 16.89" in left_to_the_data  # what may be known of the block on that spine
     half = json.loads(run("e2e-1940", "--set", "epsilon=1/2", "--json", product="topdown").stdout)

@@ -43,12 +43,12 @@ BAD = {
         "closer to 1 than margins",
     ),
     "total too small": (
-        ("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "0.1", "--target", "PH6=150"),
+        ("phsafe", "sdhc-us", "--maximize", "accuracy", "--total", "0.1", "--target", "PH6=150"),
         "is spent on what no target is about",
     ),
-    "no total": (("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "x"), "'x' is not a number"),
+    "no total": (("phsafe", "sdhc-us", "--maximize", "accuracy", "--total", "x"), "'x' is not a number"),
     "total nil": (
-        ("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "1e-140"),
+        ("phsafe", "sdhc-us", "--maximize", "accuracy", "--total", "1e-140"),
         "--total is out of reach",
     ),
     "budget": (

@@ -54,7 +54,7 @@ def test_the_budgets_of_the_json_are_exact_and_give_the_same_plan() -> None:
 
 
 def test_a_total_is_shared_out_and_not_exceeded() -> None:
-    found = document("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "2")
+    found = document("phsafe", "sdhc-us", "--maximize", "accuracy", "--total", "2")
     total = Fraction(found["totals"]["add_remove"]["rho"])
     assert Fraction("1.9999") < total <= 2
     ratios = [one["margin"] / float(Fraction(one["margin_wanted"])) for one in found["targets"]["targets"]]
@@ -65,7 +65,7 @@ def test_a_total_is_shared_out_and_not_exceeded() -> None:
 
 def test_queries_of_a_level_share_the_work_in_the_cheapest_plan() -> None:
     wanted = ("--target", "persons.votingage/County=20@95%", "--target", "persons.total/County=5")
-    found = document("topdown", "pl94-us", "--minimise", "rho", *wanted)
+    found = document("topdown", "pl94-us", "--minimize", "rho", *wanted)
     targets = found["targets"]
     assert all(one["margin"] <= float(one["margin_wanted"]) for one in targets["targets"])
     assert Fraction(targets["least_total"]) <= Fraction(targets["least_total_lower_bound"]) * Fraction(
@@ -98,7 +98,7 @@ def test_a_plan_on_another_spine_has_its_own_reading_and_that_of_the_slides() ->
         f"Block within Block_Group, {name}" for name in ("one record of each histogram", "as printed")
     )
     assert (losses[own], losses[slides]) == (2.56595, 0.11195)
-    assert "on the optimised spine two Blocks of one Block_Group may have no geounit below US" in changes[own]
+    assert "on the optimized spine two Blocks of one Block_Group may have no geounit below US" in changes[own]
     assert "on the standard spine, as in the slides of the Bureau" in changes[slides]
     assert [one for one in changes.values() if "slides" in one] == [changes[slides]]
 
@@ -155,7 +155,7 @@ def test_time_memory_and_answers_follow_the_size() -> None:
 
 def test_further_deltas_are_converted() -> None:
     found = document("phsafe", "sdhc-us", "--delta", "1e-10", "--delta", "1e-5")["epsilons_at_other_deltas"]
-    assert [(one["neighbours"], one["delta"]) for one in found] == [
+    assert [(one["neighbors"], one["delta"]) for one in found] == [
         ("add_remove", "0.00001"),
         ("replace", "0.00001"),
     ]
@@ -177,14 +177,14 @@ def test_a_workbook_has_a_sheet_for_every_product_with_the_plan_first(tmp_path: 
         ("phsafe sdhc-us --target PH3=x", ConfigError, "'x' is not a number"),
         ("phsafe sdhc-us --set budget.PH3=much", ConfigError, "much"),
         (
-            "phsafe sdhc-us --target PH3=20 --maximise accuracy --total 0.1",
+            "phsafe sdhc-us --target PH3=20 --maximize accuracy --total 0.1",
             ConfigError,
             "is spent on what no target",
         ),
-        ("phsafe sdhc-us --maximise accuracy --total -1", ConfigError, "give a budget above 0"),
-        ("phsafe sdhc-us --maximise accuracy", UsageError, "needs `total`"),
+        ("phsafe sdhc-us --maximize accuracy --total -1", ConfigError, "give a budget above 0"),
+        ("phsafe sdhc-us --maximize accuracy", UsageError, "needs `total`"),
         ("phsafe sdhc-us --target PH3=20 --total 1", UsageError, "`total` is the budget for"),
-        ("phsafe sdhc-us --minimise rho", UsageError, "needs `targets`, at least one"),
+        ("phsafe sdhc-us --minimize rho", UsageError, "needs `targets`, at least one"),
         ("phsafe sdhc-us --set privacy_definition=puredp --target PH3=20", ConfigError, "zcdp only"),
         ("safetab-h ddhcb --target village_1=20", ConfigError, "no level 'village_1'"),
         ("safetab-p ddhca --set privacy_definition=puredp --target usa_1=20", ConfigError, "zcdp only"),
@@ -201,10 +201,10 @@ def test_bad_wishes_are_named_and_nothing_is_written(
 
 
 def test_options_that_contradict_each_other_are_wrong_usage() -> None:
-    both = ("--minimise", "rho", "--maximise", "accuracy", "--total", "1", "--target", "PH3=20")
+    both = ("--minimize", "rho", "--maximize", "accuracy", "--total", "1", "--target", "PH3=20")
     with pytest.raises(UsageError, match="choose one of them"):
         run("phsafe", "sdhc-us", *both)
-    assert run("phsafe", "sdhc-us", "--maximise", "accuracy", "--total", "much").exit_code == 2
+    assert run("phsafe", "sdhc-us", "--maximize", "accuracy", "--total", "much").exit_code == 2
 
 
 def test_a_question_of_the_dhc_has_the_noise_of_its_redistricting_data_as_well() -> None:

@@ -17,7 +17,7 @@ from censafe.privacy.loss.attack import (
 )
 
 
-def enumerated(queries: list[tuple[float, int]], level: float, *, randomised: bool) -> float:
+def enumerated(queries: list[tuple[float, int]], level: float, *, randomized: bool) -> float:
     """Power of the best test by listing every outcome of all cells."""
     outcomes: dict[float, list[float]] = {}
     axes = []
@@ -38,7 +38,7 @@ def enumerated(queries: list[tuple[float, int]], level: float, *, randomised: bo
     for ratio in sorted(outcomes, reverse=True):
         null, other = outcomes[ratio]
         if size + null > level:
-            return power + ((level - size) / null * other if randomised else 0.0)
+            return power + ((level - size) / null * other if randomized else 0.0)
         size, power = size + null, power + other
     return power
 
@@ -47,16 +47,16 @@ def enumerated(queries: list[tuple[float, int]], level: float, *, randomised: bo
 def test_power_equals_the_enumeration_of_all_outcomes(queries: list[tuple[float, int]]) -> None:
     moved = [MovedQuery(Fraction(str(sigma2)), cells) for sigma2, cells in queries]
     levels = [0.013, 0.0517, 0.31]
-    expected = [enumerated(queries, level, randomised=True) for level in levels]
+    expected = [enumerated(queries, level, randomized=True) for level in levels]
     assert discrete_gaussian_power(moved, levels) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("queries", [[(4.0, 1)], [(2.0, 2)]])
-def test_power_without_randomisation_stops_before_the_level(queries: list[tuple[float, int]]) -> None:
+def test_power_without_randomization_stops_before_the_level(queries: list[tuple[float, int]]) -> None:
     moved = [MovedQuery(Fraction(str(sigma2)), cells) for sigma2, cells in queries]
     levels = [0.013, 0.0517, 0.31]
-    expected = [enumerated(queries, level, randomised=False) for level in levels]
-    assert discrete_gaussian_power(moved, levels, randomised=False) == pytest.approx(expected, abs=1e-5)
+    expected = [enumerated(queries, level, randomized=False) for level in levels]
+    assert discrete_gaussian_power(moved, levels, randomized=False) == pytest.approx(expected, abs=1e-5)
 
 
 def test_power_nears_the_gaussian_for_wide_noise_and_never_exceeds_the_bound() -> None:
@@ -66,7 +66,7 @@ def test_power_nears_the_gaussian_for_wide_noise_and_never_exceeds_the_bound() -
         "false_alarm",
         "gaussian",
         "discrete_gaussian",
-        "discrete_gaussian_randomised",
+        "discrete_gaussian_randomized",
         "bound",
     ]
     wide = discrete_gaussian_power([MovedQuery(Fraction(5_000), 1)] * 4, levels)

@@ -81,7 +81,7 @@ def test_keys_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     censafe_command = CommandLine(monkeypatch, capsys)
     done = censafe_command("configs", "keys", "topdown")
     assert done.code == 0
-    assert 'spine = "optimised"\n    Geographic hierarchy' in done.out
-    assert "allowed: standard, aian, optimised, prim, production; default: standard" in done.out
+    assert 'spine = "optimized"\n    Geographic hierarchy' in done.out
+    assert "allowed: standard, aian, optimized, prim, production; default: standard" in done.out
     with pytest.raises(UsageError, match="there is no product 'sdhc'"):
         censafe.configuration_keys("sdhc")

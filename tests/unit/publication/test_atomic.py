@@ -55,7 +55,7 @@ def test_a_full_disk_names_the_folder_and_removes_what_was_written(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_real_full_device_is_recognised(tmp_path: Path) -> None:
+def test_the_real_full_device_is_recognized(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     with pytest.raises(StorageError, match="disk is full"), atomic_write(tmp_path / "a") as temporary:

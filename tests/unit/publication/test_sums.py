@@ -31,8 +31,8 @@ def _coverage(law: NoiseLaw, terms: int) -> np.ndarray:
     total = one
     for _ in range(terms - 1):
         total = np.convolve(total, one)
-    centre = len(total) // 2
-    return np.array([total[centre - m : centre + m + 1].sum() for m in range(centre)])
+    center = len(total) // 2
+    return np.array([total[center - m : center + m + 1].sum() for m in range(center)])
 
 
 @pytest.mark.parametrize(("law", "level"), list(itertools.product(LAWS, LEVELS)))

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import COLOURS, Page, quiet
+from censafe.evaluation.pages.page import COLORS, Page, quiet
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 NATION_BLOCKS = 6_207_027
@@ -183,7 +183,7 @@ def _variability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     axes.plot(
         [row["percentile"] for row in known],
         [row["variability"] for row in known],
-        color=COLOURS["topdown"],
+        color=COLORS["topdown"],
         linewidth=1.6,
     )
     axes.set_xlabel("blocks, percent, from the most certain", fontsize=9)
@@ -267,7 +267,7 @@ def _noisy(rates: _Rows) -> Exhibit:
 
 
 _PALETTE = (
-    *(COLOURS[name] for name in ("topdown", "noisy", "blocks", "srs", "blocks_noise")),
+    *(COLORS[name] for name in ("topdown", "noisy", "blocks", "srs", "blocks_noise")),
     "#a33b3b",
 )
 

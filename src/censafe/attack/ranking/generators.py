@@ -5,7 +5,7 @@ table with weights m[a] of the values counts
 
     q = (N / K) sum over k of  prod over a of  (p[k, a] . m[a])
 
-persons of N. Minimised is the sum of (q - value)^2 / N^2 over lines, by Adam; generators differ in their random first logits. How often a type of person is in the rows
+persons of N. Minimized is the sum of (q - value)^2 / N^2 over lines, by Adam; generators differ in their random first logits. How often a type of person is in the rows
 of all generators is computed exactly, in place of a sample of rows.
 """
 

@@ -50,7 +50,7 @@ def spread(
     """Add a whole number to every group, evenly over its cells.
 
     The equal share of a cell has the same fraction in every cell of a group, so that the largest remainder does not
-    say which cells take the units that are left. A permutation made from the group's seed says it: no cell is favoured
+    say which cells take the units that are left. A permutation made from the group's seed says it: no cell is favored
     over many groups, and the same group always gets the same result.
 
     Args:

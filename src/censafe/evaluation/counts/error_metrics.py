@@ -48,8 +48,8 @@ class Tally:
         """Standard deviation with one degree of freedom less; NaN below two values."""
         if self.number < 2:
             return float("nan")
-        centred = (self.values.astype(np.float64) - self.mean) ** 2
-        return float(np.sqrt((centred * self.counts).sum() / (self.number - 1)))
+        centered = (self.values.astype(np.float64) - self.mean) ** 2
+        return float(np.sqrt((centered * self.counts).sum() / (self.number - 1)))
 
     def quantile(self, share: float) -> float:
         """Quantile by linear interpolation; NaN without values.

@@ -108,8 +108,8 @@ def cumulative(values: NDArray[Any], counts: _Floats, grid: Grid) -> LossEstimat
     return LossEstimate(after, _log_ratio(after[:, 1:], after[:, :-1]))
 
 
-def neighbours_of_zero(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of neighbouring whole values, one nearer to zero and the next one farther away."""
+def neighbors_of_zero(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions of neighboring whole values, one nearer to zero and the next one farther away."""
     at = np.flatnonzero(np.diff(values) == 1)
     positive = values[at] >= 0
     return np.where(positive, at, at + 1), np.where(positive, at + 1, at)
@@ -118,7 +118,7 @@ def neighbours_of_zero(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray
 def discrete(
     values: NDArray[Any], counts: _Floats, chosen: tuple[NDArray[np.int64], NDArray[np.int64]]
 ) -> LossEstimate:
-    """Log ratios of the counts of neighbouring whole residuals, the nearer to zero over the farther; by the chosen positions."""
+    """Log ratios of the counts of neighboring whole residuals, the nearer to zero over the farther; by the chosen positions."""
     near, far = counts[:, chosen[0]], counts[:, chosen[1]]
     return LossEstimate(near, _log_ratio(near, far))
 
@@ -336,7 +336,7 @@ def _corrected(residuals: Residuals, n_min: int) -> str:
 def _enough(residuals: Residuals, n_min: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if residuals.values.dtype.kind not in "iu":
         raise UsageError("residuals of weighted samples are not whole; use the kernel estimator")
-    near, far = neighbours_of_zero(residuals.values)
+    near, far = neighbors_of_zero(residuals.values)
     enough = (residuals.counts[near] >= n_min) & (residuals.counts[far] >= n_min)
     return near[enough], far[enough]
 

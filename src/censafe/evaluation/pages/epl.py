@@ -28,7 +28,7 @@ def loss_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     return Exhibit(
         name="epl",
         question="How well do the errors hide one record?",
-        answer="Empirical privacy loss is the log ratio of how often neighbouring errors occur: small is private.",
+        answer="Empirical privacy loss is the log ratio of how often neighboring errors occur: small is private.",
         tables=[
             PageTable(
                 "Empirical privacy loss by level and characteristic, with 90% intervals over areas",
@@ -90,7 +90,7 @@ def noise_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         question="What would the same measures say of pure noise?",
         answer=(
             "Where a measure is off on noise whose loss is known, it is off by about as much here. The largest value is too high, the "
-            "more the fewer errors there are; a measured value above that of pure noise means that errors of neighbouring size differ "
+            "more the fewer errors there are; a measured value above that of pure noise means that errors of neighboring size differ "
             "more in number than noise alone would make them."
         ),
         tables=[

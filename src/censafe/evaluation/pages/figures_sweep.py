@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from censafe.evaluation.pages.page import COLOURS, plain_log
+from censafe.evaluation.pages.page import COLORS, plain_log
 
 _Rows = Sequence[Mapping[str, Any]]
 
@@ -21,14 +21,14 @@ def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     for place, (budget, rows) in enumerate(curves.items()):
-        colour = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(curves) - 1))
+        color = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(curves) - 1))
         label = f"{symbol} = {budget:g}"
         x = [row["x"] for row in rows]
-        left.step(x, [row["hist"] for row in rows], where="mid", color=colour, linewidth=1.3, label=label)
-        right.plot(x, [_number(row["smooth_epl"]) for row in rows], color=colour, linewidth=1.3, label=label)
+        left.step(x, [row["hist"] for row in rows], where="mid", color=color, linewidth=1.3, label=label)
+        right.plot(x, [_number(row["smooth_epl"]) for row in rows], color=color, linewidth=1.3, label=label)
     for axes, title, words in (
         (left, "(a) residuals", "counts with this residual"),
-        (right, "(b) empirical privacy loss", "log ratio of neighbouring densities"),
+        (right, "(b) empirical privacy loss", "log ratio of neighboring densities"),
     ):
         axes.set_title(title, fontsize=10)
         axes.set_xlabel("published less true count, records", fontsize=9)
@@ -54,10 +54,10 @@ def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
             continue
         x, y = [row["epl"] for row in shown], [row["median_ae"] for row in shown]
         form = "o-" if method == "topdown" else "s"
-        axes.plot(x, y, form, color=COLOURS[method], markersize=6, linewidth=1.3, label=words)
+        axes.plot(x, y, form, color=COLORS[method], markersize=6, linewidth=1.3, label=words)
         for row, left, up in zip(shown, x, y, strict=True):
             text = f"{symbol} {row[key]:g}" if not unit else f"{row[key]:g}{unit}"
-            named.append((left, up, text, COLOURS[method]))
+            named.append((left, up, text, COLORS[method]))
     axes.set_xscale("log")
     plain_log(axes.xaxis)
     axes.set_ylim(bottom=0)
@@ -108,13 +108,11 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
     figure = Figure(figsize=(max(8.0, 0.62 * len(indices) + 2), 4.6), layout="constrained")
     axes = figure.subplots()
     for place, setting in enumerate(settings):
-        colour = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(settings) - 1))
+        color = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(settings) - 1))
         offset = (place - (len(settings) - 1) / 2) * 0.27
-        _violins(
-            axes, [row for row in violins if row["setting"] == setting], indices, offset, colour, largest
-        )
+        _violins(axes, [row for row in violins if row["setting"] == setting], indices, offset, color, largest)
         axes.plot(
-            [], [], marker="D", color=colour, linestyle="", markersize=5, label=f"{symbol} = {setting:g}"
+            [], [], marker="D", color=color, linestyle="", markersize=5, label=f"{symbol} = {setting:g}"
         )
     axes.axhline(0, color="#555555", linewidth=0.8)
     axes.set_xticks(range(len(indices)), [str(index) for index in indices], fontsize=8)
@@ -127,7 +125,7 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
 
 
 def _violins(
-    axes: Axes, rows: _Rows, indices: Sequence[int], offset: float, colour: Any, largest: float
+    axes: Axes, rows: _Rows, indices: Sequence[int], offset: float, color: Any, largest: float
 ) -> None:
     for place, index in enumerate(indices):
         own = [row for row in rows if row["index"] == index]
@@ -139,9 +137,9 @@ def _violins(
             parts = axes.violinplot(shown, [place + offset], widths=0.25, showextrema=False)
             bodies: Any = parts["bodies"]
             for body in bodies:
-                body.set(facecolor=colour, alpha=0.45, linewidth=0)
+                body.set(facecolor=color, alpha=0.45, linewidth=0)
         mean = float(values.mean())
-        axes.plot(place + offset, mean, marker="D", color=colour, markersize=4)
+        axes.plot(place + offset, mean, marker="D", color=color, markersize=4)
 
 
 def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Figure:
@@ -152,10 +150,10 @@ def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Fig
         for place, level in enumerate(levels):
             own = [row for row in rows if (row["stat"], row["level"]) == (stat, level) and row["mean_ae"] > 0]
             if own:
-                colour = colormaps["viridis"](0.7 * place / max(1, len(levels) - 1))
+                color = colormaps["viridis"](0.7 * place / max(1, len(levels) - 1))
                 axes.plot(
                     [row["epsilon"] for row in own], [row["mean_ae"] for row in own],
-                    marker="o", color=colour, markersize=4, linewidth=1.3, label=level.replace("_", " "),
+                    marker="o", color=color, markersize=4, linewidth=1.3, label=level.replace("_", " "),
                 )  # fmt: skip
         axes.set_xscale("log")
         axes.set_yscale("log")

@@ -112,7 +112,7 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
         answer=f"In {close:,} of {len(rows):,} kinds of counts the margin found is as close to the promised one as its draws can tell.",
         figure=_margins_figure(shown) if shown else None,
         alt=(
-            "Margin of error found in the draws over the exact one, a row for every level, a colour for every table; 1 is as promised. "
+            "Margin of error found in the draws over the exact one, a row for every level, a color for every table; 1 is as promised. "
             "Bars are two standard errors and rounding; kinds of counts with few draws are left out."
         ),
         tables=[

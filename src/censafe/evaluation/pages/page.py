@@ -60,7 +60,7 @@ def _banner(page: Page) -> str:
     )
 
 
-COLOURS: Final = {
+COLORS: Final = {
     "topdown": "#0b5c7a",
     "noisy": "#d1762a",
     "blocks": "#6b4c9a",
@@ -116,7 +116,7 @@ def _level_panel(
         bars = np.nan_to_num(np.vstack([middle - low, high - middle])).clip(min=0)
         bars[0] = np.minimum(bars[0], middle * 0.999)
         axes.errorbar(
-            places, middle, yerr=bars, color=COLOURS[method], marker=MARKERS[method], markersize=5,
+            places, middle, yerr=bars, color=COLORS[method], marker=MARKERS[method], markersize=5,
             linewidth=1.4, capsize=2, label=method,
         )  # fmt: skip
     axes.set_yscale("log")
@@ -142,7 +142,7 @@ def draw_growth(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> 
             if chosen:
                 line = axes.plot(
                     [row["blocks_mean"] for row in chosen], [row["rmse"] for row in chosen],
-                    color=COLOURS[method], marker=MARKERS[method], markersize=5, linewidth=1.2,
+                    color=COLORS[method], marker=MARKERS[method], markersize=5, linewidth=1.2,
                 )  # fmt: skip
                 seen[method] = line[0]
         axes.set_xscale("log")

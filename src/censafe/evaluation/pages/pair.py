@@ -261,7 +261,7 @@ def _classes(rows: _Rows, column: str, name: str, question: str, how: str, file:
 
 
 def _bands(rows: _Rows, column: str) -> list[list[str]]:
-    """A line for each class; neighbouring classes together where there are many, each line with about as many areas."""
+    """A line for each class; neighboring classes together where there are many, each line with about as many areas."""
     total = sum(row["n_areas"] for row in rows)
     bands: list[list[Mapping[str, Any]]] = []
     before = 0

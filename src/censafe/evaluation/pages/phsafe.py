@@ -33,7 +33,7 @@ from censafe.publication.pages.markup import count_of
 
 _Rows = Sequence[AccuracyRow]
 _PLACES: Final = {"USA": "nation", "STATE": "states"}
-_COLOURS: Final = {"noise": "#0b5c7a", "total": "#d1762a"}
+_COLORS: Final = {"noise": "#0b5c7a", "total": "#d1762a"}
 _WORST: Final = 10
 _FILES: Final = ("accuracy.csv",)
 
@@ -228,7 +228,7 @@ def _coverage_figure(rows: _Rows, document: Mapping[str, Any]) -> Figure:
             axes.errorbar(
                 shares, [tables.index(table) + offset for table, _ in members],
                 xerr=[share_doubt(share, _cells(own)) for share, (_, own) in zip(shares, members, strict=True)],
-                fmt="o", markersize=4, linewidth=1, color=_COLOURS[side], label=words,
+                fmt="o", markersize=4, linewidth=1, color=_COLORS[side], label=words,
             )  # fmt: skip
         axes.set_title(_PLACES[place], fontsize=10)
         axes.set_xlabel("share of intervals that hold the count", fontsize=9)

@@ -20,7 +20,7 @@ from censafe.publication.pages.exhibits import Exhibit, PageTable
 _Rows = Sequence[Mapping[str, Any]]
 _CURVES: Final = (
     ("bound", "no attack on any mechanism of this loss does better", "#d1762a", "-"),
-    ("discrete_gaussian_randomised", "best attack on the noise that is drawn", "#0b5c7a", "-"),
+    ("discrete_gaussian_randomized", "best attack on the noise that is drawn", "#0b5c7a", "-"),
     ("gaussian", "the same on continuous Gaussian noise", "#10202e", ":"),
 )
 _READINGS: Final = (
@@ -75,13 +75,13 @@ def _known(value: float | None) -> bool:
     return value is not None and value == value
 
 
-_KINDS: Final = ("discrete_gaussian_randomised", "discrete_gaussian", "gaussian", "bound")
+_KINDS: Final = ("discrete_gaussian_randomized", "discrete_gaussian", "gaussian", "bound")
 
 
 def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
     alarms = [float(one) for one in ALARMS]
     shown = [row for row in rows if row["false_alarm"] in alarms]
-    column = "discrete_gaussian_randomised" if _known(shown[0]["discrete_gaussian"]) else "bound"
+    column = "discrete_gaussian_randomized" if _known(shown[0]["discrete_gaussian"]) else "bound"
     found = ", ".join(
         f"{number_text(upper(100 * row[column], 1), 1)} with {number_text(100 * row['false_alarm'], 0)}"
         for row in shown
@@ -125,12 +125,12 @@ def _power_figure(rows: _Rows) -> Figure:
     left, right = figure.subplots(1, 2)
     for axes, most in ((left, 1.0), (right, 0.1)):
         axes.plot([0, 1], [0, 1], color="#c3ccd6", linewidth=1.0, label="guessing at random")
-        for name, words, colour, style in _CURVES:
+        for name, words, color, style in _CURVES:
             known = [row for row in rows if _known(row[name])]
             if known:
                 x = [0.0, *(row["false_alarm"] for row in known), 1.0]
                 y = [0.0, *(row[name] for row in known), 1.0]
-                axes.plot(x, y, color=colour, linestyle=style, linewidth=1.6, label=words)
+                axes.plot(x, y, color=color, linestyle=style, linewidth=1.6, label=words)
         inside = [row["bound"] for row in rows if row["false_alarm"] <= most]
         axes.set_xlim(0, most)
         axes.set_ylim(0, min(1.0, 1.08 * max(inside)))
@@ -188,9 +188,9 @@ def _epsilon_figure(questions: _Rows, rows: _Rows) -> Figure:
     grid = np.atleast_1d(figure.subplots(1, len(questions)))
     for axes, question in zip(grid, questions, strict=True):
         own = _of(rows, question)
-        for name, words, colour, style in _READINGS:
+        for name, words, color, style in _READINGS:
             axes.plot(
-                [row["delta"] for row in own], [row[name] for row in own], color=colour, linestyle=style,
+                [row["delta"] for row in own], [row[name] for row in own], color=color, linestyle=style,
                 linewidth=1.6, label=words,
             )  # fmt: skip
         axes.set_xscale("log")

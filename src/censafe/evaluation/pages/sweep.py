@@ -177,7 +177,7 @@ def _curves(folder: Path) -> Exhibit | None:
         alt="Left: histogram of residuals of stratified counts at the lowest level. Right: empirical privacy loss by residual.",
         how=(
             "Figure 1 of the study, by its arithmetic: unit grid within the 95th percentile, kernel of 0.1 standard deviations, log "
-            "ratio of neighbouring points.",
+            "ratio of neighboring points.",
             CAUTION,
         ),
         files=["epl_curves.csv"],

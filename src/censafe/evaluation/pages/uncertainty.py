@@ -121,10 +121,10 @@ def _figure(rows: _Rows, levels: Sequence[str]) -> Figure:
     for place, level in enumerate(levels):
         own = [row for row in rows if row["level"] == level and row["rmse"] > 0]
         if own:
-            colour = colormaps["viridis"](0.7 * place / max(1, len(levels) - 1))
+            color = colormaps["viridis"](0.7 * place / max(1, len(levels) - 1))
             x = [max(int(row["size_class"]), 0.5) for row in own]
             axes.plot(
-                x, [row["rmse"] for row in own], marker="o", color=colour, markersize=5, linewidth=1.3,
+                x, [row["rmse"] for row in own], marker="o", color=color, markersize=5, linewidth=1.3,
                 label=level.replace("_", " "),
             )  # fmt: skip
     axes.set_xscale("log")

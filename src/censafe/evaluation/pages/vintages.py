@@ -18,10 +18,10 @@ from censafe.evaluation.pairs.vintages import MAIN
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 Triple = tuple[float, float, float]
-_COLOURS: Final = ("#0b5c7a", "#d1762a", "#6b4c9a", "#4d7c2f", "#b0413e", "#9aa5b1")
+_COLORS: Final = ("#0b5c7a", "#d1762a", "#6b4c9a", "#4d7c2f", "#b0413e", "#9aa5b1")
 _HATCHES: Final = ("", "//", "..", "xx")
 _LINEAR: Final = 20  # ratio of the tallest bar to the lowest one beyond which heights are logarithmic
-_LABELLED: Final = 18  # bars of a panel that have room for their value
+_LABELED: Final = 18  # bars of a panel that have room for their value
 
 
 def draw_bars(panels: Mapping[str, Mapping[str, Sequence[Triple]]], places: Sequence[str]) -> Figure:
@@ -48,15 +48,15 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
         ends = np.nan_to_num(np.vstack([middle - low, high - middle])).clip(min=0)
         offset = (place - (len(vintages) - 1) / 2) * width
         axes.bar(
-            at + offset, np.nan_to_num(middle), width * 0.92, label=name, color=_COLOURS[place % len(_COLOURS)],
-            hatch=_HATCHES[place // len(_COLOURS) % len(_HATCHES)], edgecolor="white", linewidth=0,
+            at + offset, np.nan_to_num(middle), width * 0.92, label=name, color=_COLORS[place % len(_COLORS)],
+            hatch=_HATCHES[place // len(_COLORS) % len(_HATCHES)], edgecolor="white", linewidth=0,
         )  # fmt: skip
         shown = ends.max(axis=0) > 0
         axes.errorbar(
             (at + offset)[shown], middle[shown], yerr=ends[:, shown], fmt="none", ecolor="#333333",
             elinewidth=0.8, capsize=1.5,
         )  # fmt: skip
-        if len(vintages) * len(places) <= _LABELLED:
+        if len(vintages) * len(places) <= _LABELED:
             _label_bars(axes, at + offset, middle, np.fmax(middle, high))
     heights = np.array([value for values in vintages.values() for value, _, _ in values], float)
     heights = heights[np.isfinite(heights)]

@@ -47,7 +47,7 @@ from censafe.evaluation.pairs.tables import MatchedTables, match_tables, side_fr
 from censafe.evaluation.pairs.vintages import by_vintage, check_vintages, stacked_vintages, with_vintages
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.reading import read_book
-from censafe.evaluation.summary.sheets import SHEETLESS, summarise
+from censafe.evaluation.summary.sheets import SHEETLESS, summarize
 from censafe.evaluation.summary.tables import SummaryBook
 from censafe.evaluation.topdown.noise_alone import keep_configuration
 from censafe.evaluation.workbook import write_workbook
@@ -125,7 +125,7 @@ def _measured(
         frames |= epl_noise_frames(frames["epl"])
     if "summary" in choices.suites:
         with reading.observer.stage("summary"):
-            tables, frames = summarise(sources_of(scope), frames, choices.book)
+            tables, frames = summarize(sources_of(scope), frames, choices.book)
     if "accuracy" in choices.suites:
         with reading.observer.stage("side by side"):
             frames |= side_frames(scope, choices.sides)

@@ -179,7 +179,7 @@ SHEETLESS = ("metrics_long", "summary_tables")
 """Frames that the workbook does without: it has the same numbers in sheets of their own."""
 
 
-def summarise(
+def summarize(
     sources: SummarySources, frames: Mapping[str, pa.Table], book: SummaryBook | None = None
 ) -> tuple[tuple[FilledTable, ...], dict[str, pa.Table]]:
     """Fill tables, and add their numbers to the frames."""

@@ -30,7 +30,7 @@ from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsiste
 from censafe.evaluation.pairs.joined import count_contradictions
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import FilledTable
-from censafe.evaluation.summary.sheets import SHEETLESS, summarise, topdown_sources
+from censafe.evaluation.summary.sheets import SHEETLESS, summarize, topdown_sources
 from censafe.evaluation.topdown.accuracy import (
     METHODS,
     Compared,
@@ -163,7 +163,7 @@ def _measure(
     frames["side_by_side_long"] = stacked(sides)
     with reading.observer.stage("summary"):
         sources = topdown_sources(population, read, lists)
-        found.tables, found.frames = summarise(sources, frames)
+        found.tables, found.frames = summarize(sources, frames)
     with reading.observer.stage("bias"):
         found.frames["bias_classes"] = bias_frame(every, classes_of_areas(sources.pairs[0]), found.answers)
     if len({pair.schema.record for pair in sources.pairs}) > 1:

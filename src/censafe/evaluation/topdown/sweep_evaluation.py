@@ -127,7 +127,7 @@ def measure_setting(
     if detail or setting.method == "srs":
         cells = match_runs(pair, level_areas(pair.spine, population.levels[-1]), stats["SC"])
         curve = epl_curve(pooled_residuals(cells, zeros="either"))
-        frames.curves.append(_labelled(curve, setting))
+        frames.curves.append(_labeled(curve, setting))
 
 
 def _row(
@@ -193,10 +193,10 @@ def _bias(
     for level in population.levels[1:]:
         areas: ComparedAreas = level_areas(pair.spine, level)
         for mode, _ in _MODES:
-            frames.bias.append(_labelled(bias_by_homogeneity(pair, areas, attributes, mode=mode), setting))
+            frames.bias.append(_labeled(bias_by_homogeneity(pair, areas, attributes, mode=mode), setting))
         if detail:
             shown = residuals_by_homogeneity(pair, areas, attributes, mode="as_published")
-            frames.violins.append(_labelled(shown, setting))
+            frames.violins.append(_labeled(shown, setting))
 
 
 def stratifying(population: EvaluatedPopulation) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ def stratifying(population: EvaluatedPopulation) -> tuple[str, ...]:
     return tuple(names) if len(names) > 1 else ()
 
 
-def _labelled(frame: pa.Table, setting: Setting) -> pa.Table:
+def _labeled(frame: pa.Table, setting: Setting) -> pa.Table:
     size = frame.num_rows
     frame = frame.append_column("method", pa.array([setting.method] * size, pa.string()))
     return frame.append_column("setting", pa.array([setting.value] * size, pa.float64()))

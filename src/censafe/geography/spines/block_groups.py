@@ -1,4 +1,4 @@
-"""Optimised block groups: blocks of one place, area and pattern of facilities inside a tract."""
+"""Optimized block groups: blocks of one place, area and pattern of facilities inside a tract."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STRONG_MCD_STATES: Final = (9, 23, 25, 26, 27, 33, 34, 36, 42, 44, 50, 55)
 
 @dataclass(frozen=True, eq=False)
 class BlockTraits:
-    """What decides in which optimised block group a block of a tract comes.
+    """What decides in which optimized block group a block of a tract comes.
 
     Args:
         tract: of every block, rising: a number for each geounit at the level of the tracts, shape (blocks,).
@@ -41,7 +41,7 @@ class BlockTraits:
         return np.where(strong, self.cousub, self.place)
 
 
-def optimised_groups(traits: BlockTraits, fanout_cutoff: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def optimized_groups(traits: BlockTraits, fanout_cutoff: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Order of the blocks that puts the members of a group beside each other, and the number of the group of each.
 
     Blocks of a tract are of one group if entity, area and pattern agree; a group is cut into runs of at most
@@ -50,12 +50,12 @@ def optimised_groups(traits: BlockTraits, fanout_cutoff: int) -> tuple[NDArray[n
     Returns:
         Positions of the blocks in their new order, int64, shape (blocks,); numbers of their groups, rising from 0.
 
-    Source: optimised spine of the 2020 redistricting production.
+    Source: optimized spine of the 2020 redistricting production.
 
     Example:
         >>> one = np.ones(5, np.int64)
         >>> places = np.array([7, 3, 7, 3, 3])
-        >>> order, group = optimised_groups(BlockTraits(one, one, one * 9999, places, one, one * 0), 0)
+        >>> order, group = optimized_groups(BlockTraits(one, one, one * 9999, places, one, one * 0), 0)
         >>> order.tolist(), group.tolist()
         ([1, 3, 4, 0, 2], [0, 0, 0, 1, 1])
     """

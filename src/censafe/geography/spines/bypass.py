@@ -52,7 +52,7 @@ def bypass(
     a parent that is passed over becomes a geounit of the parent's level with both shares, and its own only child with
     the share 0. A parent with several children is passed over only where the rule holds for every histogram.
 
-    Source: 2020 production, optimised spine; path sums are equal by construction and checked by
+    Source: 2020 production, optimized spine; path sums are equal by construction and checked by
         :func:`censafe.geography.spines.paths.check_path_sums`.
 
     Example:

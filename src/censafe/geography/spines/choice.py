@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.geocodes import unpack_geocodes
 from censafe.geography.grfc import NO_AIANNH, BlockAreas
-from censafe.geography.spines.block_groups import BlockTraits, optimised_groups
+from censafe.geography.spines.block_groups import BlockTraits, optimized_groups
 from censafe.geography.spines.bypass import BypassRule, bypass
 from censafe.geography.spines.paths import RunSpine, check_path_sums
 from censafe.geography.spines.prim import PRIM_LEVELS, prim_blocks, prim_cuts, published_rules
@@ -160,7 +160,7 @@ def _part_cuts(starts: Mapping[str, Integers], path: PartedPath) -> dict[str, _C
 
 
 def _running(parent: NDArray[np.int32], own: Integers) -> Integers:
-    """Number, from 0, of every geounit among its neighbours of the same parent and code."""
+    """Number, from 0, of every geounit among its neighbors of the same parent and code."""
     changed = np.ones(len(own), np.bool_)
     changed[1:] = (np.diff(parent) != 0) | (np.diff(own) != 0)
     place = np.arange(len(own))
@@ -229,11 +229,11 @@ class SpineChoice:
     """How the spine of a run is made.
 
     Args:
-        name: ``standard``; ``aian``: states parted by American Indian, Alaska Native and Hawaiian areas; ``optimised``:
+        name: ``standard``; ``aian``: states parted by American Indian, Alaska Native and Hawaiian areas; ``optimized``:
             these, with block groups that follow places and facilities; ``prim``: that of the DHC, with the levels
             :data:`censafe.geography.spines.prim.PRIM_LEVELS`.
         shares: of every histogram, the share of every level of the run, root first; their sum is what each path spends.
-        fanout_cutoff: a tract of n blocks has optimised block groups of at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
+        fanout_cutoff: a tract of n blocks has optimized block groups of at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
         counties: where blocks of an area have the area for their county: ``nowhere``, ``in_strong_MCDs`` (states of strong
             minor civil divisions) or ``everywhere``. Only ``prim`` knows it.
     """
@@ -254,7 +254,7 @@ def build_run_spine(
     """The spine of a run, with the share of every geounit and the proof that every path spends the same.
 
     Args:
-        patterns: number that tells apart which kinds of group quarters a block has, shape (blocks,); optimised block groups
+        patterns: number that tells apart which kinds of group quarters a block has, shape (blocks,); optimized block groups
             hold blocks of one pattern; None where it plays no part.
 
     Example:
@@ -338,7 +338,7 @@ def _parted(
     order = np.argsort(inside, kind="stable").astype(np.int64)
     path = _paths(codes, inside, order)
     group = path // _BLOCK_GROUP_UNIT
-    if choice.name == "optimised":
+    if choice.name == "optimized":
         traits = BlockTraits(
             tract=path // TRACT_UNIT,
             state=path % 10**_CENSUS_DIGITS // STATE_UNIT,
@@ -347,7 +347,7 @@ def _parted(
             cousub=areas.cousub[order].astype(np.int64),
             pattern=_patterns(patterns, len(order))[order],
         )
-        within, group = optimised_groups(traits, choice.fanout_cutoff)
+        within, group = optimized_groups(traits, choice.fanout_cutoff)
         order, path = order[within], path[within]
     keys: dict[str, Callable[[], NDArray[np.int64]]] = {
         "US": lambda: np.zeros(len(order), np.int64),

@@ -102,7 +102,7 @@ def fanout_limits(sizes: Integers, cutoff: int) -> Integers:
 
 
 def runs(groups: Integers, members: int, most: Integers) -> Integers:
-    """Where runs begin when every group is cut into runs of at most so many neighbours, all full but the last.
+    """Where runs begin when every group is cut into runs of at most so many neighbors, all full but the last.
 
     Args:
         groups: first member of every group, rising from 0, shape (groups,).

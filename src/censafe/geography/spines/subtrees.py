@@ -1,4 +1,4 @@
-"""Parts of a tree: some neighbouring geounits of a level with everything below them, or all levels down to one."""
+"""Parts of a tree: some neighboring geounits of a level with everything below them, or all levels down to one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from censafe.geography.spines.tree import Spine, SpineLevel
 
 @dataclass(frozen=True)
 class Subtree:
-    """Neighbouring geounits of one level with all geounits below them.
+    """Neighboring geounits of one level with all geounits below them.
 
     Args:
         spans: first position, and one past the last, at their level and every level below it.

@@ -14,7 +14,7 @@ class Choices:
     """Named choices of a run; the first of each is the default.
 
     Args:
-        spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimised`` with block groups of its own;
+        spine: the tree: ``standard`` levels; ``aian`` with states cut in two; ``optimized`` with block groups of its own;
             ``prim``, that of the DHC.
         noisy_measurements: ``stored`` with the run, or ``lazy``: drawn where the estimate uses them, and not stored.
         passes: the inner passes of the configuration (``production``), all queries of an outer pass at once (``outer``), or all
@@ -25,11 +25,11 @@ class Choices:
             (``all_positive``).
         detailed_cost: rounding prefers the larger ``fraction`` of a cell, or is ``flat`` between rounded ones.
         hispanic9: how a person of 1940 counts whose Hispanic origin was not reported; ``hispanic`` is the rule of the Bureau's code.
-        fanout_cutoff: optimised block groups of a tract of n blocks have at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
+        fanout_cutoff: optimized block groups of a tract of n blocks have at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
         bypass_cutoff: under pure DP, most children of a geounit after geounits below it were passed over.
         joint_first: of which the first are estimated as ever, and bound the others: ``units`` or ``persons``.
         joint_max_household_size: most persons of a household where they are; the default is the cap of the redistricting data.
-        production_spine: whether the configuration leaves the spine to the data: ``optimised``, as in 2020, wherever they give block
+        production_spine: whether the configuration leaves the spine to the data: ``optimized``, as in 2020, wherever they give block
             attributes. ``spine`` is ``standard`` until the data are known.
     """
 

@@ -141,7 +141,7 @@ class Row:
 
 @dataclass(frozen=True)
 class SheetRelation:
-    """A neighbour relation, and how many times the sum of the budgets is lost under it."""
+    """A neighbor relation, and how many times the sum of the budgets is lost under it."""
 
     name: str
     label: str

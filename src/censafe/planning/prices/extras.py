@@ -11,7 +11,7 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from censafe.model import Neighbours
+from censafe.model import Neighbors
 from censafe.model.bounds import upper
 from censafe.model.parsing import parse_stored
 from censafe.planning.numbers import about_text, bytes_text, decimal_text, duration_text
@@ -215,7 +215,7 @@ class Expected:
 class Conversion:
     """The total under one relation as epsilon at one further delta."""
 
-    relation: Neighbours
+    relation: Neighbors
     delta: Fraction
     epsilons: Epsilons
 
@@ -286,7 +286,7 @@ def extras_record(extras: Extras) -> dict[str, Any]:
     record: dict[str, Any] = {}
     if extras.conversions:
         record["epsilons_at_other_deltas"] = [
-            {"neighbours": one.relation.value, "delta": decimal_text(one.delta), **asdict(one.epsilons)}
+            {"neighbors": one.relation.value, "delta": decimal_text(one.delta), **asdict(one.epsilons)}
             for one in extras.conversions
         ]
     if extras.outcome:

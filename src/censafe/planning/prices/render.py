@@ -12,7 +12,7 @@ from typing import Any, Literal
 from rich.box import SIMPLE
 from rich.table import Table
 
-from censafe.model import Definition, Neighbours
+from censafe.model import Definition, Neighbors
 from censafe.model.bounds import upper
 from censafe.model.safe_text import csv_text
 from censafe.planning.numbers import decimal_text, loss_text, short_text
@@ -59,9 +59,9 @@ def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
     return record
 
 
-def relations(report: PlanReport) -> tuple[Neighbours, ...]:
-    """The neighbour relations for which the plan states a loss, in a fixed order."""
-    return tuple(relation for relation in Neighbours if relation in report.totals)
+def relations(report: PlanReport) -> tuple[Neighbors, ...]:
+    """The neighbor relations for which the plan states a loss, in a fixed order."""
+    return tuple(relation for relation in Neighbors if relation in report.totals)
 
 
 def _share_record(report: PlanReport, row: PlanRow, share: QueryShare) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def to_record(report: PlanReport) -> dict[str, Any]:
         "plan": plan.digest(),
         "privacy_definition": plan.definition.value,
         "unit": plan.unit.value,
-        "neighbours": plan.neighbours.value,
+        "neighbors": plan.neighbors.value,
         "settings": dict(plan.settings),
         "confidence": decimal_text(report.confidence),
         "totals": {
@@ -168,10 +168,10 @@ def paper_csv(rows: Sequence[Any]) -> str:
 
 
 _RELATION = {
-    Neighbours.ADD_REMOVE: "added or removed (unbounded)",
-    Neighbours.REPLACE: "replaced (bounded)",
+    Neighbors.ADD_REMOVE: "added or removed (unbounded)",
+    Neighbors.REPLACE: "replaced (bounded)",
 }
-_SHORT = {Neighbours.ADD_REMOVE: "unbounded", Neighbours.REPLACE: "bounded"}
+_SHORT = {Neighbors.ADD_REMOVE: "unbounded", Neighbors.REPLACE: "bounded"}
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
         f"Total {plan.definition.symbol} {loss_text(report.totals[relation])} "
         f"when one {' and one '.join(f'{name} record' for name in plan.records)} "
         f"{'is' if len(plan.records) == 1 else 'are'} {_RELATION[relation]}"
-        f"{', as the budgets are set' if relation is plan.neighbours else ''}."
+        f"{', as the budgets are set' if relation is plan.neighbors else ''}."
         for relation in relations(report)
     ]
     for relation, values in report.epsilons.items():
@@ -222,7 +222,7 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
             f"{upper(values.gaussian, 4):.4f} (one continuous Gaussian, for information)."
         )
     for relation in relations(report):
-        text = plan.settings.get(f"neighbours.{relation.value}")
+        text = plan.settings.get(f"neighbors.{relation.value}")
         if text:
             lines.append(f"{_RELATION[relation].capitalize()} means: {text}.")
     lines += report.notes
@@ -269,7 +269,7 @@ def _columns(report: PlanReport) -> tuple[_Column, ...]:
 
 def _share_columns(report: PlanReport) -> tuple[_Column, ...]:
     """The columns of a report whose budgets are shares of one total."""
-    relation = report.plan.neighbours
+    relation = report.plan.neighbors
     return (
         _Column("level", "total", lambda row: row.facts.label, left=True),
         _Column("query", "", lambda row: row.facts.table, left=True),
@@ -287,7 +287,7 @@ def _share_columns(report: PlanReport) -> tuple[_Column, ...]:
     )
 
 
-def _loss_column(report: PlanReport, relation: Neighbours, symbol: str) -> _Column:
+def _loss_column(report: PlanReport, relation: Neighbors, symbol: str) -> _Column:
     return _Column(
         f"{symbol}\n{_SHORT[relation]}",
         loss_text(report.totals[relation]),

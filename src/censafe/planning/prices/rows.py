@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from censafe.errors import ConfigError
-from censafe.model import Definition, Neighbours, NoiseLaw, QueryPlan, ReleasePlan
+from censafe.model import Definition, Neighbors, NoiseLaw, QueryPlan, ReleasePlan
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.readings import LossReading, QueryShare
 from censafe.planning.prices.targets import factor_of
@@ -62,7 +62,7 @@ class PlanRow:
     """
 
     facts: QueryFacts
-    losses: Mapping[Neighbours, Fraction]
+    losses: Mapping[Neighbors, Fraction]
     law: NoiseLaw
     terms: int
     variance: float
@@ -72,10 +72,10 @@ class PlanRow:
     coverage: float | None
     cells: tuple[str, ...]
 
-    def loss_text(self, relation: Neighbours) -> str:
+    def loss_text(self, relation: Neighbors) -> str:
         """The exact loss, with the digits of the paper where it prints this very number."""
         loss, places = self.losses[relation], self.facts.places
-        if relation is Neighbours.ADD_REMOVE and places is not None and round(loss, places) == loss:
+        if relation is Neighbors.ADD_REMOVE and places is not None and round(loss, places) == loss:
             return fixed_text(loss, places)
         return decimal_text(loss)
 
@@ -105,8 +105,8 @@ class PlanReport:
     confidence: Fraction
     delta: Fraction
     rows: tuple[PlanRow, ...]
-    totals: Mapping[Neighbours, Fraction]
-    epsilons: Mapping[Neighbours, Epsilons]
+    totals: Mapping[Neighbors, Fraction]
+    epsilons: Mapping[Neighbors, Epsilons]
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     readings: tuple[LossReading, ...] = ()
@@ -136,7 +136,7 @@ def plan_report(
     readings: tuple[LossReading, ...] = (),
 ) -> PlanReport:
     """Compute the rows, totals and conversions of a plan."""
-    totals = {plan.neighbours: plan.total, **plan.other_losses}
+    totals = {plan.neighbors: plan.total, **plan.other_losses}
     converted = (
         {relation: epsilons(loss, delta) for relation, loss in totals.items()}
         if plan.definition is Definition.ZCDP
@@ -167,7 +167,7 @@ def plan_rows(
             )
         derived = fact.source != fact.table
         cost = Fraction(0) if derived else query.cost
-        losses = {plan.neighbours: cost, **{relation: cost * f for relation, f in factors.items()}}
+        losses = {plan.neighbors: cost, **{relation: cost * f for relation, f in factors.items()}}
         rows += [_row(fact, query, losses, terms, confidence) for terms in dict.fromkeys(fact.terms.values())]
     return tuple(rows)
 
@@ -175,7 +175,7 @@ def plan_rows(
 def _row(
     fact: QueryFacts,
     query: QueryPlan,
-    losses: Mapping[Neighbours, Fraction],
+    losses: Mapping[Neighbors, Fraction],
     terms: int,
     confidence: Fraction,
 ) -> PlanRow:

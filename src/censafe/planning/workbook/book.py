@@ -14,7 +14,7 @@ import xlsxwriter
 from xlsxwriter.utility import xl_rowcol_to_cell
 
 from censafe.errors import ConfigError
-from censafe.model import Definition, Neighbours, PartPlan
+from censafe.model import Definition, Neighbors, PartPlan
 from censafe.model.bounds import upper
 from censafe.model.safe_text import WORKBOOK_OPTIONS
 from censafe.planning.prices.readings import QueryShare
@@ -308,8 +308,8 @@ _TITLES: Final = [
 ]
 _SWITCH: Final = 12  # column of it
 _RELATION: Final = {
-    Neighbours.ADD_REMOVE: "unbounded (one record added or removed)",
-    Neighbours.REPLACE: "bounded (one record replaced)",
+    Neighbors.ADD_REMOVE: "unbounded (one record added or removed)",
+    Neighbors.REPLACE: "bounded (one record replaced)",
 }
 # Squared L2 change of the answers, by calibration, in the truncation tau.
 _JOINED: Final = {
@@ -332,7 +332,7 @@ def write_budget_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
     """Inputs: confidence, delta and which levels are measured; tau or race codes, margin targets, and budgets. Formulas: all else."""
     law = SheetLaw.write_head(sheet, report)
     rows = [row for row in report.rows if not row.facts.detail]
-    others = [relation for relation in report.totals if relation is not report.plan.neighbours]
+    others = [relation for relation in report.totals if relation is not report.plan.neighbors]
     factor = report.totals[others[0]] / report.plan.total if others else Fraction(1)
     groups = any(row.facts.stability is not None for row in rows)
     words = {"tau": "groups of a record", "published numbers": "published numbers, at most"} if groups else {}
@@ -344,7 +344,7 @@ def write_budget_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
     for place, row in enumerate(rows, start=_TOP + 1):
         table.write(place, row)
     first, last = _TOP + 2, _TOP + 1 + len(rows)
-    sheet.text(4, 0, f"{law.loss}, {_RELATION[report.plan.neighbours]}")
+    sheet.text(4, 0, f"{law.loss}, {_RELATION[report.plan.neighbors]}")
     total = sheet.formula(4, 3, f"=SUM(L{first}:L{last})", table.total(report.plan.parts))
     law.write_epsilon(5, total)
     if others:
@@ -410,7 +410,7 @@ class _Table:
             f'=IF({needed.name}="","",{k:g}*{needed.name})',
             None if needed.value is None else k * needed.value,
         )
-        rho = sheet.input(place, 6, row.losses[self._report.plan.neighbours], positive_rule(self._law.loss))
+        rho = sheet.input(place, 6, row.losses[self._report.plan.neighbors], positive_rule(self._law.loss))
         switch = sheet.switch(place, _SWITCH, 4, 10)
         sheet.formula(place, 7, f'=IF({switch.name}=0,"",{k:g}*{rho.name})', k * rho.number)
         self._rho[key], self._switch[key] = rho, switch
@@ -421,7 +421,7 @@ class _Table:
     def _sensitivity(self, place: int, row: PlanRow) -> tuple[str, float]:
         """Formula and value of the change that the noise is made for: squared L2 under zCDP, otherwise L1."""
         facts, sheet = row.facts, self._sheet
-        change = (2 if self._law.zcdp else 1) * row.losses[self._report.plan.neighbours] * row.law.parameter
+        change = (2 if self._law.zcdp else 1) * row.losses[self._report.plan.neighbors] * row.law.parameter
         joined, units = (_JOINED, _UNITS) if self._law.zcdp else (_JOINED_L1, _UNITS_L1)
         rule: _Rule = {
             "validate": "integer",
@@ -545,7 +545,7 @@ def _write_losses(law: SheetLaw, report: PlanReport, rows: _Rows) -> tuple[dict[
     for row, share in rows:
         if share.histogram not in losses:
             place = _START + len(losses)
-            loss = row.losses[report.plan.neighbours] / (share.level_share * share.query_share)
+            loss = row.losses[report.plan.neighbors] / (share.level_share * share.query_share)
             sheet.text(place, 0, share.histogram)
             losses[share.histogram] = sheet.input(place, 3, loss, positive_rule(law.loss))
     return losses, _START + len(losses) + 1

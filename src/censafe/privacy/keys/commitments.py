@@ -1,4 +1,4 @@
-"""Recognising record files across runs without publishing a hash of them.
+"""Recognizing record files across runs without publishing a hash of them.
 
 A plain hash of a confidential file lets anyone who can guess the file confirm the guess. The ledger keeps a keyed hash
 of every file instead, under a key that lives beside the ledger and is used for nothing else.
@@ -35,7 +35,7 @@ def load_key(path: Path) -> bytes:
     """Read the 32-byte commitment key, 64 hexadecimal digits."""
     if not path.exists():
         raise LedgerError(
-            f"{path}: the key of this ledger is missing, so that its files cannot be recognised; "
+            f"{path}: the key of this ledger is missing, so that its files cannot be recognized; "
             "restore it from a backup"
         )
     try:

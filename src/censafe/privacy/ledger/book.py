@@ -1,6 +1,6 @@
 """The ledger: every budget is written down, on stable storage, before the noise that it pays for exists.
 
-One file records all runs on all records of a place. Every record file is recognised by a keyed commitment to it, whatever
+One file records all runs on all records of a place. Every record file is recognized by a keyed commitment to it, whatever
 it is called and whatever it is read with; files that were read together are charged together from then on. Opening
 verifies the whole file; everything that the ledger refuses, it refuses before writing.
 """
@@ -525,7 +525,7 @@ def _key_of(path: Path, stated: list[str]) -> bytes:
     key = load_key(place)
     if set(stated) != {commit_to_key(key)}:
         raise LedgerError(
-            f"{place} is not the key that {path.name} was written with, so that its files cannot be recognised; "
+            f"{place} is not the key that {path.name} was written with, so that its files cannot be recognized; "
             "restore both from the same backup"
         )
     return key

@@ -20,7 +20,7 @@ FORMAT = 2
 
 _FRACTION = re.compile(r"(0|[1-9]\d{0,3999})/([1-9]\d{0,3999})", re.ASCII)
 _COMMON = frozenset({"seq", "time", "event", "prev", "format", "run", "total_after"})
-_PROMISE = frozenset({"label", "product", "plan", "definition", "neighbours", "unit", "losses"})
+_PROMISE = frozenset({"label", "product", "plan", "definition", "neighbors", "unit", "losses"})
 _CAP = frozenset({"cap", "cap_promise", "cap_source"})
 _FIELDS: Mapping[str, frozenset[str]] = {
     "open": _COMMON | _PROMISE | _CAP | {"accounts", "key", "program", "config", "operator", "folder"},
@@ -192,7 +192,7 @@ def _require_this_format(line: bytes, path: Path) -> None:
         return
     if isinstance(first, dict) and "format" not in first and "dataset" in first:
         raise LedgerError(
-            f"{path}: the ledger was written by an earlier version, which recognised only whole sets of files; what a "
+            f"{path}: the ledger was written by an earlier version, which recognized only whole sets of files; what a "
             "single file has spent cannot be read from it. Keep it as a record, name a new file with `ledger` or "
             "CENSAFE_LEDGER, and count what the old one holds when you choose `cap`"
         )

@@ -91,7 +91,7 @@ def promise_fields(plan: ReleasePlan, label: str, loss: Loss) -> dict[str, Any]:
         "product": plan.product,
         "plan": plan.digest(),
         "definition": plan.definition.value,
-        "neighbours": plan.neighbours.value,
+        "neighbors": plan.neighbors.value,
         "unit": plan.unit.value,
         "losses": fractions_text(loss.by_relation),
     }

@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.model import Definition, Neighbors, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.privacy.ledger.entries import Entry, InvalidEntryError, broken
 from censafe.privacy.loss.promises import PROMISES, Loss, Promise, loss_under
@@ -360,11 +360,11 @@ def _loss(entry: Entry) -> Loss:
     """The losses of an entry, under a promise of known terms."""
     terms = (
         _term(Definition, entry, "definition"),
-        _term(Neighbours, entry, "neighbours"),
+        _term(Neighbors, entry, "neighbors"),
         _term(ProtectedUnit, entry, "unit"),
     )
     losses = entry.fractions("losses")
-    relations = {one.value for one in Neighbours}
+    relations = {one.value for one in Neighbors}
     if not losses.keys() <= relations or terms[1].value not in losses or min(losses.values()) <= 0:
         raise InvalidEntryError("losses are not positive losses by relation, with the plan's own")
     return Loss(Promise(*(term.value for term in terms)), losses)

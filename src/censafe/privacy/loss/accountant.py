@@ -70,7 +70,7 @@ def derive_totals(
 
 
 def _merged(sets: Iterable[Collection[str]]) -> dict[str, str]:
-    """One name for all members of sets that overlap, directly or through others: relabelled set by set."""
+    """One name for all members of sets that overlap, directly or through others: relabeled set by set."""
     leader: dict[str, str] = {}
     for one in sets:
         met = {leader[member] for member in one if member in leader}
@@ -81,7 +81,7 @@ def _merged(sets: Iterable[Collection[str]]) -> dict[str, str]:
 
 
 def _loss_of(event: Mapping[str, Any]) -> Loss:
-    promise = Promise(event["definition"], event["neighbours"], event["unit"])
+    promise = Promise(event["definition"], event["neighbors"], event["unit"])
     return Loss(promise, {relation: Fraction(loss) for relation, loss in event["losses"].items()})
 
 

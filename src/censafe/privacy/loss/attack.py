@@ -18,7 +18,7 @@ _ORDERS = 1 + np.logspace(-4, 3, 4000)  # a grid of orders is a valid bound: mor
 
 
 def largest_power(loss: Fraction, definition: Definition, level: Fraction) -> float:
-    """Largest chance with which any test can detect a difference between neighbours.
+    """Largest chance with which any test can detect a difference between neighbors.
 
     Source: for epsilon the two inequalities of pure differential privacy; for rho Renyi divergence of
     order x at most rho x of the outcomes of the test, Bun & Steinke (2016), data processing inequality.
@@ -119,7 +119,7 @@ def zcdp_power(rho: Fraction, level: float) -> float:
 
 
 def discrete_gaussian_power(
-    queries: Sequence[MovedQuery], levels: Sequence[float], *, randomised: bool = True
+    queries: Sequence[MovedQuery], levels: Sequence[float], *, randomized: bool = True
 ) -> list[float]:
     """Power of the likelihood-ratio test over the discrete Gaussian answers of all queries that a record moves.
 
@@ -135,7 +135,7 @@ def discrete_gaussian_power(
         >>> [round(one, 4) for one in discrete_gaussian_power([query], [0.05])]
         [0.1248]
     """
-    return best_attack(queries).powers(levels, randomised=randomised)
+    return best_attack(queries).powers(levels, randomized=randomized)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +149,9 @@ class Attack:
     null: NDArray[np.float64]
     other: NDArray[np.float64]
 
-    def powers(self, levels: Sequence[float], *, randomised: bool = True) -> list[float]:
+    def powers(self, levels: Sequence[float], *, randomized: bool = True) -> list[float]:
         """Power at each level of false alarms, see :func:`discrete_gaussian_power`."""
-        return _powers(self.null, self.other, levels, randomised=randomised)
+        return _powers(self.null, self.other, levels, randomized=randomized)
 
 
 def best_attack(queries: Sequence[MovedQuery]) -> Attack:
@@ -221,7 +221,7 @@ def _trimmed(
 
 
 def _powers(
-    null: NDArray[np.float64], other: NDArray[np.float64], levels: Sequence[float], *, randomised: bool
+    null: NDArray[np.float64], other: NDArray[np.float64], levels: Sequence[float], *, randomized: bool
 ) -> list[float]:
     """Power at each level: the largest ratios first, until their mass under the null is the level."""
     size = np.cumsum(np.maximum(null, 0)[::-1])
@@ -231,7 +231,7 @@ def _powers(
         place = int(np.searchsorted(size, level, side="right"))
         before = (size[place - 1], power[place - 1]) if place else (0.0, 0.0)
         value = float(before[1])
-        if randomised and place < len(size) and size[place] > before[0]:
+        if randomized and place < len(size) and size[place] > before[0]:
             value += (level - before[0]) / (size[place] - before[0]) * (power[place] - before[1])
         found.append(float(min(1.0, value)))
     return found

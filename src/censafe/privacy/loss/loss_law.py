@@ -188,13 +188,13 @@ def _scaled(first: int, weights: NDArray[Any], log_sum: float) -> _Law:
 def _tilted_sum(law: MovedQuery, tilt: float) -> tuple[int, _Vector, float]:
     """Sum of the noises of all cells under the tilt: its first value, its law, and the log of exp(tilt loss)'s mean."""
     sigma2, sigma = float(law.sigma2), math.sqrt(law.sigma2)
-    centre = tilt * law.step
-    middle = round(centre)
+    center = tilt * law.step
+    middle = round(center)
     reach = math.ceil(_REACH * sigma) + 1
     noise = np.arange(middle - reach, middle + reach + 1)
-    one = np.exp(-((noise - centre) ** 2) / (2 * sigma2))
+    one = np.exp(-((noise - center) ** 2) / (2 * sigma2))
     untilted = float(np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma2)).sum())
-    log_one = centre * centre / (2 * sigma2) + math.log(float(one.sum()) / untilted)
+    log_one = center * center / (2 * sigma2) + math.log(float(one.sum()) / untilted)
     offset = tilt * law.cells * law.step**2 / (2 * sigma2)
     if law.cells == 1:
         return middle - reach, one / one.sum(), log_one + offset
@@ -220,7 +220,7 @@ class LossTotal:
     tails: NDArray[Any]
     shrunk: NDArray[Any]
     tilt: float
-    centre: float
+    center: float
     log_scale: float
 
     @classmethod
@@ -235,12 +235,12 @@ class LossTotal:
         circle = np.fft.irfft(spectrum, points)
         places = round(mean) - points // 2 + np.arange(points)
         mass = np.maximum(circle[places % points], 0.0)
-        losses, centre = places * step, round(mean) * step
-        back = mass * np.exp(-tilt * (losses - centre))
-        shrunk = back * np.exp(-(losses - centre))
-        log_scale = sum(law.log_sum for law in laws) - tilt * centre
+        losses, center = places * step, round(mean) * step
+        back = mass * np.exp(-tilt * (losses - center))
+        shrunk = back * np.exp(-(losses - center))
+        log_scale = sum(law.log_sum for law in laws) - tilt * center
         return cls(
-            losses, np.cumsum(back[::-1])[::-1], np.cumsum(shrunk[::-1])[::-1], tilt, centre, log_scale
+            losses, np.cumsum(back[::-1])[::-1], np.cumsum(shrunk[::-1])[::-1], tilt, center, log_scale
         )
 
     def smallest(self, delta: float) -> float:
@@ -274,11 +274,11 @@ class LossTotal:
     def both_tails(self, epsilon: float, *, surely: bool = False) -> float:
         """Chance that this loss is above epsilon or below minus epsilon, at most; at least where ``surely``."""
         place = int(np.searchsorted(self.losses, epsilon, side="right"))
-        gap = epsilon - self.centre
+        gap = epsilon - self.center
         inside = (
             0.0
             if place == len(self.losses)
-            else float(self.tails[place]) + math.exp(-self.centre) * float(self.shrunk[place])
+            else float(self.tails[place]) + math.exp(-self.center) * float(self.shrunk[place])
         )
         error = 2 * (-_ERROR if surely else _ERROR) * math.exp(min(-self.tilt * gap, 700.0))
         return math.exp(self.log_scale) * (inside + error)
@@ -287,7 +287,7 @@ class LossTotal:
         place = int(np.searchsorted(self.losses, epsilon, side="right"))
         if place == len(self.losses):
             return 0.0
-        gap = epsilon - self.centre
+        gap = epsilon - self.center
         inside = float(self.tails[place]) - math.exp(min(gap, 700.0)) * float(self.shrunk[place])
         log_error = -self.tilt * gap
         return math.exp(self.log_scale) * (inside + error * math.exp(min(log_error, 700.0)))

@@ -179,7 +179,7 @@ def _checked_level(level: Fraction) -> Fraction:
 
 
 def _central_masses(sigma2: Fraction) -> Iterator[Decimal]:
-    """Unnormalised P(abs(X) <= k) for k = 0, 1, ... until the weights no longer change the sum."""
+    """Unnormalized P(abs(X) <= k) for k = 0, 1, ... until the weights no longer change the sum."""
     s2 = decimal_of(sigma2)
     weight, mass = Decimal(1), Decimal(1)
     ratio, step = (-1 / (2 * s2)).exp(), (-1 / s2).exp()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from censafe.model import Definition, Neighbours, ProtectedUnit, ReleasePlan
+from censafe.model import Definition, Neighbors, ProtectedUnit, ReleasePlan
 from censafe.model.bounds import upper
 from censafe.model.proven import proven
 from censafe.privacy.loss.budget import exact
@@ -29,7 +29,7 @@ def implied_rho(definition: Definition, cost: Fraction) -> Fraction:
 
 @proven("composition.proof.md", digest="3c3ecdc9c8a5f758")
 def group_loss(definition: Definition, cost: Fraction, changes: int) -> Fraction:
-    """Loss between datasets that are ``changes`` neighbour steps apart: k epsilon, or k^2 rho.
+    """Loss between datasets that are ``changes`` neighbor steps apart: k epsilon, or k^2 rho.
 
     A replacement is one removal and one addition, so a loss under ``add_remove`` bounds the loss under ``replace``
     with two changes. A product that knows its sensitivities may state less.
@@ -55,7 +55,7 @@ class Promise:
     """
 
     definition: str
-    neighbours: str
+    neighbors: str
     unit: str
 
     @property
@@ -80,7 +80,7 @@ class Promise:
             >>> Promise("zcdp", "replace", "person").relation_of("housing unit")
             'replace one housing unit'
         """
-        return f"{self.neighbours.replace('_', '/')} one {record}"
+        return f"{self.neighbors.replace('_', '/')} one {record}"
 
     @property
     def text(self) -> str:
@@ -90,7 +90,7 @@ class Promise:
             >>> Promise("zcdp", "add_remove", "person").text
             'zcdp add_remove person'
         """
-        return f"{self.definition} {self.neighbours} {self.unit}"
+        return f"{self.definition} {self.neighbors} {self.unit}"
 
     def amount(self, value: Fraction) -> str:
         """A loss under this promise, for people.
@@ -104,8 +104,8 @@ class Promise:
 
 
 PROMISES: tuple[Promise, ...] = tuple(
-    Promise(definition.value, neighbours.value, unit.value)
-    for definition, neighbours, unit in itertools.product(Definition, Neighbours, ProtectedUnit)
+    Promise(definition.value, neighbors.value, unit.value)
+    for definition, neighbors, unit in itertools.product(Definition, Neighbors, ProtectedUnit)
 )
 """Every promise that a total can be stated under."""
 
@@ -124,18 +124,18 @@ class Loss:
     @property
     def cost(self) -> Fraction:
         """The loss under the plan's own relation."""
-        return self.by_relation[self.promise.neighbours]
+        return self.by_relation[self.promise.neighbors]
 
 
 def promise_of(plan: ReleasePlan) -> Promise:
     """The promise that a plan's costs are stated under."""
-    return Promise(plan.definition.value, plan.neighbours.value, plan.unit.value)
+    return Promise(plan.definition.value, plan.neighbors.value, plan.unit.value)
 
 
 def part_loss(plan: ReleasePlan, cost: Fraction) -> Loss:
     """The loss of a part of a plan under every relation: its cost, and the same share of the plan's other losses."""
     others = {one.value: cost * loss / plan.total for one, loss in plan.other_losses.items()}
-    return Loss(promise_of(plan), {**others, plan.neighbours.value: cost})
+    return Loss(promise_of(plan), {**others, plan.neighbors.value: cost})
 
 
 @proven("composition.proof.md", digest="3889f38b697f7453")
@@ -162,13 +162,13 @@ def loss_under(loss: Loss, promise: Promise) -> Fraction | None:
 def _same_definition(loss: Loss, promise: Promise, definition: Definition) -> Fraction | None:
     """The loss under relation and unit of ``promise``, in the definition that it is stated in."""
     if promise.unit == loss.promise.unit:
-        return loss.by_relation.get(promise.neighbours)
-    if promise.unit != ProtectedUnit.PERSON.value or Neighbours.REPLACE.value not in loss.by_relation:
+        return loss.by_relation.get(promise.neighbors)
+    if promise.unit != ProtectedUnit.PERSON.value or Neighbors.REPLACE.value not in loss.by_relation:
         return None
     step = max(loss.by_relation.values())
-    if promise.neighbours == Neighbours.REPLACE.value:
+    if promise.neighbors == Neighbors.REPLACE.value:
         return group_loss(definition, step, 2)
-    return step if Neighbours.ADD_REMOVE.value in loss.by_relation else None
+    return step if Neighbors.ADD_REMOVE.value in loss.by_relation else None
 
 
 def common_promises(loss: Loss, others: Collection[Loss]) -> Iterator[Promise]:
@@ -186,7 +186,7 @@ def common_promises(loss: Loss, others: Collection[Loss]) -> Iterator[Promise]:
         return (
             promise.definition != own.definition,
             promise.unit != own.unit,
-            promise.neighbours != own.neighbours,
+            promise.neighbors != own.neighbors,
         )
 
     for promise in sorted(PROMISES, key=distance):

@@ -212,7 +212,7 @@ def sorted_rows(
     )
 
 
-@proven("groups.proof.md", digest="5534b76eff213593")
+@proven("groups.proof.md", digest="85659a605bafb4f5")
 def checked_block(source: GroupSource, first: int, stop: int) -> GroupBlock:
     """CONFIDENTIAL. One block of a source, checked to be the complete groups of these regions.
 

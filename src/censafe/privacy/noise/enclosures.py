@@ -105,7 +105,7 @@ def enclose(law: Magnitudes, bits: int) -> Enclosure:
         bits: fraction bits of the result.
 
     Returns:
-        Bounds of P(m = k) for k = 0 .. K, where the unnormalised weight of K is below 2^-bits.
+        Bounds of P(m = k) for k = 0 .. K, where the unnormalized weight of K is below 2^-bits.
 
     Raises:
         ArithmeticError: the ratios cannot be told from 1 at this precision.
@@ -125,7 +125,7 @@ def enclose(law: Magnitudes, bits: int) -> Enclosure:
 
 @proven("enclosures.proof.md", digest="72cb7792f7ea3242")
 def _weights(law: Magnitudes, bits: int, work: int) -> tuple[list[int], list[int], int]:
-    """Unnormalised weights, floored and ceiled at ``work`` bits, and an upper bound of the rest."""
+    """Unnormalized weights, floored and ceiled at ``work`` bits, and an upper bound of the rest."""
     one = 1 << work
     ratio_lower, ratio_upper = exp_neg(law.first, work)
     step_lower, step_upper = exp_neg(law.step, work)

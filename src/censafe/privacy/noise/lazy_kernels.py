@@ -96,7 +96,7 @@ def list_blocks(answer_ptr, query, answer, heads, block_ptr, blocks, word):  # t
         answer: position of every answer in its query.
         heads: first word of an address without a block number, of every query.
         block_ptr: shape (parents + 1,), written: where the blocks of every parent start.
-        blocks: shape (answers,), written: first words of the addresses; neighbours of one block share it.
+        blocks: shape (answers,), written: first words of the addresses; neighbors of one block share it.
         word: shape (answers,), written: place of every answer's word among the words of its parent.
 
     Returns:

@@ -71,7 +71,7 @@ def fill_summed(asked, begin, end, geounit, counters):  # type: ignore[no-untype
 @proven("../measure/lazy.proof.md", digest="5a4330a1032d5254")
 @compiled(void(int64[::1], read_only_type(int32), int64[::1]))
 def _add(draws, slot, sums):  # type: ignore[no-untyped-def]
-    """Add every draw to its sum; those of neighbours that go to one sum are added up first."""
+    """Add every draw to its sum; those of neighbors that go to one sum are added up first."""
     current, total = slot[0], np.int64(0)
     for index in range(len(draws)):
         if slot[index] != current:

@@ -12,10 +12,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from censafe.model.entries import nearest
 from censafe.products.configuration.source import Problems, check_choice, load_raw, number_of, shown
+
+_FORMER_WORDS: Final = {"optimised": "optimized"}
+"""Former spellings of words, which are accepted."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,8 @@ class ConfigField:
     def check(self, value: object, key: str, problems: Problems) -> Any:
         """The value of a word, a flag or a whole number; the default where it breaks the rule."""
         if self.kind == "word":
-            return check_choice(value, key, self.allowed, problems)
+            word = _FORMER_WORDS.get(value, value) if isinstance(value, str) else value
+            return check_choice(word, key, self.allowed, problems)
         if self.kind == "flag" and isinstance(value, bool):
             return value
         whole = isinstance(value, Fraction) and value.denominator == 1

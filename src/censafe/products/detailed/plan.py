@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import ConfigError
-from censafe.model import Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.model import Neighbors, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.privacy.measure.adaptive import suppression_threshold
 from censafe.products.detailed.codes.stability import REPLACE_FACTOR, group_noise_law, stability
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
@@ -23,8 +23,8 @@ P_QUERIES: Final = ("detailed_only", "stage1", "stage2")
 P_DISJOINT: Final = ((0,), (1, 2))
 """Detailed-only iterations and the others are different rows of a record."""
 _RELATIONS: Final = {
-    Neighbours.ADD_REMOVE: "one {unit} record is added or removed",
-    Neighbours.REPLACE: "one {unit} record is replaced by another, in the same block or another",
+    Neighbors.ADD_REMOVE: "one {unit} record is added or removed",
+    Neighbors.REPLACE: "one {unit} record is replaced by another, in the same block or another",
 }
 
 
@@ -65,9 +65,9 @@ def plan_release(
     return ReleasePlan(
         product=config.product,
         definition=config.definition,
-        neighbours=Neighbours.ADD_REMOVE,
+        neighbors=Neighbors.ADD_REMOVE,
         unit=unit,
-        other_losses={Neighbours.REPLACE: REPLACE_FACTOR * total},
+        other_losses={Neighbors.REPLACE: REPLACE_FACTOR * total},
         parts=parts,
         settings=_settings(config, universe, stable, unit),
     )
@@ -185,6 +185,6 @@ def _settings(
         for level in config.levels:
             numbers = config.thresholds[table_class, level.key]
             settings[threshold_noun(config.product, table_class, level)] = ",".join(map(str, numbers))
-    for neighbours, words in _RELATIONS.items():
-        settings[f"neighbours.{neighbours.value}"] = words.format(unit=unit.value)
+    for neighbors, words in _RELATIONS.items():
+        settings[f"neighbors.{neighbors.value}"] = words.format(unit=unit.value)
     return settings

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import CheckError, ConfigError
-from censafe.model import Definition, Neighbours, PartPlan, QueryPlan, ReleasePlan
+from censafe.model import Definition, Neighbors, PartPlan, QueryPlan, ReleasePlan
 from censafe.model.entries import nearest
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
@@ -322,7 +322,7 @@ def record_questions(plan: ReleasePlan) -> tuple[RecordQuestion, ...]:
     return tuple(
         RecordQuestion(
             f"one {plan.unit.value}'s record of {area}, all tables",
-            plan.settings[f"neighbours.{Neighbours.ADD_REMOVE.value}"],
+            plan.settings[f"neighbors.{Neighbors.ADD_REMOVE.value}"],
             tuple(query for part in parts for query in _moved_queries(plan, part)),
             sum((part.cost for part in parts), Fraction(0)),
             plan.definition,

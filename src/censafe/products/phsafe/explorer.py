@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Final
 
-from censafe.model import Definition, Neighbours
+from censafe.model import Definition, Neighbors
 from censafe.planning.explorer.sheets import (
     Choice,
     Derived,
@@ -32,7 +32,7 @@ from censafe.products.phsafe.planner import CONFIDENCE, largest_change, query_fa
 from censafe.products.phsafe.sensitivity import (
     SENSITIVITIES,
     loss_factor,
-    neighbours_of,
+    neighbors_of,
     relation_text,
     sensitivity_bound,
 )
@@ -41,7 +41,7 @@ _CHOICES: Final = (
     Choice("privacy_definition", "definition of privacy", tuple(one.value for one in Definition)),
     Choice("sensitivity", "sensitivity of the noise", SENSITIVITIES),
 )
-_LABELS: Final = {Neighbours.ADD_REMOVE: "unbounded", Neighbours.REPLACE: "bounded"}
+_LABELS: Final = {Neighbors.ADD_REMOVE: "unbounded", Neighbors.REPLACE: "bounded"}
 _COLUMNS: Final = (
     "table",
     "tau",
@@ -69,8 +69,8 @@ def _sheet(shipped: ShippedConfig, words: Mapping[str, str]) -> ExplorerSheet:
     facts = query_facts(config)
     tables = tuple(dict.fromkeys(fact.table for fact in facts))
     rows = tuple(row for fact in facts for row in _rows(config, fact, tables))
-    own = neighbours_of(config.sensitivity)
-    ordered = sorted(Neighbours, key=lambda relation: relation is not own)
+    own = neighbors_of(config.sensitivity)
+    ordered = sorted(Neighbors, key=lambda relation: relation is not own)
     return ExplorerSheet(
         key=shipped.name,
         product="phsafe",
@@ -144,7 +144,7 @@ def _moved_answers(config: PhsafeConfig, table: str) -> tuple[MovedAnswers, ...]
 
 
 def _bound(config: PhsafeConfig, table: str) -> SheetBound:
-    own = neighbours_of(config.sensitivity)
+    own = neighbors_of(config.sensitivity)
 
     def size(tau: int | None) -> Fraction:
         bound = sensitivity_bound(config.sensitivity, own, tau)

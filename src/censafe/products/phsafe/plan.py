@@ -6,11 +6,11 @@ import hashlib
 from fractions import Fraction
 
 from censafe.errors import ConfigError
-from censafe.model import Neighbours, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.model import Neighbors, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.products.phsafe import definitions as shipped
 from censafe.products.phsafe.config import PhsafeConfig
 from censafe.products.phsafe.config_checks import levels_of, measured_tables, truncated_tables
-from censafe.products.phsafe.sensitivity import loss_factor, neighbours_of, noise_law, relation_text
+from censafe.products.phsafe.sensitivity import loss_factor, neighbors_of, noise_law, relation_text
 
 
 def plan_release(config: PhsafeConfig) -> ReleasePlan:
@@ -32,12 +32,12 @@ def plan_release(config: PhsafeConfig) -> ReleasePlan:
             "give at least one table and level a budget above 0"
         )
     total = sum((part.cost for part in parts), Fraction(0))
-    own = neighbours_of(config.sensitivity)
-    other = Neighbours.REPLACE if own is Neighbours.ADD_REMOVE else Neighbours.ADD_REMOVE
+    own = neighbors_of(config.sensitivity)
+    other = Neighbors.REPLACE if own is Neighbors.ADD_REMOVE else Neighbors.ADD_REMOVE
     return ReleasePlan(
         product="phsafe",
         definition=config.definition,
-        neighbours=own,
+        neighbors=own,
         unit=ProtectedUnit.PERSON,
         other_losses={other: total * loss_factor(config.definition, config.sensitivity, other)},
         parts=parts,
@@ -88,6 +88,6 @@ def _settings(config: PhsafeConfig) -> dict[str, str]:
     settings.update(
         {f"tau.{table}": str(config.tau[table]) for table in truncated_tables() if table in config.tau}
     )
-    for neighbours in Neighbours:
-        settings[f"neighbours.{neighbours.value}"] = relation_text(config.sensitivity, neighbours)
+    for neighbors in Neighbors:
+        settings[f"neighbors.{neighbors.value}"] = relation_text(config.sensitivity, neighbors)
     return settings

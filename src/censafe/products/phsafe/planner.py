@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from censafe.errors import CheckError, ConfigError
-from censafe.model import Definition, Neighbours
+from censafe.model import Definition, Neighbors
 from censafe.model.entries import nearest
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
@@ -25,7 +25,7 @@ from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.plan import plan_release
-from censafe.products.phsafe.sensitivity import Sensitivity, neighbours_of, relation_text, sensitivity_bound
+from censafe.products.phsafe.sensitivity import Sensitivity, neighbors_of, relation_text, sensitivity_bound
 from censafe.products.planned import budget_for_margin, check_margins
 
 
@@ -108,7 +108,7 @@ def asked(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ..
     wanted = []
     for fact in found:
         bound = sensitivity_bound(
-            config.sensitivity, neighbours_of(config.sensitivity), config.tau_of(fact.source)
+            config.sensitivity, neighbors_of(config.sensitivity), config.tau_of(fact.source)
         )
         draws = max(fact.terms.values())
         term = Term(draws * bound.l2_squared / 2, {f"{fact.source}/{fact.level}": Fraction(1)})
@@ -148,7 +148,7 @@ def budgets_for_margins(
         table, _, level = key.partition(".")
         for name in _levels(table, level):
             bound = sensitivity_bound(
-                config.sensitivity, neighbours_of(config.sensitivity), config.tau_of(table)
+                config.sensitivity, neighbors_of(config.sensitivity), config.tau_of(table)
             )
             budgets[f"budget.{table}.{name}"] = budget_for_margin(margin, bound.l2_squared, confidence)
     return budgets
@@ -216,7 +216,7 @@ def table10_rows(config: PhsafeConfig) -> tuple[Table10Row, ...]:
 
 
 def _rounded_rho(tau: int | None, target: Fraction, places: int) -> Fraction:
-    bound = sensitivity_bound("bureau", Neighbours.ADD_REMOVE, tau)
+    bound = sensitivity_bound("bureau", Neighbors.ADD_REMOVE, tau)
     return round(rho_for_margin(target, bound.l2_squared, _CONFIDENCE), places)
 
 
@@ -261,7 +261,7 @@ def record_questions(config: PhsafeConfig) -> tuple[RecordQuestion, ...]:
             cells, step = largest_change(config.sensitivity, config.tau_of(query.table))
             if plan.definition is Definition.ZCDP:
                 moved.append(MovedQuery(query.law.parameter, cells, step))
-    words = relation_text(config.sensitivity, neighbours_of(config.sensitivity))
+    words = relation_text(config.sensitivity, neighbors_of(config.sensitivity))
     return (
         RecordQuestion("one person's record, all tables", words, tuple(moved), plan.total, plan.definition),
     )

@@ -1,7 +1,7 @@
 """How far one person can move PHSafe's answers, and the noise that hides it.
 
 Three calibrations. ``bureau`` is the Bureau's bound; the two ``household-local`` ones are tighter and tied to
-a neighbour relation of their own. Every claim is proved in ``sensitivity.proof.md`` and checked by brute force.
+a neighbor relation of their own. Every claim is proved in ``sensitivity.proof.md`` and checked by brute force.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Final, Literal, get_args
 
 from censafe.errors import ConfigError
-from censafe.model import Definition, Neighbours, NoiseLaw
+from censafe.model import Definition, Neighbors, NoiseLaw
 from censafe.model.proven import proven
 
 Sensitivity = Literal["bureau", "household-local", "household-local-bounded"]
@@ -19,15 +19,15 @@ SENSITIVITIES: Final[tuple[Sensitivity, ...]] = get_args(Sensitivity)
 
 _PROOF = "sensitivity.proof.md"
 _RELATIONS: Final = {
-    ("bureau", Neighbours.ADD_REMOVE): (
+    ("bureau", Neighbors.ADD_REMOVE): (
         "one person record is added or removed, and at most two unit records with it (one leaves, one enters), "
         "each with any MAFID and any attributes"
     ),
-    ("household-local", Neighbours.ADD_REMOVE): (
+    ("household-local", Neighbors.ADD_REMOVE): (
         "one person record is added or removed, and the unit record of that person's MAFID, and no other, "
         "may change arbitrarily"
     ),
-    ("local", Neighbours.REPLACE): (
+    ("local", Neighbors.REPLACE): (
         "one person record is replaced by another, in the same MAFID or another, and the unit records of the "
         "old and the new MAFID, and no others, may change arbitrarily"
     ),
@@ -42,30 +42,30 @@ class Bound:
     l2_squared: Fraction
 
 
-def neighbours_of(sensitivity: Sensitivity) -> Neighbours:
+def neighbors_of(sensitivity: Sensitivity) -> Neighbors:
     """The relation under which a configured budget holds as it is.
 
     Example:
-        >>> neighbours_of("bureau").value, neighbours_of("household-local-bounded").value
+        >>> neighbors_of("bureau").value, neighbors_of("household-local-bounded").value
         ('add_remove', 'replace')
     """
-    return Neighbours.REPLACE if sensitivity == "household-local-bounded" else Neighbours.ADD_REMOVE
+    return Neighbors.REPLACE if sensitivity == "household-local-bounded" else Neighbors.ADD_REMOVE
 
 
-def relation_text(sensitivity: Sensitivity, neighbours: Neighbours) -> str:
+def relation_text(sensitivity: Sensitivity, neighbors: Neighbors) -> str:
     """What one protected change is, in words, for the manifest and the certificate."""
-    if neighbours is Neighbours.REPLACE:
-        return _RELATIONS["local", neighbours]
-    return _RELATIONS["bureau" if sensitivity == "bureau" else "household-local", neighbours]
+    if neighbors is Neighbors.REPLACE:
+        return _RELATIONS["local", neighbors]
+    return _RELATIONS["bureau" if sensitivity == "bureau" else "household-local", neighbors]
 
 
-@proven(_PROOF, digest="eb2f8469f2a82fa9")
-def sensitivity_bound(sensitivity: Sensitivity, neighbours: Neighbours, tau: int | Fraction | None) -> Bound:
+@proven(_PROOF, digest="09ec90bd2a715ea0")
+def sensitivity_bound(sensitivity: Sensitivity, neighbors: Neighbors, tau: int | Fraction | None) -> Bound:
     """Bound the change of one table at one level.
 
     Args:
         sensitivity: the calibration, which decides the relation that ``add_remove`` stands for.
-        neighbours: the relation, as :func:`relation_text` puts it.
+        neighbors: the relation, as :func:`relation_text` puts it.
         tau: largest number of persons of one household that enter the table; None for the
             denominators, which count units.
 
@@ -75,13 +75,13 @@ def sensitivity_bound(sensitivity: Sensitivity, neighbours: Neighbours, tau: int
     Source: PHSafe paper, Lemma 6, for ``bureau``; ``sensitivity.proof.md`` for the others.
 
     Example:
-        >>> sensitivity_bound("bureau", Neighbours.ADD_REMOVE, 10)
+        >>> sensitivity_bound("bureau", Neighbors.ADD_REMOVE, 10)
         Bound(l1=Fraction(22, 1), l2_squared=Fraction(484, 1))
-        >>> sensitivity_bound("household-local", Neighbours.ADD_REMOVE, 10)
+        >>> sensitivity_bound("household-local", Neighbors.ADD_REMOVE, 10)
         Bound(l1=Fraction(20, 1), l2_squared=Fraction(200, 1))
     """
     rows = Fraction(1 if tau is None else tau)  # joined rows of one household, at most
-    if neighbours is Neighbours.REPLACE:
+    if neighbors is Neighbors.REPLACE:
         return Bound(4 * rows, 8 * rows**2)
     if sensitivity != "bureau":
         return Bound(2 * rows, 2 * rows**2)
@@ -89,7 +89,7 @@ def sensitivity_bound(sensitivity: Sensitivity, neighbours: Neighbours, tau: int
     return Bound(changed, changed**2)
 
 
-@proven(_PROOF, digest="f6b8798d892c67f5")
+@proven(_PROOF, digest="4932bb5132960526")
 def noise_law(
     definition: Definition, sensitivity: Sensitivity, tau: int | Fraction | None, budget: Fraction
 ) -> NoiseLaw:
@@ -116,31 +116,31 @@ def noise_law(
         raise TypeError(f"a privacy budget must be a Fraction, not {type(budget).__name__}")
     if budget <= 0:
         raise ConfigError("a measured table needs a positive budget; 0 means that it is not measured")
-    bound = sensitivity_bound(sensitivity, neighbours_of(sensitivity), tau)
+    bound = sensitivity_bound(sensitivity, neighbors_of(sensitivity), tau)
     if definition is Definition.ZCDP:
         return NoiseLaw.gaussian(bound.l2_squared / (2 * budget))
     return NoiseLaw.laplace(bound.l1 / budget)
 
 
-@proven(_PROOF, digest="c653f49f6a3af2d9")
+@proven(_PROOF, digest="25bba219cbee8a43")
 def query_loss(
-    law: NoiseLaw, sensitivity: Sensitivity, neighbours: Neighbours, tau: int | Fraction | None
+    law: NoiseLaw, sensitivity: Sensitivity, neighbors: Neighbors, tau: int | Fraction | None
 ) -> Fraction:
     """Privacy loss of one query under a relation: rho for a Gaussian law, epsilon for a geometric one.
 
     Example:
         >>> law = noise_law(Definition.ZCDP, "household-local", 10, Fraction(1, 100))
-        >>> query_loss(law, "household-local", Neighbours.REPLACE, 10)
+        >>> query_loss(law, "household-local", Neighbors.REPLACE, 10)
         Fraction(1, 25)
     """
-    bound = sensitivity_bound(sensitivity, neighbours, tau)
+    bound = sensitivity_bound(sensitivity, neighbors, tau)
     if law.kind == "gaussian":
         return bound.l2_squared / (2 * law.parameter)
     return bound.l1 / law.parameter
 
 
-@proven(_PROOF, digest="6513e0688287e260")
-def loss_factor(definition: Definition, sensitivity: Sensitivity, neighbours: Neighbours) -> Fraction:
+@proven(_PROOF, digest="80a0002fac110cf0")
+def loss_factor(definition: Definition, sensitivity: Sensitivity, neighbors: Neighbors) -> Fraction:
     """How many times the configured budget a run loses at most under a relation, whatever tau is.
 
     Returns:
@@ -149,11 +149,11 @@ def loss_factor(definition: Definition, sensitivity: Sensitivity, neighbours: Ne
         ``household-local-bounded``.
 
     Example:
-        >>> loss_factor(Definition.ZCDP, "household-local", Neighbours.REPLACE)
+        >>> loss_factor(Definition.ZCDP, "household-local", Neighbors.REPLACE)
         Fraction(4, 1)
     """
-    own = neighbours_of(sensitivity)
-    if neighbours is own:
+    own = neighbors_of(sensitivity)
+    if neighbors is own:
         return Fraction(1)
     factor = Fraction(2) if sensitivity == "bureau" or definition is Definition.PURE else Fraction(4)
-    return factor if own is Neighbours.ADD_REMOVE else 1 / factor
+    return factor if own is Neighbors.ADD_REMOVE else 1 / factor

@@ -85,7 +85,7 @@ class RunResult:
         lines = [
             f"{kind} in {self.out}",
             f"  {len(self.plan.parts)} parts with {queries} queries measured; total {self.plan.definition.symbol} {upper(self.plan.total, digits=6):.6g} "
-            f"({self.plan.neighbours.value.replace('_', '/')} one {' and one '.join(self.plan.records)})",
+            f"({self.plan.neighbors.value.replace('_', '/')} one {' and one '.join(self.plan.records)})",
             *(self.statement.lines() if self.statement else ()),
             *shown,
             *([f"How sure: {self.accuracy}"] if self.accuracy else ()),

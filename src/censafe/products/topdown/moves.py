@@ -62,7 +62,7 @@ def paths_of(config: TopdownConfig, run: RunSpine) -> Paths:
 def possible_paths(config: TopdownConfig) -> Paths:
     """Those that blocks can have, whatever the geography: at least what any of them spends.
 
-    Where only children are passed over, the shares of neighbouring levels can come together at the upper one, in any way. Below the
+    Where only children are passed over, the shares of neighboring levels can come together at the upper one, in any way. Below the
     lowest geounit of two blocks nothing comes from above it.
 
     Example:
@@ -134,7 +134,7 @@ def _as_they_are(shares: tuple[Fraction, ...]) -> frozenset[tuple[Fraction, ...]
 
 
 def _joined(shares: tuple[Fraction, ...]) -> frozenset[tuple[Fraction, ...]]:
-    """All ways to bring neighbouring levels together at the uppermost of them."""
+    """All ways to bring neighboring levels together at the uppermost of them."""
     found = set()
     for cuts in range(1 << (len(shares) - 1)):
         heads = [0, *(depth for depth in range(1, len(shares)) if cuts >> (depth - 1) & 1), len(shares)]

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from censafe.model import CellQuery, Definition, Neighbours, ProtectedUnit
+from censafe.model import CellQuery, Definition, Neighbors, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -230,10 +230,10 @@ class Step:
     joined: bool = False
 
 
-def steps_of(relation: Neighbours) -> list[Step]:
+def steps_of(relation: Neighbors) -> list[Step]:
     """All changes of one person, up to what a histogram can tell."""
     lefts = [(one, flip) for one in _LEFT for flip in ((False, True) if one == (2, 1) else (False,))]
-    if relation is Neighbours.ADD_REMOVE:  # to enter is to leave, reversed
+    if relation is Neighbors.ADD_REMOVE:  # to enter is to leave, reversed
         return [Step(left, None, replaced=False, stays=stays) for left, stays in lefts]
     return [Step((state, state), None) for state in (QUARTERS, *_SIZES)] + [
         Step(left, (after, before), stays=stays, joined=joined)
@@ -378,7 +378,7 @@ def possible_changes(config: TopdownConfig) -> tuple[Changes, ...]:
     effects, names = [Effects(config, one) for one in config.histograms], config.run_levels
     known: dict[tuple[int, int, tuple[Item, ...]], Changes] = {}
     rows, candidates = dict[tuple[str, str, str], int](), dict[Changes, None]()
-    for step in steps_of(Neighbours.REPLACE):
+    for step in steps_of(Neighbors.REPLACE):
         if any(one.of(step) is None for one in effects):
             continue
         lowest = _least(config, effects) if step.entered is not None else len(names) - 1
@@ -425,8 +425,8 @@ def largest_changes(config: TopdownConfig) -> Changes:
     return max(possible_changes(config), key=loss)
 
 
-@proven("sensitivity.proof.md", digest="f7060786e767da55")
-def person_loss(config: TopdownConfig, relation: Neighbours = Neighbours.REPLACE) -> PersonLoss:
+@proven("sensitivity.proof.md", digest="0fe56f1081744620")
+def person_loss(config: TopdownConfig, relation: Neighbors = Neighbors.REPLACE) -> PersonLoss:
     """Largest loss of the change of one person, by histogram and for all histograms at once.
 
     Args:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-from censafe.model import Neighbours, ProtectedUnit
+from censafe.model import Neighbors, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -162,7 +162,7 @@ def _tells(histogram: MeasuredHistogram, text: str, columns: frozenset[str]) -> 
     return False
 
 
-@proven("moves.proof.md", digest="0d6eb8f0298133e7")
+@proven("moves.proof.md", digest="5ab2155f7cfc1132")
 def place_losses(releases: Sequence[Release]) -> dict[str, Fraction]:
     """Loss of the block of a person in the world within the area that holds it, by level of the area, in all histograms of some releases.
 
@@ -181,7 +181,7 @@ def place_losses(releases: Sequence[Release]) -> dict[str, Fraction]:
         >>> list(losses), round(float(losses["Block_Group"]), 4)
         (['State', 'County', 'Tract', 'Block_Group'], 0.121)
     """
-    steps = [one for one in steps_of(Neighbours.REPLACE) if _keeps_answers(one)]
+    steps = [one for one in steps_of(Neighbors.REPLACE) if _keeps_answers(one)]
     return _by_area(releases, [_moved(step, 1) for step in steps])
 
 
@@ -211,8 +211,8 @@ def household_losses(releases: Sequence[Release], persons: int) -> tuple[Fractio
 def largest_place_changes(config: TopdownConfig, area: str) -> Changes:
     """The most expensive change of the block of a person within its area, at the levels' own shares."""
     effects, levels = Release(config).effects(), config.run_levels
-    best, most = Fraction(-1), (steps_of(Neighbours.REPLACE)[-1], 0)
-    for step in filter(_keeps_answers, steps_of(Neighbours.REPLACE)):
+    best, most = Fraction(-1), (steps_of(Neighbors.REPLACE)[-1], 0)
+    for step in filter(_keeps_answers, steps_of(Neighbors.REPLACE)):
         own = [(one.histogram, one.effect(*_moved(step, 1)(one))) for one in effects]
         for common in range(known_depth(config, area), len(levels) - 1):
             losses = (

@@ -11,7 +11,7 @@ from censafe.geography.spines.prim import PRIM_LEVELS
 from censafe.model import (
     CellQuery,
     Definition,
-    Neighbours,
+    Neighbors,
     NoiseLaw,
     PartPlan,
     ProtectedUnit,
@@ -105,7 +105,7 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
     return ReleasePlan(
         product="topdown",
         definition=config.definition,
-        neighbours=Neighbours.REPLACE,
+        neighbors=Neighbors.REPLACE,
         unit=ProtectedUnit.PERSON,
         other_losses=_other_losses(config),
         parts=tuple(
@@ -140,12 +140,12 @@ def loss_statements(config: TopdownConfig) -> tuple[str, ...]:
     )
 
 
-def _other_losses(config: TopdownConfig) -> dict[Neighbours, Fraction]:
+def _other_losses(config: TopdownConfig) -> dict[Neighbors, Fraction]:
     persons = [one for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
     if any(one.exact_totals is not None for one in persons):
         return {}
-    losses = person_loss(config, Neighbours.ADD_REMOVE).histograms.values()
-    return {Neighbours.ADD_REMOVE: sum(losses, Fraction(0))}
+    losses = person_loss(config, Neighbors.ADD_REMOVE).histograms.values()
+    return {Neighbors.ADD_REMOVE: sum(losses, Fraction(0))}
 
 
 def check_spine(config: TopdownConfig) -> None:
@@ -282,7 +282,7 @@ def _settings(config: TopdownConfig) -> dict[str, str]:
         "spine": config.choices.spine,
         "bypass": str(config.choices.bypass).lower(),
         "cutoffs": f"fanout {config.choices.fanout_cutoff}, bypass {config.choices.bypass_cutoff}",
-        f"neighbours.{Neighbours.REPLACE.value}": _relation(config),
+        f"neighbors.{Neighbors.REPLACE.value}": _relation(config),
     }
     for histogram in config.histograms:
         settings[f"schema.{histogram.name}"] = histogram.schema.digest

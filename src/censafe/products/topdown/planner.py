@@ -144,7 +144,7 @@ def asked(config: TopdownConfig, name: str, *, combined: bool) -> tuple[Asked, .
         if own is None:
             raise ConfigError(
                 f"{name}: this query is not measured at {level}, so it has no budget of its own; "
-                "add '`minimise` rho' or '`maximise` accuracy', which combine what is measured"
+                "add '`minimize` rho' or '`maximize` accuracy', which combine what is measured"
             )
         return (Asked(written, (Term(Fraction(1), {own: Fraction(1)}),), True),)
     sizes = dict.fromkeys(_group_sizes(query))
@@ -387,7 +387,7 @@ def _spine_note(config: TopdownConfig) -> str:
     if config.choices.spine == "standard":
         return f"Spine standard: {spine_refusal(config)}"
     return (
-        "Spine: optimised, that of the 2020 production, where the input gives block attributes (GRF-C, or columns of the units). Without them "
+        "Spine: optimized, that of the 2020 production, where the input gives block attributes (GRF-C, or columns of the units). Without them "
         "a run uses the standard spine, whose total is no larger; --set spine=standard shows it and its losses by place."
     )
 

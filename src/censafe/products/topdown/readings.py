@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.model import Definition, Neighbors, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import RecordQuestion
@@ -151,7 +151,7 @@ def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
 
 def person_question(config: TopdownConfig) -> RecordQuestion:
     """The most expensive change of one person, with the noise of every answer that it moves."""
-    words = plan_release(config).settings[f"neighbours.{Neighbours.REPLACE.value}"]
+    words = plan_release(config).settings[f"neighbors.{Neighbors.REPLACE.value}"]
     return _question_of_changes(config, "one person", words, largest_changes(config))
 
 

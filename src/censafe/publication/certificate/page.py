@@ -115,8 +115,8 @@ def _words(document: Document) -> str:
     promise, attacker = document["promise"], document["attacker"]
     alarm, power = 100 * attacker["false_alarm"], 100 * attacker["power"]
     exact = (
-        f"Exactly: {promise['neighbours_exact']}."
-        if promise["neighbours_exact"] != promise["neighbours_words"]
+        f"Exactly: {promise['neighbors_exact']}."
+        if promise["neighbors_exact"] != promise["neighbors_words"]
         else ""
     )
     meaning = (
@@ -139,7 +139,7 @@ def _words(document: Document) -> str:
                 (
                     "What the guarantee means",
                     "There is a proven limit on how much the distribution of the published files can differ between two inputs "
-                    f"that differ in this way: {promise['neighbours_words']}. {exact}",
+                    f"that differ in this way: {promise['neighbors_words']}. {exact}",
                 ),
                 ("How", " ".join(document["noise_words"])),
                 ("What can still be learned", meaning),
@@ -152,11 +152,11 @@ def _words(document: Document) -> str:
 def _loss(document: Document) -> str:
     loss = document["loss"]
     symbol = SYMBOLS[loss["kind"]]
-    relations = [{"neighbours": document["promise"]["neighbours"], **document["promise"], **loss}]
+    relations = [{"neighbors": document["promise"]["neighbors"], **document["promise"], **loss}]
     relations += document["other_losses"]
     rows = [
         (
-            HtmlCell(f"{_RELATIONS[entry['neighbours']]}<small>{escape(entry['neighbours_exact'])}</small>"),
+            HtmlCell(f"{_RELATIONS[entry['neighbors']]}<small>{escape(entry['neighbors_exact'])}</small>"),
             HtmlCell(f'<span class="exact">{breakable(_fraction(entry["exact"]))}</span>'),
             number(entry["decimal"]),
             *([_tight(entry)] if "epsilon" in entry else []),

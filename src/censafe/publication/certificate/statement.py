@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from censafe.errors import CheckError
-from censafe.model import Definition, Neighbours, ReleasePlan
+from censafe.model import Definition, Neighbors, ReleasePlan
 from censafe.privacy.loss.attack import largest_power
 from censafe.privacy.loss.conversions import epsilons
 from censafe.publication.certificate.odds import odds_rows
 from censafe.publication.certificate.words import (
     CALIBRATIONS,
     CONVERSIONS,
-    NEIGHBOURS,
+    NEIGHBORS,
     NOT_PROMISED,
     UNITS,
     group_words,
@@ -117,7 +117,7 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
             "unit_words": _unit_words(plan),
             "records": list(plan.records),
             "definition": plan.definition.value,
-            **_relation(plan, plan.neighbours),
+            **_relation(plan, plan.neighbors),
             "group_words": group_words(plan.definition),
         },
         "noise_words": contents.noise_words(),
@@ -143,7 +143,7 @@ def _reader(plan: ReleasePlan) -> dict[str, Any]:
     attacker = {
         "false_alarm": float(_FALSE_ALARM),
         "power": largest_power(plan.total, plan.definition, _FALSE_ALARM),
-        "neighbours": plan.neighbours.value,
+        "neighbors": plan.neighbors.value,
     }
     return {"attacker": attacker, "odds": odds_rows(plan)}
 
@@ -187,13 +187,13 @@ def _unit_words(plan: ReleasePlan) -> str:
     return " and ".join(f"every single {name}'s record" for name in plan.records)
 
 
-def _relation(plan: ReleasePlan, relation: Neighbours) -> dict[str, str]:
+def _relation(plan: ReleasePlan, relation: Neighbors) -> dict[str, str]:
     """A relation by name, in general words, and in the product's own exact words where the plan has them."""
-    general = NEIGHBOURS[relation].format(unit="'s and one ".join(plan.records))
+    general = NEIGHBORS[relation].format(unit="'s and one ".join(plan.records))
     return {
-        "neighbours": relation.value,
-        "neighbours_words": general,
-        "neighbours_exact": plan.settings.get(f"neighbours.{relation.value}", general),
+        "neighbors": relation.value,
+        "neighbors_words": general,
+        "neighbors_exact": plan.settings.get(f"neighbors.{relation.value}", general),
     }
 
 

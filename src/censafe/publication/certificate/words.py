@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.model import Definition, Neighbors, ProtectedUnit
 
 UNITS: Mapping[ProtectedUnit, str] = {
     ProtectedUnit.PERSON: "every single person's record",
     ProtectedUnit.HOUSEHOLD: "every single household's record, with all its members",
 }
 
-NEIGHBOURS: Mapping[Neighbours, str] = {
-    Neighbours.ADD_REMOVE: "one {unit}'s record is present or absent",
-    Neighbours.REPLACE: "one {unit}'s record has other values, the number of records being the same",
+NEIGHBORS: Mapping[Neighbors, str] = {
+    Neighbors.ADD_REMOVE: "one {unit}'s record is present or absent",
+    Neighbors.REPLACE: "one {unit}'s record has other values, the number of records being the same",
 }
 
 NOISE: Mapping[str, str] = {

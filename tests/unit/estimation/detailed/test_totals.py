@@ -111,7 +111,7 @@ def test_pooled_cells_add_up_to_the_pooled_total_and_move_by_equal_amounts() -> 
     assert all(back.noises[i].plain for i in back.noise[near])
 
 
-def test_what_is_left_of_a_change_favours_no_cell() -> None:
+def test_what_is_left_of_a_change_favors_no_cell() -> None:
     """100,000 groups of 8 cells: the mean of 0/1 units a cell is within 6 standard errors; every group keeps its sum."""
     groups, size = 100_000, 8
     seeds = np.random.default_rng(3).integers(0, 2**63, groups).astype(np.uint64)

@@ -170,7 +170,7 @@ def test_impossible_estimates_are_not_published() -> None:
         ({"interval": "long"}, "allowed are equal-tailed, shortest"),
         ({"seed": "1.5"}, "whole number"),
         ({"iteration_num": "0"}, "iteration_num is 0"),
-        ({"colour": "red"}, "colour is not a setting"),
+        ({"color": "red"}, "color is not a setting"),
         ({"exclude_levels": 3}, "exclude_levels"),
         ({"conventions": "reference", "model": "discrete"}, "conventions = reference has model = continuous"),
     ],
@@ -181,8 +181,8 @@ def test_settings_that_are_not_possible(values: dict[str, str], problem: str) ->
 
 
 def test_all_problems_of_settings_are_told_at_once() -> None:
-    with pytest.raises(ConfigError, match=r"alpha.*colour"):
-        parse_estimate_settings({"alpha": "x", "colour": "red"})
+    with pytest.raises(ConfigError, match=r"alpha.*color"):
+        parse_estimate_settings({"alpha": "x", "color": "red"})
 
 
 def test_margins_of_error_follow_alpha_but_for_the_reference() -> None:

@@ -44,7 +44,7 @@ def test_cells_of_different_width_against_draws() -> None:
     assert quantiles(z, v) == pytest.approx(np.quantile(draws, P), abs=error)
 
 
-def test_discrete_posterior_is_the_normalised_likelihood() -> None:
+def test_discrete_posterior_is_the_normalized_likelihood() -> None:
     posterior = count_posterior(2, 4.0, "gaussian")
     y = np.arange(0, 200)
     likelihood = np.exp(-((y - 2.0) ** 2) / 8)

@@ -175,7 +175,7 @@ def test_attributes_of_ones_own_are_described_in_a_file() -> None:
     [
         ({"levels": 2}, "give names"),
         ({"names": ["a"], "levels": 0}, "give names"),
-        ({"names": ["a"], "levels": 2, "colour": 1}, "unknown key colour"),
+        ({"names": ["a"], "levels": 2, "color": 1}, "unknown key color"),
         ({"names": ["a"], "levels": 2, "sets": {"x": [2]}}, "distinct levels from 0 to 1"),
         ({"names": ["a"], "levels": 2, "sets": {"x": ["0:1"]}}, "give a list of levels"),
         ({"names": ["a"], "levels": 2, "sets": [1]}, "lists of levels by name"),

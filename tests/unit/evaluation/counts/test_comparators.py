@@ -108,7 +108,7 @@ def test_blocks_one_by_one_with_a_huge_budget_are_the_truth() -> None:
     assert np.array_equal(true, public)
 
 
-def test_blocks_one_by_one_are_biased_upwards_and_do_not_know_their_neighbours() -> None:
+def test_blocks_one_by_one_are_biased_upwards_and_do_not_know_their_neighbors() -> None:
     pair = nation(6)
     config = load_config("e2e-1940", {"epsilon": "1"})
     run = block_by_block(pair, config, "persons", seed=2, run_id="blocks")

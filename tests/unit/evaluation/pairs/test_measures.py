@@ -221,7 +221,7 @@ def test_areas_are_sorted_into_the_classes_of_their_kind() -> None:
     ("text", "message"),
     [
         ("queries = [1]", "give a list of queries"),
-        ("colour = 1", "unknown key colour"),
+        ("color = 1", "unknown key color"),
         ('[[characteristics]]\nsets = ["hispanic"]', "give a name"),
         ('[[characteristics]]\nname = "a"\nsets = "b"', "sets as a list"),
         ('[[characteristics]]\nname = "a"\nrecord = "dog"', "person, household"),

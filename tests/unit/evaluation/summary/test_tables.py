@@ -60,7 +60,7 @@ def test_own_areas_classes_rows_and_columns_make_a_table_after_the_shipped_ones(
         ('rows = "own"', 'rows = "others"', "no rows 'others'"),
         ('rows = "own"', 'measure = "rate", rate = "x"', "no rate 'x'"),
         ('rows = "own"', 'measure = "guess"', "no measure 'guess'"),
-        ('rows = "own"', 'colour = "own"', "unknown key colour"),
+        ('rows = "own"', 'color = "own"', "unknown key color"),
         ('sheet = "Ours"', 'sheet = "Ours/theirs"', "cannot be a name"),
         ('number = "Own 1"', 'number = "Table 1.a"', "two tables have one number"),
         ('universe = "Total population"', "", "no key universe"),

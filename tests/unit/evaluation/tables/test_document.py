@@ -20,9 +20,9 @@ def test_the_chance_of_a_sum_is_that_of_the_convolved_laws() -> None:
     one = np.exp(-(support**2) / 18.0)
     one /= one.sum()
     three = np.convolve(np.convolve(one, one), one)
-    centre = len(three) // 2
+    center = len(three) // 2
     for margin in (0, 3, 11):
-        wanted = three[centre - margin : centre + margin + 1].sum()
+        wanted = three[center - margin : center + margin + 1].sum()
         assert chance_within(NoiseLaw.gaussian(Fraction(9)), 3, margin) == pytest.approx(wanted, abs=1e-12)
     assert math.isnan(chance_within(NoiseLaw.gaussian(Fraction(1)), 3, 2))
 

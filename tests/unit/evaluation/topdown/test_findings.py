@@ -1,4 +1,4 @@
-"""Statements of the study: its own numbers must be recognised, and their opposites must not."""
+"""Statements of the study: its own numbers must be recognized, and their opposites must not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spines of runs: parted states, optimised block groups, budgets that move, and what is refused."""
+"""Spines of runs: parted states, optimized block groups, budgets that move, and what is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from censafe.errors import BudgetError, DataError
 from censafe.geography.grfc import BlockAreas
-from censafe.geography.spines.block_groups import BlockTraits, optimised_groups
+from censafe.geography.spines.block_groups import BlockTraits, optimized_groups
 from censafe.geography.spines.bypass import BypassRule
 from censafe.geography.spines.choice import SpineChoice, build_run_spine, inside_areas, standard_levels
 from censafe.geography.spines.paths import RunSpine, check_path_sums
@@ -42,7 +42,7 @@ def path_of_blocks(run: RunSpine) -> np.ndarray:
     return np.array(sums)
 
 
-@pytest.mark.parametrize("name", ["standard", "aian", "optimised"])
+@pytest.mark.parametrize("name", ["standard", "aian", "optimized"])
 @pytest.mark.parametrize("rule", [None, GAUSSIAN, BypassRule(pure=True)])
 def test_levels_nest_and_every_path_spends_the_total(name, rule):
     run = a_spine(name, rule)
@@ -59,7 +59,7 @@ def test_levels_nest_and_every_path_spends_the_total(name, rule):
     assert set(path_of_blocks(run)) == {Fraction(1)}
 
 
-@pytest.mark.parametrize("name", ["aian", "optimised"])
+@pytest.mark.parametrize("name", ["aian", "optimized"])
 def test_states_are_parted_by_areas_and_blocks_keep_their_codes(name):
     run = a_spine(name)
     blocks = run.spine.leaf.geounits
@@ -75,12 +75,12 @@ def test_states_are_parted_by_areas_and_blocks_keep_their_codes(name):
     assert all(text[3:5] == "10" for text in run.spine.levels[2].geounits.tolist())
 
 
-def test_optimised_block_groups_have_one_entity_area_and_pattern_and_are_short_enough():
+def test_optimized_block_groups_have_one_entity_area_and_pattern_and_are_short_enough():
     rng = np.random.default_rng(1)
     codes = block_codes((4, 44, 48), rng)
     kinds = rng.integers(0, 3, len(codes))
     areas = random_areas(codes, rng)
-    choice = SpineChoice("optimised", None, SHARES, fanout_cutoff=0)
+    choice = SpineChoice("optimized", None, SHARES, fanout_cutoff=0)
     run = build_run_spine(build_spine(codes, PL94_US), choice, areas, kinds)
     spine = run.spine
     group, tract = spine.ancestors(4), spine.ancestors(3)
@@ -98,8 +98,8 @@ def test_optimised_block_groups_have_one_entity_area_and_pattern_and_are_short_e
 
 
 def test_patterns_play_no_part_without_persons():
-    run = a_spine("optimised", patterns=False)
-    assert run.spine.levels[4].nodes < a_spine("optimised").spine.levels[4].nodes
+    run = a_spine("optimized", patterns=False)
+    assert run.spine.levels[4].nodes < a_spine("optimized").spine.levels[4].nodes
 
 
 def test_a_bypassed_parent_takes_the_share_of_its_only_child():
@@ -138,7 +138,7 @@ def test_a_parent_is_split_only_where_every_histogram_gains():
     assert both.spine.levels[1].nodes == 2
 
 
-@pytest.mark.parametrize("name", ["aian", "optimised"])
+@pytest.mark.parametrize("name", ["aian", "optimized"])
 def test_what_is_published_are_sums_over_the_standard_levels(name):
     run = a_spine(name, GAUSSIAN)
     rng = np.random.default_rng(3)
@@ -164,7 +164,7 @@ def test_a_run_of_one_state_has_two_roots():
     rng = np.random.default_rng(5)
     codes = block_codes((4,), rng)
     shares = {"persons": (Fraction(1, 5),) * 5}
-    choice = SpineChoice("optimised", GAUSSIAN, shares)
+    choice = SpineChoice("optimized", GAUSSIAN, shares)
     run = build_run_spine(build_spine(codes, PL94_PR), choice, random_areas(codes, rng))
     assert run.spine.levels[0].geounits.tolist() == ["004", "104"]
     assert run.spine.levels[0].parent.tolist() == [-1, -1]
@@ -194,13 +194,13 @@ def test_areas_must_be_there_and_be_those_of_the_blocks():
 
 
 def test_a_path_that_spends_too_much_is_refused():
-    run = a_spine("optimised", GAUSSIAN)
+    run = a_spine("optimized", GAUSSIAN)
     with pytest.raises(BudgetError, match="do not add up to 35/36"):
         check_path_sums(run.spine, run.shares["persons"], Fraction(35, 36))
 
 
 def test_runs_of_a_group_are_cut_at_the_fanout():
     one = np.zeros(10, np.int64)
-    order, group = optimised_groups(BlockTraits(one, one, one + 9999, one, one, one), 0)
+    order, group = optimized_groups(BlockTraits(one, one, one + 9999, one, one, one), 0)
     assert order.tolist() == list(range(10))
     assert np.bincount(group).tolist() == [4, 4, 2]  # int(sqrt(10) + 0) + 1

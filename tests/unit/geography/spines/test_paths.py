@@ -62,7 +62,7 @@ def together(paths: dict[str, list[list[tuple[int, Fraction]]]], one: int, two: 
 
 
 @pytest.mark.parametrize("pure", [False, True])
-@pytest.mark.parametrize("name", ["standard", "aian", "optimised", "prim"])
+@pytest.mark.parametrize("name", ["standard", "aian", "optimized", "prim"])
 @pytest.mark.parametrize("states", [(4, 44), (44,)])
 def test_all_pairs_of_all_areas(name: str, pure: bool, states: tuple[int, ...]) -> None:
     run = tree(name, BypassRule(pure), states, seed=8)

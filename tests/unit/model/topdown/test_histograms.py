@@ -110,7 +110,7 @@ def test_every_breach_of_a_schema_is_named_at_once() -> None:
     raw = {
         "empty": {"attributes": []},
         "twice": {"attributes": [*attributes, attributes[0]]},
-        "odd": {"attributes": [{"name": "a", "levels": whole(0)}], "colour": "red", "record": "dog"},
+        "odd": {"attributes": [{"name": "a", "levels": whole(0)}], "color": "red", "record": "dog"},
         "mine": {
             "attributes": attributes,
             "recodes": {
@@ -130,7 +130,7 @@ def test_every_breach_of_a_schema_is_named_at_once() -> None:
     for part in (
         "schemas.empty.attributes: give a list",
         "schemas.twice.attributes: a named more than once",
-        "schemas.odd.colour: unknown key",
+        "schemas.odd.color: unknown key",
         "schemas.odd.record: 'dog' is not allowed",
         "schemas.odd.attributes[0]: give a name",
         "schemas.mine.recodes.a: a recode needs a name of its own",

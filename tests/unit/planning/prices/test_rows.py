@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.model import Definition, Neighbors, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.planning.numbers import decimal_text, fixed_text, short_text
 from censafe.planning.prices.extras import Rate, Run, effort_of, effort_sentences
 from censafe.planning.prices.render import plan_sentences, plan_table, to_csv, to_json
@@ -34,11 +34,11 @@ def report(law: NoiseLaw, definition: Definition, **options: Any) -> PlanReport:
     plan = ReleasePlan(
         product="example",
         definition=definition,
-        neighbours=Neighbours.ADD_REMOVE,
+        neighbors=Neighbors.ADD_REMOVE,
         unit=ProtectedUnit.PERSON,
-        other_losses={Neighbours.REPLACE: 2 * part.cost},
+        other_losses={Neighbors.REPLACE: 2 * part.cost},
         parts=(part,),
-        settings={"neighbours.add_remove": "one record more or less"},
+        settings={"neighbors.add_remove": "one record more or less"},
     )
     return plan_report(plan, FACTS, origin="here", **options)
 
@@ -58,10 +58,10 @@ def test_rows_follow_the_facts_and_leave_out_what_is_not_measured() -> None:
 
 def test_losses_add_up_to_the_totals() -> None:
     found = report(GAUSSIAN, Definition.ZCDP)
-    for relation in Neighbours:
+    for relation in Neighbors:
         assert found.totals[relation] == sum(row.losses[relation] for row in found.rows)
-    assert found.totals[Neighbours.REPLACE] == 2 * found.totals[Neighbours.ADD_REMOVE]
-    assert set(found.epsilons) == set(Neighbours)
+    assert found.totals[Neighbors.REPLACE] == 2 * found.totals[Neighbors.ADD_REMOVE]
+    assert set(found.epsilons) == set(Neighbors)
 
 
 def test_margins_of_gaussian_noise() -> None:
@@ -128,9 +128,9 @@ def test_levels_of_groups_show_stability_and_the_smallest_count_published() -> N
     plan = ReleasePlan(
         "example",
         Definition.ZCDP,
-        Neighbours.ADD_REMOVE,
+        Neighbors.ADD_REMOVE,
         ProtectedUnit.PERSON,
-        {Neighbours.REPLACE: 2 * cost},
+        {Neighbors.REPLACE: 2 * cost},
         (part,),
     )
     common = {"level": "usa_1", "label": "Nation, Regional", "source": "stage2", "tau": None, "regions": None}

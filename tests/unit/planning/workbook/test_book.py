@@ -169,7 +169,7 @@ def test_levels_are_switched_off_and_any_confidence_is_allowed(tmp_path: Path) -
         next(one for one in plan.rows if (one.facts.table, one.facts.level) == (table, "state_*"))
         for table in ("PH3", "PH2")
     )
-    assert found["D5"] == pytest.approx(float(plan.plan.total - off.losses[plan.plan.neighbours]), rel=1e-9)
+    assert found["D5"] == pytest.approx(float(plan.plan.total - off.losses[plan.plan.neighbors]), rel=1e-9)
     assert found[f"{MOE}{other}"] == pytest.approx(2.5758293 * on.variance**0.5, rel=1e-6)
     assert [found[f"{column}{row}"] for column in ("H", SIGMA2, MOE)] == ["", "", ""]
     (hidden,) = book.worksheets[0].conditional_formatting[f"E{row}:K{row}"]
@@ -219,7 +219,7 @@ def test_levels_of_shares_are_switched_off_as_well(tmp_path: Path) -> None:
     book.save(tmp_path / "edited.xlsx")
     found = Recalculated(tmp_path / "edited.xlsx")
     spent = sum(
-        row.losses[report.plan.neighbours]
+        row.losses[report.plan.neighbors]
         for row in report.rows
         if row.facts.share is not None and row.facts.level != "County"
     )

@@ -88,7 +88,7 @@ def test_a_part_key_has_the_type_of_its_run_key() -> None:
         derive_part_key(b"0" * 32, "0", b"", "x")  # type: ignore[arg-type]
 
 
-def test_part_key_is_keyed_blake2b_of_the_labelled_fields() -> None:
+def test_part_key_is_keyed_blake2b_of_the_labeled_fields() -> None:
     run = hashlib.shake_256(b"censafe/test-key/1|2020").digest(32)
     fields = (b"ab" * 32, b"commitment", b"PH1_num")
     data = b"censafe/noise/1" + b"".join(len(f).to_bytes(8, "little") + f for f in fields)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import LedgerError, OverspendError
-from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.model import Definition, Neighbors, ProtectedUnit
 from censafe.privacy.ledger.report import verify
 from censafe.privacy.loss.promises import Loss, Promise, common_promises, loss_under
 from support.ledgers import RUN, make_part, make_plan, open_ledger, spend, stated
@@ -149,7 +149,7 @@ def test_a_cap_on_epsilon_refuses_every_zcdp_run(path):
 def test_losses_of_different_relations_are_converted_before_they_are_added(path):
     """Rho 1 under add/remove that is 4 under replace, then 2.29 under replace: a cap of 3 must not hold both."""
     first = make_plan(make_part("A", 1), other=4)
-    second = make_plan(make_part("B", "229/100"), neighbours=Neighbours.REPLACE, product="topdown")
+    second = make_plan(make_part("B", "229/100"), neighbors=Neighbors.REPLACE, product="topdown")
     spend(path, first, files=PERSONS)
     refused(
         path, PERSONS, second, match=r"rho = 629/100 .*replace one person", spend_more=True, cap=Fraction(3)
@@ -163,7 +163,7 @@ def test_losses_of_different_relations_are_converted_before_they_are_added(path)
 
 def test_a_cap_under_a_relation_that_a_run_does_not_state_refuses_it(path):
     spend(path, make_plan(), cap=Fraction(99), files=PERSONS)
-    topdown = make_plan(SMALL, neighbours=Neighbours.REPLACE)
+    topdown = make_plan(SMALL, neighbors=Neighbors.REPLACE)
     refused(path, PERSONS, topdown, match="cannot be added to this one", spend_more=True)
     other = make_plan(SMALL, other=2)
     spend(path, other, cap=Fraction(99), files=UNITS)

@@ -59,7 +59,7 @@ def test_a_whole_run_is_written_down_line_by_line(path):
     assert (opening["total_after"], first["total_after"]) == ({}, {RHO.text: "1/3"})
     assert opening["accounts"] == sorted(accounts)
     assert (first["cost"], first["source"], first["plan"]) == ("1/3", "system", plan.digest())
-    assert first["neighbours"] == "add_remove"
+    assert first["neighbors"] == "add_remove"
     assert first["unit"] == "person"
     assert first["queries"][1] == {
         "table": "PH1", "level": "level_1", "mechanism": "gaussian", "parameter": "4/1", "cost": "1/12",

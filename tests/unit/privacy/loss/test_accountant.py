@@ -76,7 +76,7 @@ def test_losses_under_other_promises():
 def test_totals_from_events_in_any_order():
     def reserved(seq, run, definition, losses):
         return {
-            "event": "reserve", "seq": seq, "run": run, "definition": definition, "neighbours": "add_remove",
+            "event": "reserve", "seq": seq, "run": run, "definition": definition, "neighbors": "add_remove",
             "unit": "person", "losses": losses,
         }  # fmt: skip
 

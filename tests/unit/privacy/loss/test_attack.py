@@ -24,7 +24,7 @@ def test_no_gaussian_test_beats_the_bound(rho: str) -> None:
     assert gaussian <= largest_power(Fraction(rho), Definition.ZCDP, FIVE) <= 1
 
 
-def test_the_bound_for_epsilon_is_attained_by_randomised_response() -> None:
+def test_the_bound_for_epsilon_is_attained_by_randomized_response() -> None:
     epsilon = math.log(3)
     found = largest_power(Fraction(epsilon), Definition.PURE, Fraction(1, 4))
     assert found == pytest.approx(0.75, abs=1e-4)

@@ -14,7 +14,7 @@ from censafe.model import (
     Attribute,
     Definition,
     ExactHistograms,
-    Neighbours,
+    Neighbors,
     NoiseLaw,
     PartPlan,
     ProtectedUnit,
@@ -42,7 +42,7 @@ NODES, FIRST, LAST = 40, 13, 29
 
 
 def key(run: TestKey | ReleaseKey | None = None) -> TestPartKey | ReleasePartKey:
-    plan = ReleasePlan("topdown", Definition.ZCDP, Neighbours.REPLACE, ProtectedUnit.PERSON, {}, (PART,))
+    plan = ReleasePlan("topdown", Definition.ZCDP, Neighbors.REPLACE, ProtectedUnit.PERSON, {}, (PART,))
     return plan_part_key(run or TestKey(5), plan, b"", PART.name, None)
 
 

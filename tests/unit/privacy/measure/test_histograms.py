@@ -16,7 +16,7 @@ from censafe.model import (
     SparseLevel,
     make_query,
 )
-from censafe.model.plan import Definition, Neighbours, ProtectedUnit
+from censafe.model.plan import Definition, Neighbors, ProtectedUnit
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.privacy.keys.part_keys import derive_part_key, plan_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
@@ -157,7 +157,7 @@ def test_a_law_that_is_not_the_plans_is_refused(wrong):
     kinds = np.zeros(exact().nodes, np.int32)
     laws, costs = tuple(q.law for q in PART.queries), tuple(q.cost for q in PART.queries)
     budgets = LevelBudgets(kinds, ((law, *laws[1:]),), ((cost, *costs[1:]),))
-    plan = ReleasePlan("topdown", Definition.ZCDP, Neighbours.REPLACE, ProtectedUnit.PERSON, {}, (PART,))
+    plan = ReleasePlan("topdown", Definition.ZCDP, Neighbors.REPLACE, ProtectedUnit.PERSON, {}, (PART,))
     with TestKey(1) as run_key, pytest.raises(ReleaseError, match="its share of the plan's budget"):
         measure_histograms(
             exact(), PART, QUERIES, SHAPES, plan_part_key(run_key, plan, b"", PART.name, None), budgets

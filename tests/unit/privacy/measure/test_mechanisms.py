@@ -7,7 +7,7 @@ import pytest
 
 from censafe.errors import ReleaseError
 from censafe.model import Axis, ExactCounts, KeyDomain, Measurements, PartPlan, QueryPlan, ReleasePlan
-from censafe.model.plan import Definition, Neighbours, ProtectedUnit
+from censafe.model.plan import Definition, Neighbors, ProtectedUnit
 from censafe.privacy.keys.part_keys import derive_part_key, plan_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.ledger.records import Reservation
@@ -19,7 +19,7 @@ from support.noise import known_part_key, law, seeded_part_key
 
 QUERY = QueryPlan("PH2", "STATE", law("gaussian", 100), Fraction(1, 8))
 PLAN = ReleasePlan(
-    "phsafe", Definition.ZCDP, Neighbours.ADD_REMOVE, ProtectedUnit.PERSON, {}, (PartPlan("PH2", (QUERY,)),)
+    "phsafe", Definition.ZCDP, Neighbors.ADD_REMOVE, ProtectedUnit.PERSON, {}, (PartPlan("PH2", (QUERY,)),)
 )
 DOMAIN = KeyDomain(
     (Axis("REGION_ID", ("01", "02", "04")), Axis("SEX", ("1", "2")), Axis("CELL", ("2", "3", "4")))

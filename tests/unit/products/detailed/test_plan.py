@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.model import Neighbours, NoiseLaw, ProtectedUnit
+from censafe.model import Neighbors, NoiseLaw, ProtectedUnit
 from censafe.planning.prices.rows import plan_rows
 from censafe.privacy.loss.accountant import part_cost
 from censafe.products.detailed.codes.parameters import read_universe
@@ -138,7 +138,7 @@ def test_totals_by_area_and_under_replacement(universe: Universe) -> None:
     plan = plan_release(load_p_config("ddhca"), universe)
     assert area_totals(plan) == {"United States": Fraction("4.944"), "Puerto Rico": Fraction("2.643")}
     assert plan.total == Fraction("7.587")
-    assert plan.other_losses == {Neighbours.REPLACE: 2 * plan.total}
+    assert plan.other_losses == {Neighbors.REPLACE: 2 * plan.total}
     notes = plan_notes(load_p_config("ddhca"), plan)
     assert "4.944 for United States and 2.643 for Puerto Rico" in notes[0]
     alone = load_p_config("ddhca", {"run_pr": "false"})

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.model import Definition, Neighbors, ProtectedUnit
 from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
 from censafe.products.phsafe.plan import definitions_digest, measured_table_levels, plan_release
@@ -25,18 +25,18 @@ def test_one_part_a_table_in_fixed_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sensitivity", "neighbours", "other"),
+    ("sensitivity", "neighbors", "other"),
     [
-        ("bureau", Neighbours.ADD_REMOVE, "2.514562"),
-        ("household-local", Neighbours.ADD_REMOVE, "5.029124"),
-        ("household-local-bounded", Neighbours.REPLACE, "0.31432025"),
+        ("bureau", Neighbors.ADD_REMOVE, "2.514562"),
+        ("household-local", Neighbors.ADD_REMOVE, "5.029124"),
+        ("household-local-bounded", Neighbors.REPLACE, "0.31432025"),
     ],
 )
-def test_totals_under_both_relations(sensitivity: str, neighbours: Neighbours, other: str) -> None:
+def test_totals_under_both_relations(sensitivity: str, neighbors: Neighbors, other: str) -> None:
     plan = plan_release(load_phsafe_config("sdhc-us", {"sensitivity": sensitivity}))
-    assert (Fraction("1.257281"), neighbours) == (plan.total, plan.neighbours)
+    assert (Fraction("1.257281"), neighbors) == (plan.total, plan.neighbors)
     assert [Fraction(other)] == list(plan.other_losses.values())
-    assert neighbours not in plan.other_losses
+    assert neighbors not in plan.other_losses
     assert sensitivity == plan.settings["sensitivity"]
 
 
@@ -50,7 +50,7 @@ def test_every_query_has_the_noise_of_what_it_costs(
     plan = plan_release(config)
     for part in plan.parts:
         tau = config.tau_of(part.name)
-        losses = [query_loss(query.law, sensitivity, plan.neighbours, tau) for query in part.queries]
+        losses = [query_loss(query.law, sensitivity, plan.neighbors, tau) for query in part.queries]
         assert [config.budgets[query.table, query.level] for query in part.queries] == losses, part.name
         assert sum(losses) == part.cost
 
@@ -94,7 +94,7 @@ def test_settings_identify_the_plan() -> None:
 def test_pure_dp_costs_are_epsilon() -> None:
     plan = plan_release(load_phsafe_config("sdhc-us", {"privacy_definition": "puredp"}))
     assert {"laplace"} == {query.law.kind for part in plan.parts for query in part.queries}
-    assert Fraction("2.514562") == plan.other_losses[Neighbours.REPLACE]
+    assert Fraction("2.514562") == plan.other_losses[Neighbors.REPLACE]
 
 
 def test_levels_are_printed_as_in_the_paper() -> None:

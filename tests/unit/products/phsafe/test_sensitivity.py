@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.model import Definition, Neighbours, NoiseLaw
+from censafe.model import Definition, Neighbors, NoiseLaw
 from censafe.privacy.noise.variance import reference_variance
 from censafe.products.phsafe.sensitivity import (
     SENSITIVITIES,
     Sensitivity,
     loss_factor,
-    neighbours_of,
+    neighbors_of,
     noise_law,
     query_loss,
     relation_text,
@@ -90,10 +90,10 @@ def test_a_query_loses_its_budget_and_at_most_the_factor_elsewhere(
 ) -> None:
     budget = Fraction(3, 7)
     law = noise_law(definition, sensitivity, tau, budget)
-    assert budget == query_loss(law, sensitivity, neighbours_of(sensitivity), tau)
-    for neighbours in Neighbours:
-        factor = loss_factor(definition, sensitivity, neighbours)
-        loss = query_loss(law, sensitivity, neighbours, tau)
+    assert budget == query_loss(law, sensitivity, neighbors_of(sensitivity), tau)
+    for neighbors in Neighbors:
+        factor = loss_factor(definition, sensitivity, neighbors)
+        loss = query_loss(law, sensitivity, neighbors, tau)
         assert loss <= factor * budget
         if sensitivity != "bureau" or tau is None:
             assert factor * budget == loss
@@ -102,19 +102,19 @@ def test_a_query_loses_its_budget_and_at_most_the_factor_elsewhere(
 @pytest.mark.parametrize(
     ("sensitivity", "definition", "other", "factor"),
     [
-        ("bureau", Definition.ZCDP, Neighbours.REPLACE, 2),
-        ("bureau", Definition.PURE, Neighbours.REPLACE, 2),
-        ("household-local", Definition.ZCDP, Neighbours.REPLACE, 4),
-        ("household-local", Definition.PURE, Neighbours.REPLACE, 2),
-        ("household-local-bounded", Definition.ZCDP, Neighbours.ADD_REMOVE, Fraction(1, 4)),
-        ("household-local-bounded", Definition.PURE, Neighbours.ADD_REMOVE, Fraction(1, 2)),
+        ("bureau", Definition.ZCDP, Neighbors.REPLACE, 2),
+        ("bureau", Definition.PURE, Neighbors.REPLACE, 2),
+        ("household-local", Definition.ZCDP, Neighbors.REPLACE, 4),
+        ("household-local", Definition.PURE, Neighbors.REPLACE, 2),
+        ("household-local-bounded", Definition.ZCDP, Neighbors.ADD_REMOVE, Fraction(1, 4)),
+        ("household-local-bounded", Definition.PURE, Neighbors.ADD_REMOVE, Fraction(1, 2)),
     ],
 )
 def test_loss_under_the_other_relation(
-    sensitivity: Sensitivity, definition: Definition, other: Neighbours, factor: Fraction
+    sensitivity: Sensitivity, definition: Definition, other: Neighbors, factor: Fraction
 ) -> None:
     assert factor == loss_factor(definition, sensitivity, other)
-    assert loss_factor(definition, sensitivity, neighbours_of(sensitivity)) == 1
+    assert loss_factor(definition, sensitivity, neighbors_of(sensitivity)) == 1
 
 
 def test_gain_over_the_bureaus_calibration() -> None:
@@ -134,8 +134,8 @@ def test_a_budget_that_is_not_exact_or_not_positive_is_refused() -> None:
 
 
 def test_relations_are_stated_in_words() -> None:
-    assert "at most two unit records" in relation_text("bureau", Neighbours.ADD_REMOVE)
-    assert "and no other" in relation_text("household-local", Neighbours.ADD_REMOVE)
-    texts = {relation_text(name, Neighbours.REPLACE) for name in SENSITIVITIES}
+    assert "at most two unit records" in relation_text("bureau", Neighbors.ADD_REMOVE)
+    assert "and no other" in relation_text("household-local", Neighbors.ADD_REMOVE)
+    texts = {relation_text(name, Neighbors.REPLACE) for name in SENSITIVITIES}
     assert len(texts) == 1
-    assert Fraction(88) == 4 * sensitivity_bound("bureau", Neighbours.ADD_REMOVE, 10).l1
+    assert Fraction(88) == 4 * sensitivity_bound("bureau", Neighbors.ADD_REMOVE, 10).l1

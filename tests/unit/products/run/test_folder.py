@@ -86,7 +86,7 @@ def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:
         assert folder.staging.exists()
 
 
-def test_a_finished_run_is_recognised_and_left_tidy(tmp_path: Path) -> None:
+def test_a_finished_run_is_recognized_and_left_tidy(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with RunFolder(out) as folder:
         folder.identify(IDENTITY)

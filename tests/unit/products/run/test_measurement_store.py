@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.model import Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.model import Neighbors, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.model.plan import Definition
 from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
@@ -45,7 +45,7 @@ def plan() -> ReleasePlan:
     return ReleasePlan(
         "phsafe",
         Definition.ZCDP,
-        Neighbours.REPLACE,
+        Neighbors.REPLACE,
         ProtectedUnit.PERSON,
         other_losses={},
         parts=PARTS,

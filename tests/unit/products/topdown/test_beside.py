@@ -211,7 +211,7 @@ def test_geounits_of_two_trees_are_the_same_where_they_hold_the_same_blocks() ->
     inside = np.where((codes // 10**11 == 44003) & (rng.random(len(codes)) < 0.5), 10, 9999).astype(np.int32)
     areas = BlockAreas(codes, inside, none, none)
     standard = build_spine(codes, PL94_US)
-    other = build_run_spine(standard, SpineChoice("optimised", None, {}), areas)
+    other = build_run_spine(standard, SpineChoice("optimized", None, {}), areas)
     some = codes // 10**11 != 44005
     less = build_spine(codes[some], PL94_US)
     for ours, every in (

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from censafe.model import Definition, Neighbours, ProtectedUnit
+from censafe.model import Definition, Neighbors, ProtectedUnit
 from censafe.planning.prices.render import plan_sentences
 from censafe.privacy.loss.promises import promise_of
 from censafe.products.configuration.source import shipped_configs
@@ -66,9 +66,9 @@ def test_parts_are_named_once_and_in_order() -> None:
 
 def test_the_promise_is_for_replaced_records_only() -> None:
     plan = plan_release(load_config("pl94-us"))
-    assert (plan.neighbours, plan.unit) == (Neighbours.REPLACE, ProtectedUnit.PERSON)
+    assert (plan.neighbors, plan.unit) == (Neighbors.REPLACE, ProtectedUnit.PERSON)
     assert plan.other_losses == {}
-    words = plan.settings["neighbours.replace"]
+    words = plan.settings["neighbors.replace"]
     assert words.startswith(
         "one person's record is replaced by another one, in the same housing unit or quarters or in another"
     )
@@ -106,7 +106,7 @@ def test_the_1940_test_declares_the_units_that_it_publishes_exactly() -> None:
     figures = exact_figures(config)
     assert f"numbers of {units} in every Enumdist" in figures[0]
     assert any("occupied or vacant is not protected" in text for text in figures)
-    assert f"counts of {units} by Enumdist unchanged" in plan_release(config).settings["neighbours.replace"]
+    assert f"counts of {units} by Enumdist unchanged" in plan_release(config).settings["neighbors.replace"]
     # in 2020 housing units are counted whether or not somebody lives in them, and occupancy is measured
     figures = exact_figures(load_config("pl94-us"))
     assert "numbers of housing units and group quarters by kind in every Block" in figures[0]

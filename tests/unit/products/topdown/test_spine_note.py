@@ -1,4 +1,4 @@
-"""The redistricting configurations leave the spine to the data: optimised where blocks have attributes, and the reason elsewhere."""
+"""The redistricting configurations leave the spine to the data: optimized where blocks have attributes, and the reason elsewhere."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def test_block_attributes_choose_the_spine_of_the_production(
     tmp_path: Path, columns: tuple[str, ...], kind: str, grfc: bool, source: str, config: str
 ) -> None:
     spine, bypass, recorded, said = chosen(folder(tmp_path, *columns, kind=kind, grfc=grfc), config)
-    assert (spine, bypass, recorded) == ("optimised", True, "optimised")
-    assert f"Spine: optimised, that of the 2020 production; block attributes from {source}." == said
+    assert (spine, bypass, recorded) == ("optimized", True, "optimized")
+    assert f"Spine: optimized, that of the 2020 production; block attributes from {source}." == said
 
 
 @pytest.mark.parametrize(("columns", "grfc"), [((), False), (AREAS[:2], True)])
@@ -91,7 +91,7 @@ def test_exact_totals_that_the_spine_would_part_keep_the_standard_one(tmp_path: 
     assert load_for_plan("pl94-us", settings).choices.spine == "standard"
 
 
-@pytest.mark.parametrize("name", ["standard", "aian", "optimised"])
+@pytest.mark.parametrize("name", ["standard", "aian", "optimized"])
 def test_a_setting_decides_before_the_data(tmp_path: Path, name: str) -> None:
     spine, _, recorded, said = chosen(folder(tmp_path, *AREAS), spine=name)
     assert (name, name, "") == (spine, recorded, said)
@@ -99,12 +99,12 @@ def test_a_setting_decides_before_the_data(tmp_path: Path, name: str) -> None:
 
 def test_other_configurations_are_not_asked(tmp_path: Path) -> None:
     assert chosen(folder(tmp_path, *AREAS), "pl94-tracts") == ("standard", False, "", "")
-    assert spine_refusal(load_for_plan("blocks-16", {})).startswith("spine: optimised needs the schemas")
+    assert spine_refusal(load_for_plan("blocks-16", {})).startswith("spine: optimized needs the schemas")
 
 
 def test_a_result_whose_run_is_not_known_costs_what_the_dearer_spine_costs() -> None:
     totals = [
-        plan_release(load_config("pl94-us", {"spine": spine})).total for spine in ("standard", "optimised")
+        plan_release(load_config("pl94-us", {"spine": spine})).total for spine in ("standard", "optimized")
     ]
     assert totals[0] < totals[1] == plan_release(load_of_unknown_run("pl94-us")).total
     microdata = MicrodataResult("redistricting", Path("mdf"), "pl94-us", {}, {})

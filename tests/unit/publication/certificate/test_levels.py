@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from censafe.errors import CheckError, ReleaseError
-from censafe.model import Definition, Neighbours, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
+from censafe.model import Definition, Neighbors, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
 from censafe.publication.certificate.page import certificate_page, write_certificate
@@ -49,7 +49,7 @@ def _source(source: NoiseSource = "system") -> CertificateInput:
         )
         for level in LEVELS
     )
-    plan = ReleasePlan("topdown", Definition.ZCDP, Neighbours.REPLACE, ProtectedUnit.PERSON, {}, parts)
+    plan = ReleasePlan("topdown", Definition.ZCDP, Neighbors.REPLACE, ProtectedUnit.PERSON, {}, parts)
     private = source == "system"
     return CertificateInput(
         title="Histograms",
@@ -130,9 +130,7 @@ def test_a_certificate_says_whose_records_are_protected_and_which_counts_are_exa
     assert document["promise"]["unit_words"] == (
         "every single person's record and every single housing unit's record"
     )
-    assert document["promise"]["neighbours_words"].startswith(
-        "one person's and one housing unit's record has"
-    )
+    assert document["promise"]["neighbors_words"].startswith("one person's and one housing unit's record has")
     page = certificate_page(document, source.contents)
     assert "Persons and housing units" in page
     assert "estimated from noisy counts; units exactly as counted" in page

@@ -129,16 +129,16 @@ def test_the_page_stands_alone_and_is_accessible(tmp_path: Path) -> None:
     assert names.count("caption") == names.count("table")
     identifiers = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(set(identifiers)) == len(identifiers)
-    labelled = {
+    labeled = {
         attributes["aria-labelledby"] for _, attributes in page.tags if "aria-labelledby" in attributes
     }
-    assert labelled == set(identifiers)
+    assert labeled == set(identifiers)
     assert "prefers-color-scheme: dark" in raw
     assert "@media print" in raw
 
 
-def _luminance(colour: str) -> float:
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+def _luminance(color: str) -> float:
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -149,9 +149,9 @@ def test_text_has_contrast_in_light_and_dark(tmp_path: Path) -> None:
     schemes = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block)) for block in raw.split(":root")[1:3]]
     pairs = [("ink", "paper"), ("soft", "paper"), ("soft", "tint"), ("ink", "tint"), ("soft", "page")]
     pairs += [("accent", "paper"), ("warn", "warn-tint")]
-    for colours in schemes:
+    for colors in schemes:
         for front, back in pairs:
-            light, dark = sorted((_luminance(colours[front]), _luminance(colours[back])), reverse=True)
+            light, dark = sorted((_luminance(colors[front]), _luminance(colors[back])), reverse=True)
             assert (light + 0.05) / (dark + 0.05) >= 4.5, (front, back)
 
 
@@ -204,9 +204,7 @@ def test_folders_of_the_operator_are_not_stated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bureau", "household-local", "household-local-bounded"])
 def test_every_calibration_is_explained(tmp_path: Path, name: str) -> None:
-    plan = replace(
-        make_plan(), settings={"sensitivity": name, "neighbours.add_remove": "one record <x> goes"}
-    )
+    plan = replace(make_plan(), settings={"sensitivity": name, "neighbors.add_remove": "one record <x> goes"})
     write_certificate(tmp_path, make_certificate_input(plan))
     text = _page(tmp_path).text
     assert f"How the noise was scaled: {name}" in text

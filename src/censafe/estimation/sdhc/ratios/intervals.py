@@ -74,7 +74,7 @@ def ratio_ends(
 def _shortest(
     curve: Curve, near: Curve, model: RatioModel, least: float, equal: tuple[float, float]
 ) -> tuple[float, float]:
-    """A scan of the approximation finds the neighbourhood, polynomials through the costly function the ends in it.
+    """A scan of the approximation finds the neighborhood, polynomials through the costly function the ends in it.
 
     Of all intervals of this probability the shortest is no longer than the one of equal tails. So its lower end is
     at most the quantile of both tails together, its upper end at least the mirrored one, and neither is farther off

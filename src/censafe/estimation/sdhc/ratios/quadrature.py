@@ -185,8 +185,8 @@ class _Joint:
 
     def _log_weight(self, t: Floats) -> Floats:
         _, a, b, c, e = self._bounds(t)
-        centred = -((t - self._total) ** 2) / (2 * self._spread)
-        return np.asarray(centred + log_interval(a, b) + log_interval(c, e))
+        centered = -((t - self._total) ** 2) / (2 * self._spread)
+        return np.asarray(centered + log_interval(a, b) + log_interval(c, e))
 
     def _inner(self, most: Floats) -> _Grid:
         return _inner(self._t, self._zd, self._sd, self._model, most, self._inner_nodes)

@@ -24,7 +24,7 @@ _RARE = 1e-9  # of the likeliest pair among its like; rarer ones cannot move an 
 
 @dataclass(frozen=True, eq=False)
 class CountWeights:
-    """Weights of whole numbers one after another, not normalised."""
+    """Weights of whole numbers one after another, not normalized."""
 
     first: int
     weight: Floats = field(repr=False)
@@ -105,7 +105,7 @@ class RatioLattice:
         """Largest share of the probability at an end of the numbers looked at that is not their natural limit."""
         ends = []
         for number, shares in ((self._num, self._tops), (self._den, self._marginal)):
-            if shares.size > 1:  # an exact count has no neighbours
+            if shares.size > 1:  # an exact count has no neighbors
                 ends.append(shares[-1])
                 ends += [shares[0]] if number.first > number.least else []
         return float(max(ends, default=0.0)) / self.total if self.total > 0 else 1.0

@@ -183,7 +183,7 @@ class SumTree:
 def sum_tree(problem: SumReadings, levels: Sequence[SumLevel]) -> SumTree:
     """Combine the own estimates of all levels, from the lowest one up.
 
-    Source: generalised least squares on a tree; bluedown.md 4.
+    Source: generalized least squares on a tree; bluedown.md 4.
     """
     found: list[_Level] = []
     for depth in range(len(levels) - 1, -1, -1):

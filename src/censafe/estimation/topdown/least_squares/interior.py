@@ -56,8 +56,8 @@ class _Pairs:
     def ratio(self) -> Floats:
         return np.where(self.on, self.dual / self.value, 0.0)
 
-    def target(self, centre: float, step: Floats | None, dual_step: Floats | None) -> Floats:
-        aim = centre - self.value * self.dual
+    def target(self, center: float, step: Floats | None, dual_step: Floats | None) -> Floats:
+        aim = center - self.value * self.dual
         if step is not None and dual_step is not None:
             aim = aim - step * dual_step
         return np.where(self.on, aim / self.value, 0.0)
@@ -210,15 +210,15 @@ class _Newton:
         spread: Floats = force[:cells] + (self.pair.T @ force[cells:])[:, None]
         return spread
 
-    def step(self, at: _Iterate, parts: tuple[Floats, Floats], centre: float, last: _Steps | None) -> _Steps:
+    def step(self, at: _Iterate, parts: tuple[Floats, Floats], center: float, last: _Steps | None) -> _Steps:
         x = np.where(self.allowed, at.x.value, 0.0)
         held, low, high = x @ self.a.T, at.low, at.high
         off_low = np.where(low.on, held - np.where(low.on, self.lo, 0.0) - low.value, 0.0)
         off_high = np.where(high.on, np.where(high.on, self.hi, 0.0) - held - high.value, 0.0)
         off_equal = np.where(self.is_equal, np.where(self.is_equal, self.lo, 0.0) - held, 0.0)
-        aim = at.x.target(centre, *((last.x, last.z) if last else (None, None)))
-        aim_low = low.target(centre, *(last.low if last else (None, None)))
-        aim_high = high.target(centre, *(last.high if last else (None, None)))
+        aim = at.x.target(center, *((last.x, last.z) if last else (None, None)))
+        aim_low = low.target(center, *(last.low if last else (None, None)))
+        aim_high = high.target(center, *(last.high if last else (None, None)))
         nu = np.where(low.on, low.dual, 0.0) - np.where(high.on, high.dual, 0.0) + at.equal
         rest = -self._gradient(x) + np.where(self.allowed, at.x.dual, 0.0) + nu @ self.a + aim
         rest += (

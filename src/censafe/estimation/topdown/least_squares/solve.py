@@ -49,7 +49,7 @@ class _Setting:
 
 
 def solve_l2(problem: ParentProblem) -> L2Result:
-    """Minimise the weighted squared distance of all children to their measurements.
+    """Minimize the weighted squared distance of all children to their measurements.
 
     Where the objective is singular the optimum nearest to the point before is taken, step by step, until what is left is
     below the tolerance. The start solves without bounds; then cells and rows are fixed and freed by their signs, in blocks while that

@@ -113,7 +113,7 @@ def facts_below(public: PublicFacts, part: Subtree) -> PublicFacts:
 
 
 def part_of(level: SparseLevel, nodes: slice) -> SparseLevel:
-    """Histograms of neighbouring geounits.
+    """Histograms of neighboring geounits.
 
     Example:
         >>> level = SparseLevel(np.array(["a", "b"]), np.array([0, 1, 3]), np.array([9, 4, 7], np.int32), np.array([1, 2, 3], np.int32))

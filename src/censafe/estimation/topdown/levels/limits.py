@@ -65,7 +65,7 @@ class GroupTotals:
     totals: Integers
 
     def within(self, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Groups among some neighbours, numbered from 0, and their totals.
+        """Groups among some neighbors, numbered from 0, and their totals.
 
         Example:
             >>> groups = GroupTotals(np.array([7, 0, 0, 2, -1], np.int32), np.arange(8))

@@ -74,7 +74,7 @@ def tree_levels(
     limits: Sequence[LevelLimits],
     objectives: Sequence[LevelObjective],
 ) -> list[TreeLevel]:
-    """Neighbouring levels, ready for the linear estimate."""
+    """Neighboring levels, ready for the linear estimate."""
     found: list[TreeLevel] = []
     for level, limit, objective in zip(spine, limits, objectives, strict=True):
         support = np.broadcast_to(blocks.first(schema.allowed()), (level.nodes, blocks.combinations))

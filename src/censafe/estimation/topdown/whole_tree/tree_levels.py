@@ -74,7 +74,7 @@ class LowerLevel:
         return found
 
     def of(self, nodes: slice) -> LowerLevel:
-        """The same of some neighbouring geounits."""
+        """The same of some neighboring geounits."""
         right = None if self.right is None else self.right[nodes]
         return replace(self, pattern=self.pattern[nodes], right=right, known=self.known[nodes])
 
@@ -104,7 +104,7 @@ class Children:
 
     @staticmethod
     def joined(parts: Sequence[Children]) -> Children:
-        """Those of neighbouring parts of the parents' level as those of all of them."""
+        """Those of neighboring parts of the parents' level as those of all of them."""
         starts = np.cumsum([0, *(len(part.keys) for part in parts)])
         sort = [
             np.where(part.sort < 0, -1, part.sort + start)

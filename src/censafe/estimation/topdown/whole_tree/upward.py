@@ -42,7 +42,7 @@ def lower_estimates(
     estimate and variance 0. Sums that the exact totals below a level fix are known at the level itself, and its precision along
     them has no meaning. A part of a tree gives the same bits as the whole.
 
-    Source: generalised least squares on a tree; bluedown.md 4.1.
+    Source: generalized least squares on a tree; bluedown.md 4.1.
     """
     found: list[LowerLevel] = []
     children = below

@@ -95,7 +95,7 @@ class ZeroRow:
 
 
 def error_rows(levels: Sequence[LevelTrials], confidence: Fraction) -> list[ErrorRow]:
-    """Summarise errors by kind of cell, level, detailed-only flag, stat level and true size.
+    """Summarize errors by kind of cell, level, detailed-only flag, stat level and true size.
 
     Returns:
         For every kind first the row of all sizes, then those of each size.

@@ -115,8 +115,8 @@ def _draw_shares(axes: Axes, bars: dict[str, dict[str, float]]) -> None:
     reached = np.zeros(len(bars))
     for number, table in enumerate(tables):
         parts = np.array([bar.get(table, 0.0) for bar in bars.values()]) / np.maximum(totals, 1)
-        colour = "#dddddd" if table == NO_TABLE else colormaps["viridis"](0.85 - 0.85 * number / len(tables))
-        axes.barh(range(len(bars)), parts, left=reached, color=colour, height=0.75, label=table)
+        color = "#dddddd" if table == NO_TABLE else colormaps["viridis"](0.85 - 0.85 * number / len(tables))
+        axes.barh(range(len(bars)), parts, left=reached, color=color, height=0.75, label=table)
         reached += parts
     for place, total in enumerate(totals.tolist()):
         axes.text(1.01, place, f"{total:,.0f}", va="center", fontsize=7)

@@ -20,7 +20,7 @@ from censafe.privacy.loss.margins import MarginRule, paper_margin
 # Two standard errors of the 90% quantile of the absolute value of n Gaussian draws, relative to that quantile,
 # are 2 sqrt(0.9 * 0.1) / (1.645 * 2 phi(1.645)) / sqrt(n).
 _SPREAD = 1.768
-_COLOURS = {"USA": "#1b6ca8", "STATE": "#d1762a"}
+_COLORS = {"USA": "#1b6ca8", "STATE": "#d1762a"}
 
 
 def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> None:
@@ -71,7 +71,7 @@ def _dots(
         if chosen:
             heights = _heights([shown[place] for place in chosen], tables, offset)
             axes.plot(
-                [values[place] for place in chosen], heights, "o", color=_COLOURS[region_type], alpha=0.45,
+                [values[place] for place in chosen], heights, "o", color=_COLORS[region_type], alpha=0.45,
                 markersize=4.5, label=name,
             )  # fmt: skip
     label_rows(axes, tables)
@@ -145,7 +145,7 @@ def align_truth(rows: Mapping[tuple[str, str, str], int], domain: KeyDomain) -> 
 
 
 def accuracy_rows(samples: Sequence[TableErrors], confidence: Fraction) -> list[AccuracyRow]:
-    """Summarise errors per table, region type, iteration and cell.
+    """Summarize errors per table, region type, iteration and cell.
 
     Source: PHSafe specification, section 9.3.
     """

@@ -1,4 +1,4 @@
-// Three drawings as SVG, with colours as attributes so that a saved file looks the same.
+// Three drawings as SVG, with colors as attributes so that a saved file looks the same.
 
 const SVG = "http://www.w3.org/2000/svg";
 const W = 560, H = 340, LEFT = 62, RIGHT = 28, TOP = 16, BOTTOM = 52;

@@ -83,15 +83,15 @@ function* fourier(re, im) {
 
 // Sum of the noises of all cells under the tilt: its first value, its law, and the log of the mean of exp(tilt loss).
 function* tiltedSum({ sigma2, cells, step }, tilt) {
-  const sigma = Math.sqrt(sigma2), centre = tilt * step, middle = Math.round(centre), reach = Math.ceil(REACH * sigma) + 1;
+  const sigma = Math.sqrt(sigma2), center = tilt * step, middle = Math.round(center), reach = Math.ceil(REACH * sigma) + 1;
   const one = new Float64Array(2 * reach + 1);
   let total = 0, untilted = 0;
   for (let i = 0; i < one.length; i += 1) {
-    one[i] = Math.exp(-((middle - reach + i - centre) ** 2) / (2 * sigma2));
+    one[i] = Math.exp(-((middle - reach + i - center) ** 2) / (2 * sigma2));
     total += one[i];
     untilted += Math.exp(-((i - reach) ** 2) / (2 * sigma2));
   }
-  const logOne = (centre * centre) / (2 * sigma2) + Math.log(total / untilted), offset = (tilt * cells * step * step) / (2 * sigma2);
+  const logOne = (center * center) / (2 * sigma2) + Math.log(total / untilted), offset = (tilt * cells * step * step) / (2 * sigma2);
   for (let i = 0; i < one.length; i += 1) one[i] /= total;
   if (cells === 1) return { first: middle - reach, mass: one, logSum: logOne + offset };
   const wide = Math.ceil(REACH * sigma * Math.sqrt(cells)) + cells + 2;
@@ -170,17 +170,17 @@ function times2([re, im], k, a, b) {
 }
 
 function upperTails(circle, mean, logSum, step, tilt) {
-  const points = circle.length, first = mean - points / 2, centre = mean * step;
+  const points = circle.length, first = mean - points / 2, center = mean * step;
   const tails = new Float64Array(points), shrunk = new Float64Array(points);
   let tail = 0, less = 0;
   for (let i = points - 1; i >= 0; i -= 1) {
-    const gap = (first + i) * step - centre, back = (Math.max(circle[modulo(first + i, points)], 0) / points) * Math.exp(-tilt * gap);
+    const gap = (first + i) * step - center, back = (Math.max(circle[modulo(first + i, points)], 0) / points) * Math.exp(-tilt * gap);
     tail += back;
     less += back * Math.exp(-gap);
     tails[i] = tail;
     shrunk[i] = less;
   }
-  return { first, step, tails, shrunk, tilt, centre, logScale: logSum - tilt * centre };
+  return { first, step, tails, shrunk, tilt, center, logScale: logSum - tilt * center };
 }
 
 function deltaAt(total, epsilon, error) {
@@ -188,7 +188,7 @@ function deltaAt(total, epsilon, error) {
   while (place > 0 && (total.first + place - 1) * total.step > epsilon) place -= 1;
   while (place < total.tails.length && (total.first + place) * total.step <= epsilon) place += 1;
   if (place >= total.tails.length) return 0;
-  const gap = epsilon - total.centre;
+  const gap = epsilon - total.center;
   const inside = total.tails[place] - Math.exp(Math.min(gap, 700)) * total.shrunk[place];
   return Math.exp(total.logScale) * (inside + error * Math.exp(Math.min(-total.tilt * gap, 700)));
 }

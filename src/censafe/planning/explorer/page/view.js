@@ -157,7 +157,7 @@ function buildChoices(app) {
   byId("choices").replaceChildren(
     element("label", {}, "Confidence of margins ", confidence),
     element("label", {}, "Epsilon and attacks for ", relation),
-    sheet.law === "gaussian" ? element("div", { class: "labelled" }, element("span", {}, "delta "), delta) : "",
+    sheet.law === "gaussian" ? element("div", { class: "labeled" }, element("span", {}, "delta "), delta) : "",
   );
 }
 
@@ -177,7 +177,7 @@ function buildSettings(app) {
     const own = sheet.base.chosen[choice.key], changed = own !== sheet.chosen[choice.key];
     return element("label", {}, `${choice.label} `, select, changed ? element("small", { class: "badge" }, `changed; configuration: ${own}`) : "");
   });
-  const fields = sheet.settings.map((setting) => element("div", { class: "labelled", title: setting.help }, element("span", {}, `${setting.label} `), makeField(app, {
+  const fields = sheet.settings.map((setting) => element("div", { class: "labeled", title: setting.help }, element("span", {}, `${setting.label} `), makeField(app, {
     name: setting.label,
     text: (state) => decimalText(state.settings.get(setting.key)),
     problem: (text) => settingProblem(setting, text),

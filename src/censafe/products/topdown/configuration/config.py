@@ -259,13 +259,13 @@ def _level_text(level: GeoLevel) -> str:
 
 
 def _check_choices(document: Document, problems: Problems) -> Choices:
-    """Named choices with their defaults; budgets of only children move up on the spines that are optimised."""
+    """Named choices with their defaults; budgets of only children move up on the spines that are optimized."""
     chosen: dict[str, Any] = {noun: document.read(noun, problems) or "" for noun in CHOICES}
     numbers = ("fanout_cutoff", "bypass_cutoff", "joint", "joint_max_household_size")
     chosen |= {noun: document.read(noun, problems) for noun in numbers}
     if production := chosen["spine"] == PRODUCTION_SPINE:
         chosen["spine"] = "standard"
-    bypass = document.read("bypass", problems, default=chosen["spine"] in ("optimised", "prim"))
+    bypass = document.read("bypass", problems, default=chosen["spine"] in ("optimized", "prim"))
     return Choices(bypass=bypass, production_spine=production, **chosen)
 
 

@@ -18,7 +18,7 @@ _READERS: Final = ("histogram", "pl94", "ipums-1940", "cef", "records")
 PRODUCTION_SPINE: Final = "production"
 """The word of a spine that the data decide; it is not a spine itself."""
 CHOICES: Final = {
-    "spine": ("standard", "aian", "optimised", "prim", PRODUCTION_SPINE),
+    "spine": ("standard", "aian", "optimized", "prim", PRODUCTION_SPINE),
     "noisy_measurements": ("stored", "lazy"),
     "passes": ("production", "one", "outer"),
     "information": ("level", "lower"),

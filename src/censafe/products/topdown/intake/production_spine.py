@@ -1,4 +1,4 @@
-"""The spine of a configuration that asks for that of the 2020 production: optimised wherever the data give block attributes."""
+"""The spine of a configuration that asks for that of the 2020 production: optimized wherever the data give block attributes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def load_for_plan(source: str | Path, overrides: Mapping[str, str]) -> TopdownCo
 
     Example:
         >>> load_for_plan("pl94-us", {}).choices.spine, load_for_plan("pl94-us", {"spine": "standard"}).choices.spine
-        ('optimised', 'standard')
+        ('optimized', 'standard')
     """
     config = load_config(source, overrides)
-    found = _optimised(source, config)
+    found = _optimized(source, config)
     return config if found is None else replace(found, choices=replace(found.choices, production_spine=True))
 
 
@@ -32,7 +32,7 @@ def load_of_unknown_run(source: str | Path) -> TopdownConfig:
 
     Example:
         >>> load_of_unknown_run("pl94-us").choices.spine, load_of_unknown_run("blocks-16").choices.spine
-        ('optimised', 'standard')
+        ('optimized', 'standard')
     """
     spines = (load_config(source), load_for_plan(source, {}))
     return max(spines, key=lambda one: plan_release(one).total)
@@ -52,18 +52,18 @@ def load_for_data(
         return config
     with open_intake(data, config, reading) as intake:
         given = intake.attribute_source
-    chosen = _optimised(source, config) if given else None
+    chosen = _optimized(source, config) if given else None
     if chosen is not None:
         reading.observer.remark(
-            f"Spine: optimised, that of the 2020 production; block attributes from {given}."
+            f"Spine: optimized, that of the 2020 production; block attributes from {given}."
         )
         return chosen
     reading.observer.remark(f"Spine: standard. {standard_reason(config, attributes=bool(given))}")
     return load_config(source, {**config.overrides, "spine": "standard"})
 
 
-def _optimised(source: str | Path, config: TopdownConfig) -> TopdownConfig | None:
+def _optimized(source: str | Path, config: TopdownConfig) -> TopdownConfig | None:
     """The configuration on the optimized spine, if it leaves the spine to the data and its levels and schemas allow that one."""
     if not config.choices.production_spine or spine_refusal(config):
         return None
-    return load_config(source, {**config.overrides, "spine": "optimised"})
+    return load_config(source, {**config.overrides, "spine": "optimized"})

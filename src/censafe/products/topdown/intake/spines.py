@@ -128,12 +128,12 @@ def spine_refusal(config: TopdownConfig) -> str:
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> spine_refusal(load_config("pl94-us")), spine_refusal(load_config("blocks-16"))[:16]
-        ('', 'spine: optimised')
+        ('', 'spine: optimized')
     """
-    optimised = replace(config, choices=replace(config.choices, spine="optimised"))
+    optimized = replace(config, choices=replace(config.choices, spine="optimized"))
     try:
-        check_spine(optimised)
-        check_pass_order(optimised)
+        check_spine(optimized)
+        check_pass_order(optimized)
     except ConfigError as error:
         return str(error)
     return ""
@@ -141,7 +141,7 @@ def spine_refusal(config: TopdownConfig) -> str:
 
 def standard_reason(config: TopdownConfig, *, attributes: bool) -> str:
     """Why a run of a configuration that leaves the spine to the data is on the standard one, in sentences."""
-    production = "The production of 2020 used the optimised spine"
+    production = "The production of 2020 used the optimized spine"
     if not attributes:
         return (
             f"{production}, which needs block attributes: GRF-C*.txt beside the data, or the columns {', '.join(AREA_COLUMNS)} of the units. "

@@ -1,4 +1,4 @@
-"""Estimates of sums of cells on small trees beside dense generalised least squares of the stacked system."""
+"""Estimates of sums of cells on small trees beside dense generalized least squares of the stacked system."""
 
 from __future__ import annotations
 

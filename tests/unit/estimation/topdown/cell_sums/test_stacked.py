@@ -1,4 +1,4 @@
-"""Two histograms with shared sums beside dense generalised least squares of both under the equalities."""
+"""Two histograms with shared sums beside dense generalized least squares of both under the equalities."""
 
 from __future__ import annotations
 

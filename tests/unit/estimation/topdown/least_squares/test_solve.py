@@ -118,7 +118,7 @@ def test_types_and_totals_that_depend_on_each_other():
         ([[1, 0, 0]], [[-3], [0]], [[-1], [9]], None, "upper side below 0"),
     ],
 )
-def test_infeasible_parents_are_recognised(rows, lo, hi, allowed, reason):
+def test_infeasible_parents_are_recognized(rows, lo, hi, allowed, reason):
     result = solve_l2(with_rows(rows, lo, hi, allowed=allowed))
     assert (result.status, reason in result.reason or result.reason) == (L2Status.INFEASIBLE, True)
 

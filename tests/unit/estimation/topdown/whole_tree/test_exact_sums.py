@@ -1,4 +1,4 @@
-"""Exact totals below the root, at budgets of any size: against generalised least squares in the subspace that they leave."""
+"""Exact totals below the root, at budgets of any size: against generalized least squares in the subspace that they leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over geounits and unions, from all answers, against generalised least squares of all cells at once."""
+"""Sums over geounits and unions, from all answers, against generalized least squares of all cells at once."""
 
 from functools import cache
 

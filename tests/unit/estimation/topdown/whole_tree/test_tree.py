@@ -1,4 +1,4 @@
-"""Linear estimates on the tree against generalised least squares of all cells at once."""
+"""Linear estimates on the tree against generalized least squares of all cells at once."""
 
 from dataclasses import replace
 

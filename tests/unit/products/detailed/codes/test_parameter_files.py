@@ -84,7 +84,7 @@ def test_malformed_lines_are_reported_with_the_other_breaches(tmp_path: Path) ->
 
 
 def short_form(members: Mapping[str, Collection[int]]) -> list[str]:
-    """A line for every iteration with codes, neighbouring known codes as ranges."""
+    """A line for every iteration with codes, neighboring known codes as ranges."""
     lines = []
     for iteration, codes in members.items():
         runs: list[list[int]] = []

@@ -154,7 +154,7 @@ def test_the_digest_knows_what_decides_the_release(tmp_path: Path) -> None:
         ('rho = "1/2"', "", "rho, epsilon: give one of them"),
         ('rho = "1/2"', "rho = { people = 1 }", "histograms.persons: it has no loss; give rho.persons"),
         ('rho = "1/2"', "rho = { persons = 1, people = 1 }", "rho.people: there is no such histogram."),
-        ('rho = "1/2"', 'rho = "1/2"\ncolour = 1', "colour: unknown key."),
+        ('rho = "1/2"', 'rho = "1/2"\ncolor = 1', "color: unknown key."),
         ('schema = "sixteen"', 'schema = "sixten"', "Did you mean 'sixteen'"),
         ('exact_totals = "State"', 'exact_totals = "Land"', "histograms.persons.exact_totals: 'Land' is not allowed"),
         ("prefix = 5", "prefix = 2", "County must have a longer prefix than State"),
@@ -334,12 +334,12 @@ def test_totals_that_a_parted_spine_cannot_keep_are_refused_by_the_plan() -> Non
 
     for spine, exact, root in (
         ("aian", "County", "US"),
-        ("optimised", "Tract", "State"),
-        ("optimised", "Block_Group", "Block_Group"),
+        ("optimized", "Tract", "State"),
+        ("optimized", "Block_Group", "Block_Group"),
     ):
         with pytest.raises(ConfigError, match="between parents"):
             planned(spine, exact, root)
-    assert (planned("aian", "State"), planned("optimised", "Block"), planned("aian", "County", "County")) == (
+    assert (planned("aian", "State"), planned("optimized", "Block"), planned("aian", "County", "County")) == (
         6,
         6,
         4,

@@ -114,7 +114,7 @@ def test_a_stack_counts_the_same_records(tmp_path: Path) -> None:
         ("families", ()),
     ]
     assert [one.record_totals for one in config.histograms] == ["Block", "Block"]
-    words = plan_release(config).settings["neighbours.replace"]
+    words = plan_release(config).settings["neighbors.replace"]
     assert words.startswith("one person's record is replaced by another one")
     assert words.endswith("published counts of housing units and group quarters by kind by Block unchanged")
     owners = 'right = { published = "before", histogram = "persons", cells = "hhinstlevels" }'

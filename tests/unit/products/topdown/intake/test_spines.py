@@ -30,8 +30,8 @@ def own_file(tmp_path: Path, first: str) -> Path:
 
 def test_bypass_may_be_a_boolean_and_follows_the_spine(tmp_path: Path) -> None:
     assert load_config(own_file(tmp_path, "bypass = true")).choices.bypass is True
-    assert load_config(own_file(tmp_path, 'spine = "optimised"\nbypass = false')).choices.bypass is False
-    assert load_config("pl94-us", {"spine": "optimised"}).choices.bypass is True
+    assert load_config(own_file(tmp_path, 'spine = "optimized"\nbypass = false')).choices.bypass is False
+    assert load_config("pl94-us", {"spine": "optimized"}).choices.bypass is True
     assert load_config("pl94-us", {"spine": "aian"}).choices.bypass is False
 
 
@@ -44,26 +44,26 @@ def test_odd_values_are_refused(tmp_path: Path, line: str) -> None:
 
 
 def test_cutoffs_reach_the_spine_and_the_plan() -> None:
-    config = load_config("pl94-us", {"spine": "optimised", "fanout_cutoff": "3", "bypass_cutoff": "40"})
+    config = load_config("pl94-us", {"spine": "optimized", "fanout_cutoff": "3", "bypass_cutoff": "40"})
     choice = spine_choice(config)
     assert (choice.fanout_cutoff, choice.bypass.most_children) == (3, 40)
     digests = {
         plan_release(load_config("pl94-us", settings)).digest()
-        for settings in ({}, {"spine": "aian"}, {"bypass": "true"}, {"spine": "optimised"},
-                         {"spine": "optimised", "fanout_cutoff": "3"})
+        for settings in ({}, {"spine": "aian"}, {"bypass": "true"}, {"spine": "optimized"},
+                         {"spine": "optimized", "fanout_cutoff": "3"})
     }  # fmt: skip
     assert len(digests) == 5
 
 
 def test_other_schemas_and_levels_walk_the_standard_spine_only(tmp_path: Path) -> None:
     for name in ("e2e-1940", "blocks-16"):
-        with pytest.raises(ConfigError, match="spine: optimised needs the schemas"):
-            plan_release(load_config(name, {"spine": "optimised"}))
+        with pytest.raises(ConfigError, match="spine: optimized needs the schemas"):
+            plan_release(load_config(name, {"spine": "optimized"}))
     plan_release(load_config("e2e-1940", {"bypass": "true"}))
 
 
 def test_a_geounit_with_both_shares_pays_for_both() -> None:
-    config = load_config("pl94-us", {"spine": "optimised"})
+    config = load_config("pl94-us", {"spine": "optimized"})
     rng = np.random.default_rng(2)
     codes = block_codes((4, 44), rng)
     run = build_run_spine(build_spine(codes, PL94_US), spine_choice(config), random_areas(codes, rng))

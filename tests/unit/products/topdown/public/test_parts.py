@@ -31,7 +31,7 @@ Trees = tuple[LinearTree, PartedTree, tuple[Subtree, ...]]
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Trees:
     """Two states with American Indian halves and passed-over geounits, at once and half-state by half-state."""
     place = tmp_path_factory.mktemp("parted")
-    config = load_config("pl94-us", {"information": "lower", "spine": "optimised", "measure": "persons"})
+    config = load_config("pl94-us", {"information": "lower", "spine": "optimized", "measure": "persons"})
     with BlockIntake(write_pl94(place / "data"), config, ReadOptions()) as intake:
         loaded = intake.load()
     facts, store, loads = loaded.facts, TestMeasurementStore(plan_release(config), 8), workloads(config)

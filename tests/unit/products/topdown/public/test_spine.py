@@ -37,7 +37,7 @@ def parted() -> tuple[list[np.ndarray], object]:
     rng = np.random.default_rng(2)
     none = np.full(len(BLOCKS), 99999, np.int32)
     areas = BlockAreas(BLOCKS, np.where(rng.random(len(BLOCKS)) < 0.4, 10, 9999).astype(np.int32), none, none)
-    run = build_run_spine(build_spine(BLOCKS, PL94_US), SpineChoice("optimised", None, {}), areas)
+    run = build_run_spine(build_spine(BLOCKS, PL94_US), SpineChoice("optimized", None, {}), areas)
     return [level.geounits for level in run.spine.levels], run
 
 
@@ -103,7 +103,7 @@ def test_files_without_blocks_make_up_states_and_counties_that_no_area_divides(b
     none = np.full(len(BLOCKS), 99999, np.int32)
     inside = (np.arange(len(BLOCKS)) % 5 == 0) & (BLOCKS // 10**14 == 40) & blocks_inside
     areas = BlockAreas(BLOCKS, np.where(inside, 10, 9999).astype(np.int32), none, none)
-    whole = build_run_spine(build_spine(BLOCKS, PL94_US), SpineChoice("optimised", None, {}), areas)
+    whole = build_run_spine(build_spine(BLOCKS, PL94_US), SpineChoice("optimized", None, {}), areas)
     names = [level.geounits for level in whole.spine.levels[1:3]]
     codes = [np.array([list(code.encode()) for code in level.tolist()], np.uint8) for level in names]
     run = spine_above_blocks(codes, PL94_US[1:3], FOLDER)

@@ -1,4 +1,4 @@
-"""Small populations and their neighbours, many of them counted at once by the real counting code.
+"""Small populations and their neighbors, many of them counted at once by the real counting code.
 
 A pair is two datasets that differ by one protected change. Every pair lives in two regions of its own and has
 its own household keys, the same in both datasets, so one count of all "before" datasets and one of all "after"

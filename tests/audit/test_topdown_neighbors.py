@@ -33,8 +33,8 @@ SPINES = (
     {"spine": "standard"},
     {"spine": "standard", "bypass": "true"},
     {"spine": "aian"},
-    {"spine": "optimised"},
-    {"spine": "optimised", "definition": "pure"},
+    {"spine": "optimized"},
+    {"spine": "optimized", "definition": "pure"},
 )
 
 
@@ -70,7 +70,7 @@ class World:
             self.run.spine, histogram.schema, constraints_on(histogram), units, totals.single, totals.groups
         )
 
-    def neighbours(self, count: int, seed: int) -> Iterator[np.ndarray]:
+    def neighbors(self, count: int, seed: int) -> Iterator[np.ndarray]:
         """Populations with one record replaced, all that is published exactly being the same."""
         rng = np.random.default_rng(seed)
         states = self.run.standard.ancestors(1)
@@ -150,7 +150,7 @@ def test_one_replaced_record_costs_the_total_at_most_and_changes_nothing_exact(s
     total = place.config.histograms[0].loss
     exact = place.limits(place.dense)
     losses = []
-    for other in place.neighbours(12, seed=7):
+    for other in place.neighbors(12, seed=7):
         assert same_limits(exact, place.limits(other))
         losses.append(loss_of(place, other))
     assert max(losses) <= total
@@ -233,7 +233,7 @@ def test_the_budget_of_any_two_paths_is_the_total(settings):
     assert set(spent.tolist()) == {histogram.loss}
 
 
-@pytest.mark.parametrize("name", ["aian", "optimised"])
+@pytest.mark.parametrize("name", ["aian", "optimized"])
 def test_moving_persons_between_the_parts_of_a_state_changes_no_right_side(name):
     place = world({"spine": name})
     run = place.run

@@ -1,4 +1,4 @@
-"""Brute force over neighbours: no protected change moves the exact answers further than is claimed.
+"""Brute force over neighbors: no protected change moves the exact answers further than is claimed.
 
 The claims are those of ``products/phsafe/sensitivity.py``; the answers are those of the counting code that a release
 uses, before noise. Nothing here trusts the written proofs.
@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from censafe.model import Neighbours
+from censafe.model import Neighbors
 from censafe.products.phsafe.sensitivity import Bound, Sensitivity, sensitivity_bound
 from censafe.tabulation.engine import connect
-from support.neighbours import (
+from support.neighbors import (
     Dataset,
     Pair,
     Person,
@@ -36,10 +36,10 @@ TAUS = {
 POPULATIONS = {"small": 24, "one": 12}  # each with 13 to 56 pairs
 LEVELS = 46  # seven tables with six levels and two with two
 Differences = Mapping[tuple[str, str], Any]
-RELATIONS: dict[str, tuple[Callable[..., list[Pair]], Sensitivity, Neighbours]] = {
-    "bureau": (bureau_pairs, "bureau", Neighbours.ADD_REMOVE),
-    "household-local": (household_pairs, "household-local", Neighbours.ADD_REMOVE),
-    "replaced": (replacement_pairs, "household-local-bounded", Neighbours.REPLACE),
+RELATIONS: dict[str, tuple[Callable[..., list[Pair]], Sensitivity, Neighbors]] = {
+    "bureau": (bureau_pairs, "bureau", Neighbors.ADD_REMOVE),
+    "household-local": (household_pairs, "household-local", Neighbors.ADD_REMOVE),
+    "replaced": (replacement_pairs, "household-local-bounded", Neighbors.REPLACE),
 }
 
 
@@ -80,8 +80,8 @@ def breaches(found: Differences, claim: Callable[[str], Bound]) -> list[tuple[st
 
 
 def claim_of(relation: str, tau: Mapping[str, int]) -> Callable[[str], Bound]:
-    _, sensitivity, neighbours = RELATIONS[relation]
-    return lambda table: sensitivity_bound(sensitivity, neighbours, tau.get(table))
+    _, sensitivity, neighbors = RELATIONS[relation]
+    return lambda table: sensitivity_bound(sensitivity, neighbors, tau.get(table))
 
 
 @pytest.mark.parametrize("taus", TAUS)
@@ -98,7 +98,7 @@ def test_the_bounded_claim_holds_for_all_calibrations(taus: str, found: Any) -> 
     for sensitivity in ("bureau", "household-local", "household-local-bounded"):
 
         def claim(table: str, name: Sensitivity = sensitivity) -> Bound:
-            return sensitivity_bound(name, Neighbours.REPLACE, TAUS[taus].get(table))
+            return sensitivity_bound(name, Neighbors.REPLACE, TAUS[taus].get(table))
 
         assert not breaches(found("replaced", taus), claim)
 
@@ -232,7 +232,7 @@ def test_a_claim_that_is_too_small_is_caught(found: Any, backend: Any) -> None:
         return Bound(2 * rows, 4 * rows**2)
 
     def one_too_few(table: str) -> Bound:
-        return sensitivity_bound("household-local", Neighbours.ADD_REMOVE, tau.get(table, 1) - 1)
+        return sensitivity_bound("household-local", Neighbors.ADD_REMOVE, tau.get(table, 1) - 1)
 
     assert person_tables == {table for table, _ in breaches(forgets_the_person, two_households)}
     assert person_tables < {table for table, _ in breaches(found("household-local", "small"), one_too_few)}

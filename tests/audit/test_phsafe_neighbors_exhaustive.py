@@ -1,4 +1,4 @@
-"""Every neighbour of every dataset of a tiny world: two households, two kinds of person, three states of a unit.
+"""Every neighbor of every dataset of a tiny world: two households, two kinds of person, three states of a unit.
 
 The counts come from the record-by-record reference, which property tests hold against the counting code.
 """
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from censafe.model import Neighbours
+from censafe.model import Neighbors
 from censafe.products.phsafe.sensitivity import Sensitivity, sensitivity_bound
-from support.neighbours import Dataset, Person, Unit, records_of
+from support.neighbors import Dataset, Person, Unit, records_of
 from support.reference_counts import reference_release
 
 TAU = dict.fromkeys(("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7"), 1)
@@ -85,10 +85,10 @@ def replaced(one: Dataset, other: Dataset) -> bool:
     )
 
 
-RELATIONS: dict[str, tuple[Callable[[Dataset, Dataset], bool], Sensitivity, Neighbours]] = {
-    "bureau": (bureau, "bureau", Neighbours.ADD_REMOVE),
-    "household-local": (household_local, "household-local", Neighbours.ADD_REMOVE),
-    "replaced": (replaced, "household-local-bounded", Neighbours.REPLACE),
+RELATIONS: dict[str, tuple[Callable[[Dataset, Dataset], bool], Sensitivity, Neighbors]] = {
+    "bureau": (bureau, "bureau", Neighbors.ADD_REMOVE),
+    "household-local": (household_local, "household-local", Neighbors.ADD_REMOVE),
+    "replaced": (replaced, "household-local-bounded", Neighbors.REPLACE),
 }
 
 
@@ -104,9 +104,9 @@ def counted() -> tuple[list[Dataset], dict[tuple[str, str], Any]]:
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_no_neighbour_at_all_moves_further_than_is_claimed(relation: str, counted: Any) -> None:
+def test_no_neighbor_at_all_moves_further_than_is_claimed(relation: str, counted: Any) -> None:
     datasets, answers = counted
-    related, sensitivity, neighbours = RELATIONS[relation]
+    related, sensitivity, neighbors = RELATIONS[relation]
     pairs = [
         (i, j)
         for i, j in itertools.combinations(range(len(datasets)), 2)
@@ -117,7 +117,7 @@ def test_no_neighbour_at_all_moves_further_than_is_claimed(relation: str, counte
     attained = set()
     for (table, level), values in answers.items():
         difference = values[second] - values[first]
-        bound = sensitivity_bound(sensitivity, neighbours, TAU.get(table))
+        bound = sensitivity_bound(sensitivity, neighbors, TAU.get(table))
         l1, l2_squared = np.abs(difference).sum(axis=1).max(), (difference**2).sum(axis=1).max()
         assert l1 <= bound.l1, (table, level)
         assert l2_squared <= bound.l2_squared, (table, level)

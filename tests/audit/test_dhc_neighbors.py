@@ -34,7 +34,7 @@ class Records(NamedTuple):
 
 @pytest.fixture(scope="module", params=list(CASES))
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    data = tmp_path_factory.mktemp("dhc-neighbours") / "data"
+    data = tmp_path_factory.mktemp("dhc-neighbors") / "data"
     synthesize(data, persons=200, states=CASES[request.param], layout="dhc")
     config = load_config(request.param)
     return World(config, open_intake(data, config, ReadOptions()).load())
@@ -59,7 +59,7 @@ def records_of(world: World, histogram: MeasuredHistogram) -> Records:
     return Records(np.repeat(block, exact.count), np.repeat(exact.cell, exact.count))
 
 
-def neighbours(world: World, histogram: MeasuredHistogram, records: Records) -> Iterator[Records]:
+def neighbors(world: World, histogram: MeasuredHistogram, records: Records) -> Iterator[Records]:
     """One record in another block, with another cell, or with both; once with a cell that no query takes for the old one."""
     rng = np.random.default_rng(8)
     cells = np.flatnonzero(histogram.schema.allowed())
@@ -98,7 +98,7 @@ def test_replaced_records_attain_the_stated_loss_and_never_exceed_it(world: Worl
     for histogram in world.config.histograms:
         records, losses, most = records_of(world, histogram), [], 0.0
         labels = {text: histogram.schema.query(text).label for text in queries_of(histogram)}
-        for other in neighbours(world, histogram, records):
+        for other in neighbors(world, histogram, records):
             loss = Fraction(0)
             for depth, level in enumerate(facts.run.spine.names):
                 budget, ancestor = (

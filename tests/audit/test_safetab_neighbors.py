@@ -1,4 +1,4 @@
-"""Brute force over neighbours: one record more moves the exact answers of a level no further than the noise is made for.
+"""Brute force over neighbors: one record more moves the exact answers of a level no further than the noise is made for.
 
 The answers are those of the counting code that a release uses, before noise; the claims are the stability of
 ``products/detailed/codes/stability.py`` and the costs of ``products/detailed/plan.py``. Nothing here trusts the written proofs.
@@ -121,7 +121,7 @@ def tiny_universe() -> Universe:
     return Universe({10: "a", 20: "b", 30: "c"}, iterations, members, "tiny")
 
 
-def test_all_neighbours_of_all_small_populations() -> None:
+def test_all_neighbors_of_all_small_populations() -> None:
     """Every multiset of up to two of twelve kinds of persons, and every person that can be added to it."""
     kinds = [
         Person(block, sex, 40, races, span)
@@ -249,7 +249,7 @@ def test_the_plan_pays_what_the_worst_record_costs() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_public_does_not_depend_on_the_records(seed: int) -> None:
-    """Neighbours have the same regions, iterations, detailed-only groups and key domain."""
+    """Neighbors have the same regions, iterations, detailed-only groups and key domain."""
     rng = random.Random(seed)
     world = random_world(rng, 10)
     for level in group_levels():

@@ -1,0 +1,21 @@
+"""Former spellings of words of configurations and of keywords mean the same."""
+
+from __future__ import annotations
+
+import censafe
+from censafe.products.topdown.configuration.config import load_config
+
+
+def test_a_word_of_a_configuration_may_have_its_former_spelling() -> None:
+    former, own = (load_config("pl94-us", {"spine": word}) for word in ("optimi" + "sed", "optimized"))
+    assert former.choices == own.choices
+    assert own.choices.spine == "optimized"
+
+
+def test_a_keyword_may_have_its_former_spelling() -> None:
+    chosen = censafe.configuration("phsafe", "sdhc-us")
+    former, own = (
+        censafe.plan(chosen, targets=["PH3/state_A-G=25"], **{keyword: "rho"})
+        for keyword in ("minimi" + "se", "minimize")
+    )
+    assert former.total == own.total
