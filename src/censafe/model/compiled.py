@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import fcntl
 import hashlib
 import os
@@ -59,7 +60,10 @@ class LazyKernel:
 
     def called_apart(self) -> Iterator[LazyKernel]:
         """Kernels whose machine code that of this one calls: it can neither be made nor read before theirs has an address."""
-        for name in self.py_func.__code__.co_names:
+        globals_read = dict.fromkeys(
+            one.argval for one in dis.get_instructions(self.py_func) if one.opname == "LOAD_GLOBAL"
+        )  # co_names would have names of attributes as well
+        for name in globals_read:
             kernel = self.py_func.__globals__.get(name)
             if isinstance(kernel, LazyKernel) and kernel is not self:
                 if kernel._apart:
