@@ -19,8 +19,6 @@ from support.engines import SAIL, SailServer
 if not SAIL:
     pytest.skip("neither Sail nor its client is installed", allow_module_level=True)
 
-from pyspark.sql.connect.client import retries
-
 from censafe.tabulation.engine.spark_client import PySparkException
 
 
@@ -46,6 +44,10 @@ def test_nothing_waits_for_a_lost_server_after_an_interrupt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pauses between attempts are counted, not the time of the test, which depends on the load of the machine."""
+    from pyspark.sql.connect.client import (
+        retries,  # after spark_client, which lets the client be imported without Spark
+    )
+
     pauses = list[float]()
 
     def pause(seconds: float) -> None:

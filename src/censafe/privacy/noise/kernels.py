@@ -21,7 +21,7 @@ _INPUT = types.Array(uint64, 1, "C", readonly=True)
 @proven("sampler.proof.md", digest="ded57247c1cc86b0")
 @compiled(void(_INPUT, int64, int64, uint64, uint64[:, ::1]))
 def fill_counters(geounits, first, per_row, head, counters):  # type: ignore[no-untyped-def]
-    """Write counter blocks of a (geounit, block) grid; see ``twins.fill_counters``."""
+    """Write counter blocks of a (geounit, block) grid; see ``numpy_kernels.fill_counters``."""
     row = first // per_row
     column = first - row * per_row
     index = 0
@@ -40,7 +40,7 @@ def fill_counters(geounits, first, per_row, head, counters):  # type: ignore[no-
 @proven("sampler.proof.md", digest="a0661e81ff091503")
 @compiled(int64(uint64[::1], int64, int64, int64))
 def drop_odd_halves(words, first, blocks, per_row):  # type: ignore[no-untyped-def]
-    """Move words together without the unused halves; see ``twins.drop_odd_halves``."""
+    """Move words together without the unused halves; see ``numpy_kernels.drop_odd_halves``."""
     column = first % per_row
     remaining = 0
     for block in range(blocks):
@@ -58,7 +58,7 @@ def drop_odd_halves(words, first, blocks, per_row):  # type: ignore[no-untyped-d
 @proven("alias.proof.md", digest="046565b78106b943")
 @compiled(int64(_INPUT, _INPUT, int64, int64, int64[::1]))
 def map_words(words, entries, bits, width, out):  # type: ignore[no-untyped-def]
-    """Turn words into signed draws, without a branch that depends on them; see ``twins.map_words``."""
+    """Turn words into signed draws, without a branch that depends on them; see ``numpy_kernels.map_words``."""
     b = np.uint64(bits)
     last = (_ONE << b) - _ONE
     shift = np.uint64(width - bits)

@@ -17,7 +17,7 @@ from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.measure.lazy import LazyAnswers
-from censafe.privacy.noise import kernels, lazy_kernels, sum_kernels, twins
+from censafe.privacy.noise import kernels, lazy_kernels, numpy_kernels, sum_kernels
 from censafe.privacy.noise.sampler import draw_cells, settle_residuals
 from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.wide import _Addresses, draw_wide
@@ -97,7 +97,7 @@ def sums(query: int, geounit: int, answer: int) -> Blocks:
 
 LARGEST_GEOUNIT, LARGEST_ANSWER = (1 << 63) - 1, (1 << 31) - 1  # of every path
 PATHS = {
-    "grid, numpy": grid_of(twins),
+    "grid, numpy": grid_of(numpy_kernels),
     "grid, compiled": grid_of(kernels),
     "listed cells": listed,
     "one block": single,

@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from censafe.model.compiled import compiled
-from censafe.privacy.noise import kernels, twins
+from censafe.privacy.noise import kernels, numpy_kernels
 from censafe.privacy.noise.tables import NoiseTable
 from support.noise import law
 
@@ -25,7 +25,7 @@ SMALL_LAWS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", [kernels.map_words, twins.map_words], ids=["compiled", "numpy"])
+@pytest.mark.parametrize("kernel", [kernels.map_words, numpy_kernels.map_words], ids=["compiled", "numpy"])
 @pytest.mark.parametrize("case", GOLDEN_DRAWS, ids=lambda case: "-".join(case))
 def test_golden_draws(kernel: object, case: tuple[str, str]) -> None:
     keystream = (
@@ -58,7 +58,7 @@ def test_all_words_give_exactly_the_integer_weights(case: tuple[str, str], width
     assert counts[1:] == found[residual + 1 :].tolist()
     assert flag == int(table.weights.residual > 0)
     twin = np.empty_like(out)
-    assert twins.map_words(words, table.alias.entries, table.alias.bits, width, twin) == flag
+    assert numpy_kernels.map_words(words, table.alias.entries, table.alias.bits, width, twin) == flag
     assert np.array_equal(out, twin)
 
 
@@ -85,7 +85,7 @@ def test_compiled_and_numpy_kernels_agree_bit_for_bit(case: tuple[str, str]) -> 
         compiled, plain = np.empty(len(words), dtype=np.int64), np.empty(len(words), dtype=np.int64)
         flags = [
             kernel.map_words(words, table.alias.entries, table.alias.bits, 63, out)
-            for kernel, out in ((kernels, compiled), (twins, plain))
+            for kernel, out in ((kernels, compiled), (numpy_kernels, plain))
         ]
         assert flags[0] == flags[1]
         assert np.array_equal(compiled, plain)
@@ -99,13 +99,13 @@ def test_counters_and_dropped_halves_agree(per_row: int, first: int) -> None:
     head = 5 << 32 | 1 << 48 | 2 << 56
     one, two = np.zeros((123, 2), dtype=np.uint64), np.ones((123, 2), dtype=np.uint64)
     kernels.fill_counters(geounits, first, per_row, head, one)
-    twins.fill_counters(geounits, first, per_row, head, two)
+    numpy_kernels.fill_counters(geounits, first, per_row, head, two)
     assert np.array_equal(one, two)
     assert one[0].tolist() == [head | first % per_row, int(geounits[first // per_row])]
     words = rng.integers(0, 1 << 63, 246).astype(np.uint64)
     left, right = words.copy(), words.copy()
     remaining = kernels.drop_odd_halves(left, first, 123, per_row)
-    assert remaining == twins.drop_odd_halves(right, first, 123, per_row)
+    assert remaining == numpy_kernels.drop_odd_halves(right, first, 123, per_row)
     assert np.array_equal(left[:remaining], right[:remaining])
     dropped = sum((first + block) % per_row == per_row - 1 for block in range(123))
     assert 246 - dropped == remaining

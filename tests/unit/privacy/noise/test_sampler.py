@@ -11,7 +11,7 @@ import pytest
 from censafe.errors import ReleaseError
 from censafe.model import NoiseLaw
 from censafe.privacy.measure.claims import Claim
-from censafe.privacy.noise import sampler, twins
+from censafe.privacy.noise import numpy_kernels, sampler
 from censafe.privacy.noise.sampler import add_noise, draw, draw_cells
 from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.weights import residual_magnitude
@@ -47,7 +47,9 @@ def by_address(noise: NoiseLaw, query: int, geounit: int, answer: int) -> int:
     table = NoiseTable.for_law(noise)
     word = words.block(query, Lane.DIRECT, 0, answer // 2, geounit)[answer % 2]
     out = np.empty(1, dtype=np.int64)
-    flag = twins.map_words(np.array([word], dtype=np.uint64), table.alias.entries, table.alias.bits, 63, out)
+    flag = numpy_kernels.map_words(
+        np.array([word], dtype=np.uint64), table.alias.entries, table.alias.bits, 63, out
+    )
     assert not flag
     return int(out[0])
 
@@ -140,7 +142,7 @@ def test_residual_draws_keep_their_sign_and_use_their_own_lane(noise: NoiseLaw) 
         for i in range(0, answers, 7):
             word = np.array([words.block(3, Lane.DIRECT, 0, i // 2, geounit)[i % 2]], dtype=np.uint64)
             expected = np.empty(1, dtype=np.int64)
-            if twins.map_words(word, table.alias.entries, table.alias.bits, 8, expected):
+            if numpy_kernels.map_words(word, table.alias.entries, table.alias.bits, 8, expected):
                 residuals += 1
                 size = residual_magnitude(table.weights, blocks(words, i, geounit))
                 expected[0] = -size if word[0] & np.uint64(1) else size
