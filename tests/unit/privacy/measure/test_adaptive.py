@@ -262,7 +262,7 @@ class _Lookalike(Source):
     ("source", "error"), [(_Shifted, ValueError), (_Short, ValueError), (_Lookalike, TypeError)]
 )
 def test_a_block_that_does_not_fit_is_refused(source: type[Source], error: type[Exception]) -> None:
-    with pytest.raises(error, match=r"does not cover|wants a GroupBlock"):
+    with pytest.raises(error, match=r"does not cover|takes a GroupBlock"):
         measure_adaptive(source(COUNTS), queries(some_laws("gaussian")), tables(), part_key())
 
 
