@@ -414,7 +414,7 @@ def test_strict_stops_at_states_that_there_are_not(
     command = ("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--test-key", 1)
     stopped = censafe(*command, "--strict")
     assert stopped.code == 1
-    assert "no state code" in stopped.err
+    assert "is not a state code" in stopped.err
     warned = censafe(*command)
     assert warned.code == 0
     assert "no state code are left out (1 row)" in warned.err
