@@ -222,7 +222,10 @@ def stated(claim: Mapping[str, Fraction], question: str) -> Fraction:
     return claim.get(question, Fraction(0))
 
 
-@pytest.mark.parametrize("product", CASES)
+@pytest.mark.parametrize(
+    "product",
+    [pytest.param(name, marks=pytest.mark.long if "passed over" in name else ()) for name in CASES],
+)
 def test_a_question_costs_what_is_stated_and_never_more(
     product: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -51,7 +51,7 @@ def splits(draw: st.DrawFn) -> tuple[ReleasePlan, list[ReleasePlan]]:
     return whole, draw(st.permutations(runs))
 
 
-@settings(max_examples=20)
+@settings(max_examples=7)
 @given(splits())
 def test_the_sum_of_a_ledger_is_the_same_whatever_the_split(
     split: tuple[ReleasePlan, list[ReleasePlan]],
@@ -66,7 +66,7 @@ def test_the_sum_of_a_ledger_is_the_same_whatever_the_split(
         assert stated(several) == stated(one) == [whole.total]
 
 
-@settings(max_examples=20)
+@settings(max_examples=7)
 @given(
     splits(),
     st.fractions(min_value=Fraction(1, 2), max_value=Fraction(3, 2), max_denominator=100),

@@ -396,7 +396,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", sorted(WRONG))
+SAMPLED = ("missing geounits", "missing query", "odd figures", "truncated partition")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(one, marks=() if one in SAMPLED else pytest.mark.long) for one in sorted(WRONG)]
+)
 def test_wrong_files_are_named_and_nothing_is_written(
     censafe: CommandLine, states: Path, tmp_path: Path, case: str
 ) -> None:
