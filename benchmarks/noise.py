@@ -26,7 +26,7 @@ from scipy import stats
 from censafe.model import NoiseLaw
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey
-from censafe.privacy.noise import kernels, twins
+from censafe.privacy.noise import kernels, numpy_kernels
 from censafe.privacy.noise.sampler import draw
 from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.words import CHUNK_BLOCKS, AddressedWords
@@ -113,7 +113,7 @@ def row(kind: str, scale: int, key: PartKey, draws: int, repeats: int) -> dict[s
         "scale": scale,
         "ns_per_draw": round(ours, 3),
         "kernel_ns": round(kernel_ns(law, kernels, repeats), 3),
-        "numpy_kernel_ns": round(kernel_ns(law, twins, repeats), 3),
+        "numpy_kernel_ns": round(kernel_ns(law, numpy_kernels, repeats), 3),
         "table_build_ms": round(build_ms(law), 2),
         "opendp_ns": None if theirs is None else round(theirs, 1),
         "ratio_to_opendp": None if theirs is None else round(theirs / ours, 1),

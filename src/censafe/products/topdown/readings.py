@@ -329,7 +329,11 @@ _SIZES: Final = (2, 4, 7)  # of households that are stated
 
 
 def _cited(releases: Sequence[Release]) -> str:
-    return "; with the results that the release cites" if len(releases) > 1 else ""
+    return (
+        "; with the results that the release cites, at the budgets of their configurations as shipped"
+        if len(releases) > 1
+        else ""
+    )
 
 
 def _households(releases: Sequence[Release], lowest: str, delta: Fraction) -> Iterator[LossReading]:
