@@ -18,8 +18,10 @@ from censafe.api.options import (
     run_options,
     split,
 )
-from censafe.privacy.ledger.report import LedgerReport, verify
+from censafe.privacy.ledger.report import DatasetTotal as DatasetTotal  # part of the public interface
+from censafe.privacy.ledger.report import LedgerReport as LedgerReport
 from censafe.privacy.ledger.report import new_ledger as begin
+from censafe.privacy.ledger.report import verify
 
 if TYPE_CHECKING:
     from fractions import Fraction

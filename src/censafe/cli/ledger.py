@@ -11,7 +11,7 @@ import click
 from censafe.cli.lazy import WordedGroup
 
 if TYPE_CHECKING:
-    from censafe.privacy.ledger.report import DatasetTotal, LedgerReport
+    from censafe.api.releases import DatasetTotal, LedgerReport
 
 
 _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="LEDGER")
