@@ -35,7 +35,10 @@ def kinds(
     return PageKinds(tmp_path_factory, lambda: request.getfixturevalue("dhc"), explorer_file)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(one, marks=pytest.mark.long if one.endswith("topdown dhc") else ()) for one in KINDS],
+)
 def test_a_page_fits_its_window_and_can_be_read(kind: str, kinds: PageKinds, tab: Page) -> None:
     assert layout_faults(tab, kinds.page(kind)) == []
 

@@ -105,7 +105,11 @@ def test_a_killed_server_is_asked_once_more(tmp_path: Path) -> None:
         server.kill()
 
 
-@pytest.mark.parametrize("choices", [("lazy", "level"), ("stored", "lower")], ids=" ".join)
+@pytest.mark.parametrize(
+    "choices",
+    [("lazy", "level"), pytest.param(("stored", "lower"), marks=pytest.mark.long)],
+    ids=" ".join,
+)
 def test_a_release_has_the_same_bytes(tmp_path: Path, choice: EngineChoice, choices: tuple[str, str]) -> None:
     districts = write_1940(tmp_path / "districts")
     measurements, information = choices

@@ -110,7 +110,12 @@ def outcome(command: CommandLine, words: str, places: dict[str, Path], number: i
     return command(*(places.get(word, word) for word in words.split()))
 
 
-@pytest.mark.parametrize("schema", SCHEMAS)
+SAMPLED = ("without facilities", "no persons", "one level")
+
+
+@pytest.mark.parametrize(
+    "schema", [pytest.param(one, marks=() if one in SAMPLED else pytest.mark.long) for one in SCHEMAS]
+)
 def test_every_verb_on_a_schema(censafe: CommandLine, tmp_path: Path, schema: str) -> None:
     write_world(tmp_path, **SCHEMAS[schema])
     names = {"C": "own.toml", "D": "data", "R": "run", "E": "evaluated"}

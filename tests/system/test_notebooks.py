@@ -61,7 +61,13 @@ def test_cells_that_draw_have_alternative_text(name: str) -> None:
     assert all(len(cell["metadata"]["alt"]) > 40 for cell in drawing)
 
 
-@pytest.mark.parametrize("name", sorted(SMALLER))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(one, marks=pytest.mark.long if one == "a_phsafe_release" else ())
+        for one in sorted(SMALLER)
+    ],
+)
 def test_a_notebook_runs_on_a_small_population(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -53,9 +53,9 @@ def run_blocks(page: Path, censafe: CommandLine) -> int:
     [
         ("install.md", "."),
         ("start.md", "rehearsal/certificate.html"),
-        ("planning.md", "budgets.xlsx"),
+        pytest.param("planning.md", "budgets.xlsx", marks=pytest.mark.long),
         ("methods/accounting.md", "."),
-        ("paths/publish.md", "redistricting/intervals.csv"),
+        pytest.param("paths/publish.md", "redistricting/intervals.csv", marks=pytest.mark.long),
         ("paths/detailed.md", "detailed-b/tables/t3/T03001/T03001.csv"),
         ("paths/country.md", "release/tables/N1_Area.parquet"),
         pytest.param("paths/use.md", "dhc-replicates", marks=_long),  # the notebook runs the same in Python

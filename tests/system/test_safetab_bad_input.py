@@ -417,7 +417,7 @@ def test_strict_stops_at_states_that_there_are_not(
     assert "is not a state code" in stopped.err
     warned = censafe(*command)
     assert warned.code == 0
-    assert "no state code are left out (1 row)" in warned.err
+    assert "is not a state code are left out (1 row)" in warned.err
 
 
 def test_totals_may_lie_in_another_data_folder_and_belong_to_households(

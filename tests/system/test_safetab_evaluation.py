@@ -75,6 +75,7 @@ def test_margins_are_those_that_were_planned(
     assert abs(pooled(exact, "noise_coverage") - pooled(exact, "expected_coverage")) < 0.004
 
 
+@pytest.mark.long  # make hashes has a smaller one
 def test_the_demonstration_runs_everything_and_names_what_to_open(
     censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

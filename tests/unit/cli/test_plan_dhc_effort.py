@@ -41,6 +41,7 @@ def levels(results: dict[str, Any]) -> list[dict[str, int]]:
     return results["levels_persons"]
 
 
+@pytest.mark.long
 def test_stored_answers_are_those_of_every_geounit(levels: list[dict[str, int]]) -> None:
     config = load_config("dhc-us", SETTINGS)
     blocks = levels[-1]["geounits"]

@@ -90,6 +90,7 @@ def test_expected_errors_of_queries_measured_or_not() -> None:
     assert len(document("phsafe", "sdhc-us", "--expected", "PH3/usa_*")["expected"]) == 1
 
 
+@pytest.mark.long
 def test_a_plan_on_another_spine_has_its_own_reading_and_that_of_the_slides() -> None:
     found = document("topdown", "pl94-us", "--meaning", "--delta", "1e-10")["meaning"]
     losses = {one["question"]: round(one["rho_float"], 5) for one in found}
