@@ -14,6 +14,7 @@ from support.phsafe_inputs import write_folder
 
 SCRIPT = """
 import contextlib, io, json, resource, sys
+sys.dont_write_bytecode = True  # Python would store half a module
 from censafe.cli import main
 commands = json.loads(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))

@@ -93,7 +93,6 @@ def synthesize(
         '1,000 persons'
     """
     from censafe.model.observer import SilentObserver, work_done
-    from censafe.population.synthetic.mark import write_mark
 
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is none of {', '.join(LAYOUTS)}")
@@ -112,7 +111,6 @@ def synthesize(
         return _blocks(Path(out), _HISTOGRAMS[layout], file_format, observer, asked)
     with observer.stage("synthetic population"):
         report = _records(Path(out), layout, file_format, areas_of, asked)
-        write_mark(report.folder)
     return SyntheticData(
         report.folder,
         f"{report.persons:,} persons in {report.housing_units:,} housing units ({report.vacant:,} vacant) and "
@@ -147,13 +145,11 @@ def _blocks(
     out: Path, layout: Literal["pl94", "e2e"], file_format: str, observer: Observer, asked: Mapping[str, Any]
 ) -> SyntheticData:
     from censafe.population.synthetic.blocks import synthesize_histograms
-    from censafe.population.synthetic.mark import write_mark
 
     if file_format != "parquet":
         raise UsageError("`file_format`: block histograms are written as Parquet only; leave it out")
     with observer.stage("synthetic histograms"):
         report = synthesize_histograms(out, layout=layout, **asked)
-        write_mark(report.folder)
     return SyntheticData(
         report.folder,
         f"{report.persons:,} persons in {report.blocks:,} blocks with {report.housing_units:,} housing units and "

@@ -8,6 +8,7 @@ the exit code of their type.
 from __future__ import annotations
 
 import os
+import resource
 import sys
 
 import click
@@ -89,6 +90,8 @@ def main() -> None:
     """Run the command line and turn every expected error into a message and an exit code."""
     # Our own threads use the processors: those of linear algebra would wait in loops for work beside them. It is read when numpy is imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+        sys.dont_write_bytecode = True  # Python would store half a module, which no later start could import
     interruption = Interruption()
     try:
         with listening(interruption):

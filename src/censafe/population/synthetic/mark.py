@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from censafe.errors import StorageError
 from censafe.model.parsing import read_stored
 
 MARK: Final = "synthetic.json"
@@ -16,20 +15,15 @@ MARK: Final = "synthetic.json"
 
 def write_mark(folder: Path) -> None:
     """List the SHA-256 of every file below a folder of synthetic records; a file that is changed later is no longer recognized."""
-    try:
-        files = {}
-        for path in sorted(one for one in folder.rglob("*") if one.is_file()):
-            with path.open("rb") as stream:
-                files[path.relative_to(folder).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
-        text = json.dumps(
-            {"notice": "Synthetic records of censafe synth: no person stands behind them.", "sha256": files},
-            indent=1,
-        )
-        (folder / MARK).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise StorageError(
-            f"{folder}: the mark of synthetic records cannot be written ({error.strerror})."
-        ) from error
+    files = {}
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        with path.open("rb") as stream:
+            files[path.relative_to(folder).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
+    text = json.dumps(
+        {"notice": "Synthetic records of censafe synth: no person stands behind them.", "sha256": files},
+        indent=1,
+    )
+    (folder / MARK).write_text(text + "\n", encoding="utf-8")
 
 
 def is_synthetic(data: Path, hashes: Iterable[str]) -> bool:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from censafe.errors import StorageError, UsageError
 from censafe.model.closing import Closing, partial_folder, write_refusal
 from censafe.model.compiled import compiled
+from censafe.population.synthetic.mark import write_mark
 from censafe.population.synthetic.plan import PopulationPlan
 from censafe.population.synthetic.shipped import synthetic_states
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
@@ -179,7 +180,7 @@ class PartWriter(Closing):
 
 @contextmanager
 def folder_when_complete(out: Path) -> Iterator[Path]:
-    """A temporary folder beside `out` that takes its name when the block ends well and vanishes otherwise."""
+    """A temporary folder beside `out` that takes its name, with its mark, when the block ends well and vanishes otherwise."""
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"{out}: not empty; name a new or empty folder for the synthetic population")
@@ -193,6 +194,7 @@ def folder_when_complete(out: Path) -> Iterator[Path]:
     with stack:
         try:
             yield partial
+            write_mark(partial)
             partial.replace(out)
         except OSError as error:
             raise StorageError(

@@ -137,7 +137,7 @@ def test_records_are_those_of_phsafe(folder: Path) -> None:
 def test_text_and_parquet_hold_the_same(tmp_path: Path, folder: Path) -> None:
     synthesize(tmp_path / "text", persons=20_000, states=STATES, seed=3, layout="safetab", file_format="csv")
     assert sorted(path.name for path in (tmp_path / "text").iterdir()) == [
-        "GRF-C.txt", "household-records.txt", "person-records.txt",
+        "GRF-C.txt", "household-records.txt", "person-records.txt", "synthetic.json",
     ]  # fmt: skip
     for table in ("person-records", "household-records"):
         stored = pq.read_table(folder / f"{table}.parquet")

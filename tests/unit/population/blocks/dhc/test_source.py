@@ -92,7 +92,8 @@ def test_files_hold_the_population_that_is_drawn(folders, kind):
             assert np.array_equal(getattr(expected, part), getattr(data.histograms[name], part)), name
     assert np.array_equal(drawn.facilities, data.facilities)
     assert {path.name for path in data.files} == {path.name for path in (folders / kind).iterdir()} - {
-        "GRF-C.txt"
+        "GRF-C.txt",
+        "synthetic.json",
     }
 
 
