@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks; names measured tables that are older than the code"
-	@echo "make test   the test suite, eight minutes at most on two cores"
+	@echo "make test   the test suite, nine minutes on two cores"
 	@echo "make test-long  what the test suite samples, whole"
 	@echo "make hashes  every configuration, product, verb and page on small records, compared with tests/golden/output_hashes.txt"
 	@echo "make hashes-write  that list again, after an intended change of outputs"
@@ -84,7 +84,7 @@ hashes: $(STAMP) kernels
 hashes-write: $(STAMP) kernels
 	$(BIN)/python tests/support/output_hashes.py --write
 
-# Apart from the suite, which has to stay under eight minutes: a query on Apache Spark takes longer than the test that asks it.
+# Apart from the suite, which has to stay short: a query on Apache Spark takes longer than the test that asks it.
 test-spark: $(STAMP) kernels java
 	@if command -v java >/dev/null; then $(MAKE) --no-print-directory $(SPARK) && SPARK_HOME=$(abspath $(SPARK)) $(BIN)/python -m pytest tests/engines -m "long or not long" -k "spark or lost_workers"; \
 	elif [ -n "$$CI" ]; then echo "no Java, and CI always has it" >&2; exit 1; fi

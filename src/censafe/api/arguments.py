@@ -45,7 +45,7 @@ def public(function: Callable[_P, _T]) -> Callable[_P, _T]:
     def checked(*values: _P.args, **keywords: _P.kwargs) -> _T:
         kinds = _kinds(function)
         for former, name in _FORMER.items():
-            if former in keywords and name in kinds:
+            if former in keywords and name in kinds and name not in keywords:
                 keywords[name] = keywords.pop(former)
         unknown = [name for name in keywords if name not in kinds]
         if unknown:

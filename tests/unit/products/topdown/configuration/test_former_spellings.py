@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import censafe
 from censafe.products.topdown.configuration.config import load_config
 
@@ -19,3 +21,10 @@ def test_a_keyword_may_have_its_former_spelling() -> None:
         for keyword in ("minimi" + "se", "minimize")
     )
     assert former.total == own.total
+
+
+def test_both_spellings_at_once_are_refused() -> None:
+    chosen = censafe.configuration("phsafe", "sdhc-us")
+    both = {"minimi" + "se": "rho", "minimize": "rho"}
+    with pytest.raises(TypeError, match="has no keyword"):
+        censafe.plan(chosen, targets=["PH3/state_A-G=25"], **both)
