@@ -18,7 +18,7 @@ import censafe
 from censafe.errors import StorageError, UsageError
 from censafe.model.engine import EngineChoice
 from censafe.model.fetching import fetch
-from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.entries import read_contents
 from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks
 from support.engines import SAIL, SailServer
@@ -122,7 +122,7 @@ def test_no_server_costs_nothing(tmp_path: Path) -> None:
 
 def committed(ledger: Path) -> list[str]:
     """Parts that were committed, in their order."""
-    return [entry.body["part"] for entry in read_entries(ledger) if entry.event == "commit"]
+    return [entry.body["part"] for entry in read_contents(ledger).entries if entry.event == "commit"]
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from censafe.evaluation.counts.comparators import matching_rates
 from censafe.evaluation.loss.calibration import noise_law_masses
 from censafe.evaluation.semantics import power_curve
 from censafe.model import NoiseLaw
-from censafe.privacy.loss.attack import discrete_gaussian_power, gaussian_power, moved_queries, zcdp_power
+from censafe.privacy.loss.attack import MovedQuery, best_attack, gaussian_power, zcdp_power
 from censafe.privacy.noise.variance import exact_variance
 from support.shared import shared_data
 
@@ -69,7 +69,9 @@ def block_queries() -> tuple[Any, Any, Fraction]:
     assert sum(shares.values()) == 1
     persons = Fraction("2.56") * Fraction(allocations["persons"]["by_level"]["Block"])
     units = Fraction("0.07") * Fraction(allocations["units"]["by_level"]["Block"])
-    return moved_queries(persons, shares), moved_queries(units, {"units": Fraction(1)}), persons + units
+    # the noise of the 2020 census: sigma2 is one over the rho of the query
+    moved = tuple(MovedQuery(1 / (persons * share)) for share in shares.values() if share)
+    return moved, (MovedQuery(1 / units),), persons + units
 
 
 def test_the_power_table_of_the_slides() -> None:
@@ -108,11 +110,10 @@ def test_the_power_table_of_the_slides_with_both_units_of_a_household_that_moves
 def test_choices_that_do_not_reproduce_the_slides() -> None:
     persons, _, rho = block_queries()
     derived = slides()["power_table"]["derived"]
-    assert discrete_gaussian_power(persons, LEVELS) == pytest.approx(
+    assert best_attack(persons).powers(LEVELS) == pytest.approx(
         derived["discrete_gaussian_persons_only_randomised"], abs=1e-5
     )
-    one = moved_queries(rho, {"one": Fraction(1)})
-    assert discrete_gaussian_power(one, LEVELS) == pytest.approx(
+    assert best_attack([MovedQuery(1 / rho)]).powers(LEVELS) == pytest.approx(
         derived["discrete_gaussian_single_query_two_cells_randomised"], abs=1e-5
     )
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from censafe.errors import OverspendError
 from censafe.model import Definition, Neighbors, ProtectedUnit
-from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from censafe.privacy.loss.accountant import compose, derive_totals
 from censafe.privacy.loss.promises import PROMISES
@@ -89,8 +89,8 @@ def play(path, plan, files, run, session, model):
     with open_ledger(path, strict=ending == "lost") as ledger:
         held = list(ledger.held(run))
         finished = {part: (f"{part}.parquet", SHA) for part in held} if ending == "finish" else None
-        settled = ledger.settle_open(run, finished=finished, redo=held if ending == "redo" else ())
-        for part in settled.void:
+        reopened = ledger.settle_open(run, finished=finished, redo=held if ending == "redo" else ())
+        for part in held if ending == "void" else ():
             del model.live[max(seq for seq, one in model.live.items() if one[0] == (run, part))]
         accounts = ledger.accounts(f"{FILES.index(name):x}" * 64 for name in files)
         others = {one[0][0] for one in model.charges(files)} - {run}
@@ -103,7 +103,7 @@ def play(path, plan, files, run, session, model):
             model.known[run] = others
         if cap is not None and not record.closed:
             model.caps.append((cap, record.cap.promise, files))
-        for reservation in settled.redo.values():
+        for reservation in reopened.values():
             ledger.commit(reservation, "again.parquet", SHA)
         if not record.closed:
             measure(ledger, record, plan, files, choices, model)
@@ -133,7 +133,7 @@ def measure(ledger, record, plan, files, choices, model):
 def check_totals(path, model):
     """Ledger, second accountant and model agree on every file under every promise."""
     with open_ledger(path) as ledger:
-        derived = derive_totals(entry.body for entry in read_entries(path))
+        derived = derive_totals(entry.body for entry in read_contents(path).entries)
         for index, name in enumerate(FILES):
             (account,) = ledger.accounts([f"{index:x}" * 64])
             for promise in PROMISES:

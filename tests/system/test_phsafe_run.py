@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from censafe.products.phsafe.config import load_phsafe_config
 from support.commands import CommandLine, bureau_config, write_config
@@ -48,7 +48,7 @@ def test_a_release_writes_everything_and_pays_for_it(
     assert manifest["total"]["exact"] == "46"
     assert "title" not in manifest["config"]["settings"]
     assert report.head != manifest["plan_digest"]
-    assert manifest["ledger"]["head"] in {entry.digest for entry in read_entries(report.path)}
+    assert manifest["ledger"]["head"] in {entry.digest for entry in read_contents(report.path).entries}
 
 
 def test_the_title_of_a_configuration_stands_in_manifest_and_certificate(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
 from support.ledgers import stated
@@ -124,7 +124,7 @@ def test_a_kept_key_draws_the_same_noise_again(
     _run_and_die(STAGES["while a level is measured"], *command)
     assert len(list(keys.iterdir())) == 1
     assert censafe(*command).code == 0
-    events = [entry.event for entry in read_entries(ledger)]
+    events = [entry.event for entry in read_contents(ledger).entries]
     assert "void" not in events
     assert events.count("reserve") == 6
     assert list(keys.iterdir()) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
 from support.topdown_inputs import write_1940
@@ -123,7 +123,7 @@ def test_a_killed_lazy_run_goes_on_below_its_last_level_with_the_same_key(
         return
     report = verify(tmp_path / "censafe-ledger.jsonl")
     assert [row.state for row in report.rows] == ["committed"] * 4
-    events = [entry.event for entry in read_entries(tmp_path / "censafe-ledger.jsonl")]
+    events = [entry.event for entry in read_contents(tmp_path / "censafe-ledger.jsonl").entries]
     assert events.count("reserve") == 4
     assert list((tmp_path / "keys").iterdir()) == []
 

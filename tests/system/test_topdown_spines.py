@@ -13,7 +13,7 @@ import pytest
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
 from censafe.population.blocks import BlockData, e2e_layout, pl94_layout, read_blocks
-from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from censafe.products.topdown import job, recipe
 from censafe.products.topdown.configuration.config import load_config
@@ -137,13 +137,13 @@ def test_all_parts_are_reserved_first_and_stay_charged_after_a_stop(
         patched.setattr(job, "measure_stored", stop)
         with pytest.raises(KeyboardInterrupt):
             recipe.run("pl94-us", states, out, config, recipe.ReadOptions(), recipe.RunOptions(ledger=ledger))
-    events = [entry.event for entry in read_entries(ledger)]
+    events = [entry.event for entry in read_contents(ledger).entries]
     assert events == ["open", *["reserve"] * 6, *["commit"] * 3]
     assert sum((row.cost for row in verify(ledger).rows), Fraction(0)) == plan.total
     words = [word for key, value in config.items() for word in ("--set", f"{key}={value}")]
     done = censafe("run", "topdown", "pl94-us", states, out, *words, "--ledger", ledger, "--quiet")
     assert done.code == 0, done.err
-    events = [entry.event for entry in read_entries(ledger)]
+    events = [entry.event for entry in read_contents(ledger).entries]
     assert events == ["open", *["reserve"] * 6, *["commit"] * 3, "open", *["commit"] * 3, "close"]
     assert stated(ledger) == [plan.total]
 

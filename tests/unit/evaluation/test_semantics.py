@@ -10,9 +10,8 @@ import pytest
 from censafe.evaluation.semantics import power_curve
 from censafe.privacy.loss.attack import (
     MovedQuery,
-    discrete_gaussian_power,
+    best_attack,
     gaussian_power,
-    moved_queries,
     zcdp_power,
 )
 
@@ -48,7 +47,7 @@ def test_power_equals_the_enumeration_of_all_outcomes(queries: list[tuple[float,
     moved = [MovedQuery(Fraction(str(sigma2)), cells) for sigma2, cells in queries]
     levels = [0.013, 0.0517, 0.31]
     expected = [enumerated(queries, level, randomized=True) for level in levels]
-    assert discrete_gaussian_power(moved, levels) == pytest.approx(expected, abs=1e-5)
+    assert best_attack(moved).powers(levels) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("queries", [[(4.0, 1)], [(2.0, 2)]])
@@ -56,12 +55,12 @@ def test_power_without_randomization_stops_before_the_level(queries: list[tuple[
     moved = [MovedQuery(Fraction(str(sigma2)), cells) for sigma2, cells in queries]
     levels = [0.013, 0.0517, 0.31]
     expected = [enumerated(queries, level, randomized=False) for level in levels]
-    assert discrete_gaussian_power(moved, levels, randomized=False) == pytest.approx(expected, abs=1e-5)
+    assert best_attack(moved).powers(levels, randomized=False) == pytest.approx(expected, abs=1e-5)
 
 
 def test_power_nears_the_gaussian_for_wide_noise_and_never_exceeds_the_bound() -> None:
     levels = [0.01, 0.05, 0.5, 0.99]
-    curve = power_curve(Fraction(1, 5), moved_queries(Fraction(1, 5), {"one": Fraction(1)}), levels)
+    curve = power_curve(Fraction(1, 5), [MovedQuery(Fraction(5))], levels)
     assert curve.column_names == [
         "false_alarm",
         "gaussian",
@@ -69,25 +68,23 @@ def test_power_nears_the_gaussian_for_wide_noise_and_never_exceeds_the_bound() -
         "discrete_gaussian_randomized",
         "bound",
     ]
-    wide = discrete_gaussian_power([MovedQuery(Fraction(5_000), 1)] * 4, levels)
+    wide = best_attack([MovedQuery(Fraction(5_000), 1)] * 4).powers(levels)
     exact = [gaussian_power(Fraction(4, 10_000), level) for level in levels]
     assert wide == pytest.approx(exact, abs=1e-4)
     for level, power in zip(levels, exact, strict=True):
         assert level < power <= zcdp_power(Fraction(4, 10_000), level)
 
 
-def test_queries_without_a_share_are_not_asked_and_power_needs_one() -> None:
-    assert len(moved_queries(Fraction(1), {"total": Fraction(0), "race": Fraction(1)})) == 1
-    assert moved_queries(Fraction(1), {"a": Fraction(1, 2)}, {"a": 1}) == (MovedQuery(Fraction(2), 1),)
+def test_power_needs_a_query() -> None:
     with pytest.raises(ValueError, match="at least one query"):
-        discrete_gaussian_power([], [0.1])
+        best_attack([])
 
 
 def test_wide_noise_adds_little_to_the_level_and_power_rises_with_it() -> None:
-    found = discrete_gaussian_power([MovedQuery(Fraction(10**6))], [0.05, 0.5])
+    found = best_attack([MovedQuery(Fraction(10**6))]).powers([0.05, 0.5])
     assert found == pytest.approx(
         [gaussian_power(Fraction(1, 10**6), level) for level in (0.05, 0.5)], abs=1e-6
     )
     assert np.all(
-        np.diff(discrete_gaussian_power([MovedQuery(Fraction(2))], np.linspace(0.01, 0.99, 50).tolist())) > 0
+        np.diff(best_attack([MovedQuery(Fraction(2))]).powers(np.linspace(0.01, 0.99, 50).tolist())) > 0
     )

@@ -12,8 +12,14 @@ from censafe.model.bounds import factor_text, lower, upper
 from censafe.planning.numbers import decimal_text
 from censafe.privacy.loss.attack import MovedQuery, best_attack, gaussian_power, largest_power
 from censafe.privacy.loss.conversions import ODDS_DELTAS, Epsilons, epsilons, odds_bound
-from censafe.privacy.loss.loss_law import EpsilonBracket, composed_epsilon, gathered, loss_of, spare_variance
-from censafe.privacy.loss.odds import odds_epsilon
+from censafe.privacy.loss.loss_law import (
+    EpsilonBracket,
+    composed_epsilon,
+    gathered,
+    loss_of,
+    odds_epsilon,
+    spare_variance,
+)
 
 ALARMS: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1, 10))
 """Chances of a false alarm at which the power of the best attack is stated."""

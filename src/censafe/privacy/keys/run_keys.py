@@ -15,6 +15,7 @@ from typing import Self
 
 from censafe.errors import StorageError
 from censafe.model.closing import Closing
+from censafe.privacy.keys.commitments import fsync_folder
 from censafe.privacy.keys.entropy import SECRET_BYTES, Secret, sealed
 from censafe.privacy.measure.claims import Usage
 
@@ -82,7 +83,7 @@ class ReleaseKey(Closing):
                 file.write(_FILE_HEADER)
                 file.write(secret)
                 os.fsync(file.fileno())
-            _sync_folder(path.parent)
+            fsync_folder(path.parent)
         except OSError as error:
             path.unlink(missing_ok=True)
             raise StorageError(f"{path}: the key file cannot be written: {error.strerror}") from error
@@ -90,14 +91,6 @@ class ReleaseKey(Closing):
     def close(self) -> None:
         """Overwrite the key with zeros."""
         self._secret.close()
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @sealed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,199 +41,41 @@ from censafe.privacy.ledger.entries import (
     parse,
 )
 from censafe.privacy.ledger.file import LedgerFile
-from censafe.privacy.ledger.records import (
-    Reservation,
-    RunNotes,
-    RunRecord,
-    Settlement,
-    cap_fields,
-    cost_by_part,
-    factor_fields,
-    partition_fields,
-    promise_fields,
-    query_fields,
-    reservation_of,
-    second_release_text,
-)
 from censafe.privacy.ledger.report import audited_state
-from censafe.privacy.ledger.state import Cap, Charge, ChargeState, LedgerState, PartOutcome, RunState
+from censafe.privacy.ledger.state import (
+    Cap,
+    Charge,
+    ChargeState,
+    LedgerState,
+    PartOutcome,
+    Reservation,
+    RunState,
+)
 from censafe.privacy.loss.accountant import compose, part_cost
 from censafe.privacy.loss.budget import exact
-from censafe.privacy.loss.promises import Loss, Promise, common_promises, loss_under, part_loss
+from censafe.privacy.loss.promises import (
+    Loss,
+    Promise,
+    common_promises,
+    loss_under,
+    part_loss,
+    promise_of,
+)
 from censafe.version import __version__
 
-
-def named_cap(state: LedgerState, accounts: frozenset[str], loss: Loss, amount: Fraction) -> Cap:
-    """A cap that the operator names for a run."""
-    limit = exact(amount, "cap")
-    if limit <= 0:
-        raise OverspendError(f"the cap must be positive, not {limit}")
-    for promise in _common(state, accounts, loss):
-        if promise.definition == loss.promise.definition:
-            return Cap(limit, promise, accounts)
-    raise OverspendError(
-        f"a cap on {loss.promise.symbol} cannot be kept: these records were charged losses that bound no "
-        f"{loss.promise.symbol} of {loss.promise.relation} ({_listed(state, accounts)}); leave `cap` out, or plan this "
-        "release under the definition of privacy of the earlier ones"
-    )
-
-
-def choose_cap(
-    path: Path, state: LedgerState, accounts: frozenset[str], loss: Loss, due: Collection[Loss]
-) -> Cap:
-    """The cap of a run for which none is named: exactly what the dataset will have been charged after it."""
-    promise = next(iter(_common(state, accounts, loss)), None)
-    total = None if promise is None else state.total(accounts, promise)
-    if promise is None or total is None:
-        raise OverspendError(
-            f"{path}: these records were charged losses that cannot be added to this one, because no relation and unit is "
-            f"stated for both ({_listed(state, accounts)}, and now {loss.promise.relation}); nothing was written or measured"
-        )
-    return Cap(compose([total, *_converted(due, promise)]), promise, accounts)
-
-
-def require_within(path: Path, state: LedgerState, run: RunState, due: Collection[Loss]) -> None:
-    """Refuse losses beyond a cap of the run or its dataset with OverspendError."""
-    cap = state.exceeded(run, due)
-    if cap is None:
-        return
-    before = state.total(run.accounts, cap.promise)
-    amounts = [loss_under(loss, cap.promise) for loss in due]
-    named = "" if cap is run.cap else ", which was named for these records before"
-    ways = "lower the budgets, or raise `cap` on purpose"
-    if named:
-        ways = "lower the budgets, or lift the cap on purpose with `cap` and `raise_cap`"
-    if before is None or None in amounts:
-        what = f"losses are added that bound no {cap.promise.symbol} of {cap.promise.relation}"
-    else:
-        needed = cap.promise.amount(compose([before, *(one for one in amounts if one is not None)]))
-        what = f"with this run the dataset would have spent {needed}"
-    raise OverspendError(
-        f"{path}: the cap of {cap.promise.amount(cap.amount)}{named}: {what}; "
-        f"nothing was written or measured; {ways}"
-    )
-
-
-def _common(state: LedgerState, accounts: Collection[str], loss: Loss) -> tuple[Promise, ...]:
-    return tuple(common_promises(loss, [run.loss for run in state.runs_of(accounts)]))
-
-
-def _converted(due: Collection[Loss], promise: Promise) -> list[Fraction]:
-    return [amount for loss in due if (amount := loss_under(loss, promise)) is not None]
-
-
-def _listed(state: LedgerState, accounts: Collection[str]) -> str:
-    return ", ".join(promise.amount(total) for promise, total in state.stated(accounts).items())
-
-
-LIVE = (ChargeState.RESERVED, ChargeState.COMMITTED)
-"""States in which a part of a run is not measured again."""
 _RUN = re.compile(r"[0-9a-f]{8,64}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
-class OpeningRequest:
-    """What an operator asks for.
+class RunNotes:
+    """What is written down of a run for people."""
 
-    Args:
-        run: identifier of a run to resume, or of a new one; None for a random one.
-        spend_more: the operator knows that accounts were charged before; or the runs of which the operator knows.
-    """
-
-    plan: ReleasePlan
-    accounts: frozenset[str]
-    label: str
-    run: str | None
-    cap: Fraction | None
-    raise_cap: bool
-    spend_more: bool | frozenset[str]
-    notes: RunNotes
-
-    @property
-    def loss(self) -> Loss:
-        """Of the whole plan."""
-        return part_loss(self.plan, self.plan.total)
+    operator: str = ""
+    config_digest: str = ""
+    folder: str = ""
 
 
-def admitted(path: Path, state: LedgerState, request: OpeningRequest) -> RunState:
-    """The run as it will be written down; one that is complete comes back as it is."""
-    costs = cost_by_part(request.plan)
-    name = _run_name(request.run)
-    known = _known_run(path, state, name, request)
-    if known and known.closed:
-        return known
-    if request.spend_more is not True:
-        of_these = request.spend_more or frozenset()
-        _refuse_second_release(
-            path, state, request, of_these | (known.others if known else frozenset()), name
-        )
-    live = {charge.part for charge in state.charges_of(name, *LIVE)}
-    due = [part_loss(request.plan, cost) for part, cost in costs.items() if part not in live]
-    cap, source = _cap(path, state, request, known, due)
-    opened = RunState(
-        run=name,
-        accounts=request.accounts,
-        label=request.label,
-        product=request.plan.product,
-        plan=request.plan.digest(),
-        folder=request.notes.folder,
-        loss=request.loss,
-        cap=cap,
-        cap_source=source,
-        others=state.links.reach(request.accounts)[0] - {name},
-    )
-    require_within(path, state, opened, due)
-    return opened
-
-
-def _cap(
-    path: Path, state: LedgerState, request: OpeningRequest, known: RunState | None, due: list[Loss]
-) -> tuple[Cap, str]:
-    """The cap of a run, and where it comes from."""
-    if request.cap is not None:
-        source = "raised" if request.raise_cap else "operator"
-        return named_cap(state, request.accounts, request.loss, request.cap), source
-    if request.raise_cap:
-        raise ValueError("raise_cap needs a cap that takes the place of the earlier ones")
-    if known and request.spend_more is not True:
-        return known.cap, "kept"
-    return choose_cap(path, state, request.accounts, request.loss, due), "default"
-
-
-def _run_name(run: str | None) -> str:
-    name = secrets.token_hex(8) if run is None else run
-    if not _RUN.fullmatch(name):
-        raise ValueError("a run is named by 8 to 64 hexadecimal digits")
-    return name
-
-
-def _known_run(path: Path, state: LedgerState, name: str, request: OpeningRequest) -> RunState | None:
-    known = state.runs.get(name)
-    if known and (known.plan, known.accounts) != (request.plan.digest(), request.accounts):
-        same_plan = known.plan == request.plan.digest()
-        raise LedgerError(
-            f"{path}: run {name} was opened with another {'input or `dataset`' if same_plan else 'plan'}; "
-            "restore what it was opened with, or start a run in a new folder"
-        )
-    return known
-
-
-def _refuse_second_release(
-    path: Path, state: LedgerState, request: OpeningRequest, known: frozenset[str], name: str
-) -> None:
-    """Accounts that other runs were charged to need the operator's word, once for every such run."""
-    runs = [run for run in state.runs_of(request.accounts) if run.run != name]
-    if {run.run for run in runs} <= known:
-        return
-    unfinished = [
-        run.folder for run in runs if run.folder and state.charges_of(run.run, ChargeState.RESERVED)
-    ]
-    labels = [run.label for run in runs]
-    spent = state.stated(request.accounts)
-    raise OverspendError(f"{path}: {second_release_text(request.plan, spent, labels, unfinished)}")
-
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _NO_NOTES = RunNotes()
 
 
@@ -314,10 +156,6 @@ class Ledger(Closing):
         """What accounts, and all that are linked with them, were charged, by the promise that each plan states."""
         return self._state.stated(accounts)
 
-    def total(self, accounts: Collection[str], promise: Promise) -> Fraction | None:
-        """The same in all, read under one promise; None where that is not finite."""
-        return self._state.total(accounts, promise)
-
     def committed(self, run: str) -> dict[str, tuple[str, str]]:
         """Measured parts of a run: name of the measurement file and its SHA-256, by part."""
         charges = self._state.charges_of(run, ChargeState.COMMITTED)
@@ -325,10 +163,8 @@ class Ledger(Closing):
 
     def held(self, run: str) -> dict[str, Reservation]:
         """Open reservations of a run, by part."""
-        return {
-            charge.part: reservation_of(charge)
-            for charge in self._state.charges_of(run, ChargeState.RESERVED)
-        }
+        charges = self._state.charges_of(run, ChargeState.RESERVED)
+        return {charge.part: charge.reservation for charge in charges}
 
     def paid(self, run: str) -> Fraction:
         """Sum of the committed costs of a run, to be compared with its plan."""
@@ -349,18 +185,70 @@ class Ledger(Closing):
         spend_more: bool | frozenset[str] = False,
         run: str | None = None,
         notes: RunNotes = _NO_NOTES,
-    ) -> RunRecord:
-        """Start a run, or resume one, and check that all of it fits every cap."""
-        request = OpeningRequest(plan, accounts, self._label, run, cap, raise_cap, spend_more, notes)
-        opened = admitted(self.path, self._state, request)
-        if opened.closed:
-            self._run = opened
-        else:
-            self._start(opened, plan, notes)
-        charged = self._state.total(accounts, opened.cap.promise)
-        return RunRecord(opened.run, opened.cap, charged, closed=opened.closed)
+    ) -> RunState:
+        """Start a run, or resume one, and check that all of it fits every cap.
 
-    @proven("ledger.proof.md", digest="745b40c44cfcc49f")
+        Args:
+            run: identifier of a run to resume, or of a new one; None for a random one.
+            spend_more: the operator knows that accounts were charged before; or the runs of which the operator knows.
+        """
+        costs = {part.name: part_cost(part) for part in plan.parts}
+        if len(costs) != len(plan.parts) or not costs:
+            raise ValueError("a plan needs at least one part, and parts with distinct names")
+        if compose(costs.values()) != plan.total:
+            raise ValueError("the plan's total is not the sum of its parts")
+        name = secrets.token_hex(8) if run is None else run
+        if not _RUN.fullmatch(name):
+            raise ValueError("a run is named by 8 to 64 hexadecimal digits")
+        known = self._known_run(name, plan, accounts)
+        if known and known.closed:
+            self._run = known
+            return known
+        if spend_more is not True:
+            admitted = (spend_more or frozenset()) | (known.others if known else frozenset())
+            self._refuse_second_release(plan, accounts, name, admitted)
+        live = self._state.live_parts(name)
+        due = [part_loss(plan, cost) for part, cost in costs.items() if part not in live]
+        loss = part_loss(plan, plan.total)
+        if cap is not None:
+            most, source = self._named_cap(accounts, loss, cap), "raised" if raise_cap else "operator"
+        elif raise_cap:
+            raise ValueError("raise_cap needs a cap that takes the place of the earlier ones")
+        elif known and spend_more is not True:
+            most, source = known.cap, "kept"
+        else:
+            most, source = self._default_cap(accounts, loss, due), "default"
+        opened = RunState(
+            run=name,
+            accounts=accounts,
+            label=self._label,
+            product=plan.product,
+            plan=plan.digest(),
+            folder=notes.folder,
+            loss=loss,
+            cap=most,
+            cap_source=source,
+            others=self._state.links.reach(accounts)[0] - {name},
+        )
+        self._require_within(opened, due)
+        body = {
+            **self._promise_fields(plan, loss),
+            "cap": fraction_text(most.amount),
+            "cap_promise": most.promise.text,
+            "cap_source": source,
+            "accounts": sorted(accounts),
+            "key": commit_to_key(self._key),
+            "config": notes.config_digest,
+            "operator": notes.operator,
+            "folder": notes.folder,
+            "program": f"censafe {__version__}",
+        }
+        self._append("open", opened, body, self._state.stated(accounts))
+        settle_key(key_path_of(self.path))
+        self._run = self._state.runs[name]
+        return self._run
+
+    @proven("ledger.proof.md", digest="eaeb8d077c192d52")
     def reserve(self, plan: ReleasePlan, part: PartPlan, *, source: str = "system") -> Reservation:
         """Write down the cost of a part; on return it is on stable storage and noise may be drawn.
 
@@ -378,24 +266,35 @@ class Ledger(Closing):
             raise LedgerError(
                 f"{self.path}: part {part.name} is not of the plan that the run was opened with"
             )
-        if any(charge.part == part.name for charge in self._state.charges_of(run.run, *LIVE)):
+        if part.name in self._state.live_parts(run.run):
             raise LedgerError(
                 f"{self.path}: part {part.name} was reserved before; committed parts are never measured again"
             )
         loss = part_loss(plan, part_cost(part))
-        require_within(self.path, self._state, run, [loss])
+        self._require_within(run, [loss])
         body = {
-            **promise_fields(plan, self._label, loss),
+            **self._promise_fields(plan, loss),
             "part": part.name,
             "cost": fraction_text(loss.cost),
-            "queries": query_fields(part),
-            **partition_fields(part),
-            **factor_fields(part),
+            "queries": [
+                {
+                    "table": query.table,
+                    "level": query.level,
+                    "mechanism": query.law.kind,
+                    "parameter": fraction_text(query.law.parameter),
+                    "cost": fraction_text(query.cost),
+                }
+                for query in part.queries
+            ],
             "source": source,
         }
+        if part.disjoint:
+            body["disjoint"] = [list(group) for group in part.disjoint]
+        if part.factor != 1:
+            body["factor"] = fraction_text(part.factor)
         after = self._state.stated(run.accounts)
         after[loss.promise] = after.get(loss.promise, Fraction(0)) + loss.cost
-        return reservation_of(self._state.charges[self._append("reserve", run, body, after)])
+        return self._state.charges[self._append("reserve", run, body, after)].reservation
 
     def carry(
         self,
@@ -419,11 +318,7 @@ class Ledger(Closing):
     def commit(self, reservation: Reservation, file: str, sha256: str) -> None:
         """Record the measurement file of a reservation, after the file is on stable storage."""
         charge = self._state.charges.get(reservation.seq)
-        if (
-            charge is None
-            or charge.state is not ChargeState.RESERVED
-            or reservation_of(charge) != reservation
-        ):
+        if charge is None or charge.state is not ChargeState.RESERVED or charge.reservation != reservation:
             raise LedgerError(f"{self.path}: part {reservation.part} has no open reservation to commit")
         if not file or not _SHA256.fullmatch(sha256):
             raise ValueError("commit needs the name of the measurement file and its SHA-256 in hexadecimal")
@@ -435,22 +330,22 @@ class Ledger(Closing):
         *,
         finished: Mapping[str, tuple[str, str]] | None = None,
         redo: Collection[str] = (),
-    ) -> Settlement:
-        """Settle the reservations that a killed run left open."""
-        done: dict[str, list[str]] = {"commit": [], "void": [], "lost": []}
+    ) -> dict[str, Reservation]:
+        """Settle the reservations that a killed run left open; those that are redone come back, by part.
+
+        Args:
+            finished: measurement file and its SHA-256 of parts that are complete.
+            redo: parts whose same addresses may be redrawn under their reservation, since the key is still there.
+        """
         reopened: dict[str, Reservation] = {}
         for charge in self._state.charges_of(run, ChargeState.RESERVED):
             if finished and charge.part in finished:
-                file, sha256 = finished[charge.part]
-                self.commit(reservation_of(charge), file, sha256)
-                done["commit"].append(charge.part)
+                self.commit(charge.reservation, *finished[charge.part])
             elif charge.part in redo:
-                reopened[charge.part] = reservation_of(charge)
+                reopened[charge.part] = charge.reservation
             else:
-                event = "lost" if self._strict else "void"
-                self._settle(charge, event, {})
-                done[event].append(charge.part)
-        return Settlement(tuple(done["commit"]), reopened, tuple(done["void"]), tuple(done["lost"]))
+                self._settle(charge, "lost" if self._strict else "void", {})
+        return reopened
 
     def close_run(self, plan: ReleasePlan) -> None:
         """Record that every part of the plan is committed."""
@@ -467,20 +362,100 @@ class Ledger(Closing):
         self._append("close", run, {}, self._state.stated(run.accounts))
         self._run = self._state.runs[run.run]
 
-    def _start(self, opened: RunState, plan: ReleasePlan, notes: RunNotes) -> None:
-        body = {
-            **promise_fields(plan, self._label, opened.loss),
-            **cap_fields(opened),
-            "accounts": sorted(opened.accounts),
-            "key": commit_to_key(self._key),
-            "config": notes.config_digest,
-            "operator": notes.operator,
-            "folder": notes.folder,
-            "program": f"censafe {__version__}",
+    def _known_run(self, name: str, plan: ReleasePlan, accounts: frozenset[str]) -> RunState | None:
+        known = self._state.runs.get(name)
+        if known and (known.plan, known.accounts) != (plan.digest(), accounts):
+            same_plan = known.plan == plan.digest()
+            raise LedgerError(
+                f"{self.path}: run {name} was opened with another {'input or `dataset`' if same_plan else 'plan'}; "
+                "restore what it was opened with, or start a run in a new folder"
+            )
+        return known
+
+    def _refuse_second_release(
+        self, plan: ReleasePlan, accounts: frozenset[str], name: str, known: frozenset[str]
+    ) -> None:
+        """Accounts that other runs were charged to need the operator's word, once for every such run."""
+        runs = [run for run in self._state.runs_of(accounts) if run.run != name]
+        if {run.run for run in runs} <= known:
+            return
+        folders = {
+            run.folder for run in runs if run.folder and self._state.charges_of(run.run, ChargeState.RESERVED)
         }
-        self._append("open", opened, body, self._state.stated(opened.accounts))
-        settle_key(key_path_of(self.path))
-        self._run = self._state.runs[opened.run]
+        hint = f"; or finish the unfinished run in {', '.join(sorted(folders))}" if folders else ""
+        labels = ", ".join(sorted({run.label for run in runs}))
+        raise OverspendError(
+            f"{self.path}: files of this run, or files that were read together with them ({labels}), have already "
+            f"spent {self._listed(accounts, ' and ')}; this run would add {promise_of(plan).amount(plan.total)}. "
+            f"To spend more on purpose, give `spend_more`{hint}"
+        )
+
+    def _named_cap(self, accounts: frozenset[str], loss: Loss, amount: Fraction) -> Cap:
+        """A cap that the operator names for a run."""
+        limit = exact(amount, "cap")
+        if limit <= 0:
+            raise OverspendError(f"the cap must be positive, not {limit}")
+        for promise in self._common(accounts, loss):
+            if promise.definition == loss.promise.definition:
+                return Cap(limit, promise, accounts)
+        raise OverspendError(
+            f"a cap on {loss.promise.symbol} cannot be kept: these records were charged losses that bound no "
+            f"{loss.promise.symbol} of {loss.promise.relation} ({self._listed(accounts)}); leave `cap` out, or plan this "
+            "release under the definition of privacy of the earlier ones"
+        )
+
+    def _default_cap(self, accounts: frozenset[str], loss: Loss, due: Collection[Loss]) -> Cap:
+        """The cap of a run for which none is named: exactly what the dataset will have been charged after it."""
+        promise = next(self._common(accounts, loss), None)
+        total = None if promise is None else self._state.total(accounts, promise)
+        if promise is None or total is None:
+            raise OverspendError(
+                f"{self.path}: these records were charged losses that cannot be added to this one, because no relation and unit is "
+                f"stated for both ({self._listed(accounts)}, and now {loss.promise.relation}); nothing was written or measured"
+            )
+        amounts = (loss_under(one, promise) for one in due)
+        return Cap(compose([total, *(amount for amount in amounts if amount is not None)]), promise, accounts)
+
+    def _common(self, accounts: frozenset[str], loss: Loss) -> Iterator[Promise]:
+        return common_promises(loss, [run.loss for run in self._state.runs_of(accounts)])
+
+    def _listed(self, accounts: frozenset[str], between: str = ", ") -> str:
+        return between.join(promise.amount(total) for promise, total in self.spent(accounts).items())
+
+    def _require_within(self, run: RunState, due: Collection[Loss]) -> None:
+        """Refuse losses beyond a cap of the run or its dataset with OverspendError."""
+        cap = self._state.exceeded(run, due)
+        if cap is None:
+            return
+        named, ways = "", "lower the budgets, or raise `cap` on purpose"
+        if cap is not run.cap:
+            named = ", which was named for these records before"
+            ways = "lower the budgets, or lift the cap on purpose with `cap` and `raise_cap`"
+        amounts = [
+            self._state.total(run.accounts, cap.promise),
+            *(loss_under(loss, cap.promise) for loss in due),
+        ]
+        finite = [amount for amount in amounts if amount is not None]
+        if len(finite) < len(amounts):
+            what = f"losses are added that bound no {cap.promise.symbol} of {cap.promise.relation}"
+        else:
+            what = f"with this run the dataset would have spent {cap.promise.amount(compose(finite))}"
+        raise OverspendError(
+            f"{self.path}: the cap of {cap.promise.amount(cap.amount)}{named}: {what}; "
+            f"nothing was written or measured; {ways}"
+        )
+
+    def _promise_fields(self, plan: ReleasePlan, loss: Loss) -> dict[str, Any]:
+        """What is promised, in the words of the plan."""
+        return {
+            "label": self._label,
+            "product": plan.product,
+            "plan": plan.digest(),
+            "definition": plan.definition.value,
+            "neighbors": plan.neighbors.value,
+            "unit": plan.unit.value,
+            "losses": fractions_text(loss.by_relation),
+        }
 
     def _append(
         self, event: str, run: RunState, body: Mapping[str, Any], after: Mapping[Promise, Fraction]

@@ -168,13 +168,8 @@ def broken(path: Path, seq: int, reason: InvalidEntryError) -> LedgerError:
     )
 
 
-def read_entries(path: Path) -> tuple[Entry, ...]:
-    """Whole entries of a ledger file; a torn last line is left out."""
-    return read_contents(path).entries
-
-
 def read_contents(path: Path) -> Contents:
-    """Like :func:`read_entries`, with the torn bytes."""
+    """Whole entries of a ledger file, and the bytes of a torn last line."""
     try:
         if not path.is_file() and path.exists():
             raise LedgerError(f"{path} is not a regular file, and so not a ledger; name the ledger's file")

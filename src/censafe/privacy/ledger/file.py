@@ -43,7 +43,6 @@ class LedgerFile:
                 "every run on these records"
             ) from error
         try:
-            _require_regular(descriptor, path)
             _lock(descriptor, path)
             return cls(path, descriptor)
         except BaseException:
@@ -138,11 +137,6 @@ class LedgerFile:
             )
 
 
-def _require_regular(descriptor: int, path: Path) -> None:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise LedgerError(f"{path} is not a regular file; name a file for the ledger")
-
-
 def _identity(status: os.stat_result) -> tuple[int, int, int]:
     """Device, inode and number of links."""
     return status.st_dev, status.st_ino, status.st_nlink
@@ -155,6 +149,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def _lock(descriptor: int, path: Path) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise LedgerError(f"{path} is not a regular file; name a file for the ledger")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         same = os.path.samestat(os.fstat(descriptor), path.stat())

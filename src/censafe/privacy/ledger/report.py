@@ -11,8 +11,8 @@ from pathlib import Path
 from censafe.errors import LedgerError
 from censafe.model import Definition, ProtectedUnit, ReleasePlan
 from censafe.privacy.keys.commitments import fsync_folder, key_path_of, require_no_key
-from censafe.privacy.ledger.entries import NO_HEAD, Contents, read_contents
-from censafe.privacy.ledger.state import Cap, Charge, ChargeState, LedgerState, replay
+from censafe.privacy.ledger.entries import NO_HEAD, Contents, InvalidEntryError, broken, read_contents
+from censafe.privacy.ledger.state import Cap, Charge, ChargeState, LedgerState
 from censafe.privacy.loss.accountant import compose, derive_totals
 from censafe.privacy.loss.promises import PROMISES, Promise
 
@@ -137,7 +137,12 @@ def runs_charged_with(path: Path, plan: ReleasePlan, run: str, head: str) -> int
 
 def audited_state(contents: Contents, path: Path) -> LedgerState:
     """State of a ledger whose totals two accountants agree on."""
-    state = replay(contents.entries, path)
+    state = LedgerState()
+    for entry in contents.entries:
+        try:
+            state.record(state.check(entry))
+        except InvalidEntryError as error:
+            raise broken(path, entry.seq, error) from error
     derived = derive_totals(entry.body for entry in contents.entries)
     for _, accounts in state.links.datasets():
         for account, promise in itertools.product(accounts, PROMISES):

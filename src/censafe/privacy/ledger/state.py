@@ -8,16 +8,15 @@ and for every account that is linked with one of these.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from pathlib import Path
 from typing import TypeVar
 
 from censafe.model import Definition, Neighbors, ProtectedUnit
 from censafe.model.proven import proven
-from censafe.privacy.ledger.entries import Entry, InvalidEntryError, broken
+from censafe.privacy.ledger.entries import Entry, InvalidEntryError
 from censafe.privacy.loss.promises import PROMISES, Loss, Promise, loss_under
 
 
@@ -117,6 +116,21 @@ class RunState:
 
 
 @dataclass(frozen=True)
+class Reservation:
+    """Budget that is written down and not yet committed.
+
+    Args:
+        total_after: of the dataset, over charges of the same definition, relation and unit.
+    """
+
+    seq: int
+    run: str
+    part: str
+    cost: Fraction
+    total_after: Fraction
+
+
+@dataclass(frozen=True)
 class Charge:
     """One reservation and what became of it; ``record`` says whose record it is for, empty for that of the promise, ``source`` who paid first."""
 
@@ -133,6 +147,11 @@ class Charge:
     sha256: str = ""
     record: str = ""
     source: str = "system"
+
+    @property
+    def reservation(self) -> Reservation:
+        """The reservation that the charge came from."""
+        return Reservation(self.seq, self.run, self.part, self.loss.cost, self.total_after)
 
 
 @dataclass(frozen=True)
@@ -184,6 +203,10 @@ class LedgerState:
         return tuple(
             charge for charge in self.charges.values() if charge.run == run and charge.state in states
         )
+
+    def live_parts(self, run: str) -> set[str]:
+        """Parts of a run that are reserved or committed, and so not measured again."""
+        return {charge.part for charge in self.charges_of(run, ChargeState.RESERVED, ChargeState.COMMITTED)}
 
     @proven("ledger.proof.md", digest="b3888b981f40bf3a")
     def exceeded(self, run: RunState, due: Collection[Loss]) -> Cap | None:
@@ -289,8 +312,7 @@ class LedgerState:
         if loss.promise != run.loss.promise or loss.by_relation != whole:
             raise InvalidEntryError("losses that are not those of the plan in the share of the cost")
         part = entry.text("part")
-        active = self.charges_of(run.run, ChargeState.RESERVED, ChargeState.COMMITTED)
-        if any(charge.part == part for charge in active):
+        if part in self.live_parts(run.run):
             raise InvalidEntryError(f"part {part} is reserved twice")
         if self.exceeded(run, [loss]):
             raise InvalidEntryError("the reservation exceeds a cap")
@@ -343,17 +365,6 @@ _HANDLERS: Mapping[str, _Handler] = {
     "lost": LedgerState._settle,
     "close": LedgerState._close,
 }
-
-
-def replay(entries: Iterable[Entry], path: Path) -> LedgerState:
-    """State after all entries."""
-    state = LedgerState()
-    for entry in entries:
-        try:
-            state.record(state.check(entry))
-        except InvalidEntryError as error:
-            raise broken(path, entry.seq, error) from error
-    return state
 
 
 def _loss(entry: Entry) -> Loss:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
@@ -81,22 +81,6 @@ class MovedQuery:
     step: int = 1
 
 
-def moved_queries(
-    rho: Fraction, shares: Mapping[str, Fraction], cells: Mapping[str, int] | None = None
-) -> tuple[MovedQuery, ...]:
-    """Queries by their shares of a budget, with the noise of the 2020 census: sigma2 is one over the query's rho.
-
-    A query without a share is not asked. Two cells of each move, one down and one up, so that its loss is its rho.
-
-    Example:
-        >>> moved_queries(Fraction(1, 10), {"total": Fraction(1, 5), "race": Fraction(4, 5)})[0].sigma2
-        Fraction(50, 1)
-    """
-    return tuple(
-        MovedQuery(1 / (rho * share), (cells or {}).get(name, 2)) for name, share in shares.items() if share
-    )
-
-
 def gaussian_power(rho: Fraction, level: float) -> float:
     """Power of the likelihood-ratio test of continuous Gaussian answers with total loss rho.
 
@@ -118,26 +102,6 @@ def zcdp_power(rho: Fraction, level: float) -> float:
     return largest_power(rho, Definition.ZCDP, Fraction(str(level)))
 
 
-def discrete_gaussian_power(
-    queries: Sequence[MovedQuery], levels: Sequence[float], *, randomized: bool = True
-) -> list[float]:
-    """Power of the likelihood-ratio test over the discrete Gaussian answers of all queries that a record moves.
-
-    The log-likelihood ratio is a sum over queries; its law under both hypotheses is the convolution of theirs. The ratio of
-    each query is rounded to a lattice of 1 / 10,000 of the standard deviation of the sum, under both hypotheses alike: that is
-    a function of the answers, so the result is the exact power of a real test, which differs from the best one by less than
-    1e-5.
-
-    Source: Neyman & Pearson; Canonne, Kamath & Steinke (2020) for the law.
-
-    Example:
-        >>> query = MovedQuery(Fraction(4), 1)
-        >>> [round(one, 4) for one in discrete_gaussian_power([query], [0.05])]
-        [0.1248]
-    """
-    return best_attack(queries).powers(levels, randomized=randomized)
-
-
 @dataclass(frozen=True, eq=False)
 class Attack:
     """The best test for one record: the law of its log-likelihood ratio on a lattice, under both hypotheses.
@@ -150,34 +114,47 @@ class Attack:
     other: NDArray[np.float64]
 
     def powers(self, levels: Sequence[float], *, randomized: bool = True) -> list[float]:
-        """Power at each level of false alarms, see :func:`discrete_gaussian_power`."""
-        return _powers(self.null, self.other, levels, randomized=randomized)
+        """Power at each level of false alarms: the largest ratios first, until their mass under the null is the level."""
+        size = np.cumsum(np.maximum(self.null, 0)[::-1])
+        power = np.cumsum(np.maximum(self.other, 0)[::-1])
+        powers = []
+        for level in levels:
+            place = int(np.searchsorted(size, level, side="right"))
+            before = (size[place - 1], power[place - 1]) if place else (0.0, 0.0)
+            value = float(before[1])
+            if randomized and place < len(size) and size[place] > before[0]:
+                value += (level - before[0]) / (size[place] - before[0]) * (power[place] - before[1])
+            powers.append(float(min(1.0, value)))
+        return powers
 
 
 def best_attack(queries: Sequence[MovedQuery]) -> Attack:
-    """The likelihood-ratio test over all queries that a record moves."""
+    """The likelihood-ratio test over the discrete Gaussian answers of all queries that a record moves.
+
+    The log-likelihood ratio is a sum over queries; its law under both hypotheses is the convolution of theirs. The ratio of
+    each query is rounded to a lattice of 1 / 10,000 of the standard deviation of the sum, under both hypotheses alike: that is
+    a function of the answers, so the result is the exact power of a real test, which differs from the best one by less than
+    1e-5.
+
+    Source: Neyman & Pearson; Canonne, Kamath & Steinke (2020) for the law.
+
+    Example:
+        >>> query = MovedQuery(Fraction(4), 1)
+        >>> [round(power, 4) for power in best_attack([query]).powers([0.05])]
+        [0.1248]
+    """
     if not queries:
         raise ValueError("power needs at least one query")
     variance = float(sum(Fraction(query.cells * query.step**2) / query.sigma2 for query in queries))
     step = math.sqrt(variance) / _STEPS
-    null, other, start = np.ones(1), np.ones(1), 0
+    null, other = np.ones(1), np.ones(1)
     for query in queries:
-        one = _lattice(query, step)
-        null = _convolved(null, one.null)
-        other = _convolved(other, one.other)
-        start += one.start
-        null, other, start = _trimmed(null, other, start)
+        own_null, own_other = _lattice(query, step)
+        null, other = _trimmed(_convolved(null, own_null), _convolved(other, own_other))
     return Attack(null, other)
 
 
-@dataclass(frozen=True, eq=False)
-class _Lattice:
-    start: int
-    null: NDArray[np.float64]
-    other: NDArray[np.float64]
-
-
-def _lattice(query: MovedQuery, step: float) -> _Lattice:
+def _lattice(query: MovedQuery, step: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Law of one query's log-likelihood ratio on the lattice, under both hypotheses."""
     sigma2 = float(query.sigma2)
     reach = math.ceil(_DEVIATIONS * math.sqrt(sigma2 * query.cells)) + query.cells * query.step + 1
@@ -200,7 +177,7 @@ def _lattice(query: MovedQuery, step: float) -> _Lattice:
     null, other = (
         np.bincount(place - start, weights=total, minlength=width).astype(np.float64) for place in places
     )
-    return _Lattice(start, null, other)
+    return null, other
 
 
 def _convolved(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -211,27 +188,10 @@ def _convolved(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArr
 
 
 def _trimmed(
-    null: NDArray[np.float64], other: NDArray[np.float64], start: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    null: NDArray[np.float64], other: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Both laws without ends whose mass is below 1e-16."""
     both = np.maximum(null, 0) + np.maximum(other, 0)
     low = int(np.searchsorted(np.cumsum(both), 1e-16))
     high = len(both) - int(np.searchsorted(np.cumsum(both[::-1]), 1e-16))
-    return null[low:high], other[low:high], start + low
-
-
-def _powers(
-    null: NDArray[np.float64], other: NDArray[np.float64], levels: Sequence[float], *, randomized: bool
-) -> list[float]:
-    """Power at each level: the largest ratios first, until their mass under the null is the level."""
-    size = np.cumsum(np.maximum(null, 0)[::-1])
-    power = np.cumsum(np.maximum(other, 0)[::-1])
-    found = []
-    for level in levels:
-        place = int(np.searchsorted(size, level, side="right"))
-        before = (size[place - 1], power[place - 1]) if place else (0.0, 0.0)
-        value = float(before[1])
-        if randomized and place < len(size) and size[place] > before[0]:
-            value += (level - before[0]) / (size[place] - before[0]) * (power[place] - before[1])
-        found.append(float(min(1.0, value)))
-    return found
+    return null[low:high], other[low:high]

@@ -3,12 +3,16 @@
 The privacy loss L of the answers that a record moves is a sum over independent laws. Each is put on a lattice of step h in
 two ways, and the sums are convolved by FFT under an exponential tilt, which makes rounding errors small relative to delta.
 ``loss_law.proof.md`` shows that one way gives delta from above and the other from below.
+
+The same law says how far a release moves an attacker's odds about one record. For two candidate records the odds after the release are those before, times exp(L), where L is the privacy loss of what was
+published. So they move by a factor of at most e^epsilon with probability at least 1 - delta over the release, epsilon being where the two tails
+of L hold delta together. ``odds.proof.md`` proves both ways to find it: from the exact law of L, and from rho alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -16,9 +20,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from censafe.model import Definition
 from censafe.model.proven import proven
 from censafe.privacy.loss.attack import MovedQuery
-from censafe.privacy.loss.conversions import gaussian_epsilon
+from censafe.privacy.loss.conversions import gaussian_epsilon, odds_bound
 
 _Vector = NDArray[np.float64]
 _REACH: Final = 14.0  # standard deviations of every law and of their sum; the mass beyond is below 1e-40
@@ -144,8 +149,9 @@ def _bracket(
     step = 2 * _REACH * spread / points
     pairs = [_lattice(law, tilt, step) for law in laws]
     lower, upper = (LossTotal.of([pair[way] for pair in pairs], points, step, tilt) for way in (0, 1))
-    above = upper.smallest(delta)
-    return EpsilonBracket(min(above, lower.largest(delta, above)), above)
+    above = _smallest(lambda epsilon: upper.delta(epsilon, _ERROR) <= delta, float(upper.losses[-1]))
+    below = _largest(lambda epsilon: lower.delta(epsilon, -_ERROR) > delta, above, lower.width)
+    return EpsilonBracket(min(above, below), above)
 
 
 def lower_total(laws: Sequence[MovedQuery], rho: float, guess: float, points: int) -> LossTotal:
@@ -243,29 +249,6 @@ class LossTotal:
             losses, np.cumsum(back[::-1])[::-1], np.cumsum(shrunk[::-1])[::-1], tilt, center, log_scale
         )
 
-    def smallest(self, delta: float) -> float:
-        """An epsilon, at least 0, at which delta of this law is at most ``delta`` for certain; the smallest found."""
-        if self._delta(0.0, _ERROR) <= delta:
-            return 0.0
-        below, above = 0.0, float(self.losses[-1])
-        for _ in range(_HALVINGS):
-            middle = (below + above) / 2
-            below, above = (below, middle) if self._delta(middle, _ERROR) <= delta else (middle, above)
-        return above
-
-    def largest(self, delta: float, most: float) -> float:
-        """An epsilon below ``most`` at which delta of this law is above ``delta`` for certain; 0 where none is found."""
-        width = self.width
-        while width < most and self._delta(most - width, -_ERROR) <= delta:
-            width *= 2
-        if width >= most:
-            return 0.0
-        below, above = most - width, most
-        for _ in range(_HALVINGS):
-            middle = (below + above) / 2
-            below, above = (middle, above) if self._delta(middle, -_ERROR) > delta else (below, middle)
-        return below
-
     @property
     def width(self) -> float:
         """One step of the lattice."""
@@ -283,7 +266,8 @@ class LossTotal:
         error = 2 * (-_ERROR if surely else _ERROR) * math.exp(min(-self.tilt * gap, 700.0))
         return math.exp(self.log_scale) * (inside + error)
 
-    def _delta(self, epsilon: float, error: float) -> float:
+    def delta(self, epsilon: float, error: float) -> float:
+        """Delta of this law at epsilon, with an error of the mass under the tilt."""
         place = int(np.searchsorted(self.losses, epsilon, side="right"))
         if place == len(self.losses):
             return 0.0
@@ -291,3 +275,59 @@ class LossTotal:
         inside = float(self.tails[place]) - math.exp(min(gap, 700.0)) * float(self.shrunk[place])
         log_error = -self.tilt * gap
         return math.exp(self.log_scale) * (inside + error * math.exp(min(log_error, 700.0)))
+
+
+@proven("odds.proof.md", digest="a545f83e8701b1f7")
+def odds_epsilon(queries: Sequence[MovedQuery], delta: Fraction, *, points: int = _POINTS) -> EpsilonBracket:
+    """The smallest such epsilon for the very noise that is drawn, for one who knows all other records.
+
+    Args:
+        queries: the cells that move between the two candidates; their noise is independent and discrete Gaussian.
+        delta: chance over the release, in (0, 1).
+        points: of the lattice; more of them narrow the bracket.
+
+    Raises:
+        ValueError: no query.
+
+    Example:
+        >>> found = odds_epsilon([MovedQuery(Fraction(4), 2)], Fraction(1, 100), points=1 << 14)
+        >>> round(found.lower, 2), round(found.upper, 2)
+        (2.0, 2.0)
+    """
+    if not queries:
+        raise ValueError("odds need at least one query that moves")
+    laws = gathered(queries)
+    rho = loss_of(laws)
+    most = odds_bound(rho, Definition.ZCDP, delta)
+    total = lower_total(laws, float(rho), most, points)
+    slack = len(laws) * total.width  # each law was moved down by less than one step
+    target = float(delta)
+    above = _smallest(lambda epsilon: total.both_tails(epsilon) <= target, most)
+    below = _largest(
+        lambda epsilon: total.both_tails(epsilon, surely=True) > target * math.exp(slack), above, total.width
+    )
+    return EpsilonBracket(below, min(above + slack, most))
+
+
+def _smallest(holds: Callable[[float], bool], most: float) -> float:
+    """A point at which a condition holds that holds from some point on, or ``most``; the smallest found."""
+    if holds(0.0):
+        return 0.0
+    below, above = 0.0, most
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        below, above = (below, middle) if holds(middle) else (middle, above)
+    return above
+
+
+def _largest(fails: Callable[[float], bool], most: float, width: float) -> float:
+    """A point up to ``most`` at which a condition fails for certain, sought from above; 0 where none is found."""
+    while width < most and not fails(most - width):
+        width *= 2
+    if width >= most:
+        return 0.0
+    below, above = most - width, most
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        below, above = (middle, above) if fails(middle) else (below, middle)
+    return below

@@ -18,8 +18,7 @@ from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.model.topdown.workers import DrawingEffort
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
-from censafe.privacy.keys.traveling import TravelingKey
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, TravelingKey
 from censafe.privacy.measure.lazy import LazyAnswers
 
 _Ints = NDArray[np.int64]

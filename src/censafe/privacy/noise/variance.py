@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ def gaussian_sums(sigma2: Fraction) -> tuple[Decimal, Decimal]:
     s2 = decimal_of(sigma2)
     mass, moment = Decimal(0), Decimal(0)
     if sigma2 < Fraction(1, 2):
-        for k in _positive_integers():
+        for k in itertools.count(1):
             weight = (-Decimal(k * k) / (2 * s2)).exp()
             mass += weight
             moment += k * k * weight
@@ -58,20 +59,13 @@ def gaussian_sums(sigma2: Fraction) -> tuple[Decimal, Decimal]:
                 return 1 + 2 * mass, 2 * moment
     scale = (2 * PI * s2).sqrt()
     rate = 2 * PI * PI * s2
-    for j in _positive_integers():
+    for j in itertools.count(1):
         weight = (-rate * j * j).exp()
         mass += weight
         moment += (1 - 2 * rate * j * j) * weight
         if rate * j * j * weight < _NEGLIGIBLE:
             break
     return scale * (1 + 2 * mass), scale * s2 * (1 + 2 * moment)
-
-
-def _positive_integers() -> Iterator[int]:
-    k = 0
-    while True:
-        k += 1
-        yield k
 
 
 @lru_cache(maxsize=4096)

@@ -17,9 +17,9 @@ from censafe.model import PartPlan, ReleasePlan
 from censafe.model.proven import proven
 from censafe.privacy.keys.commitments import key_path_of, require_no_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey, keyed_commitment
-from censafe.privacy.ledger.book import Ledger
-from censafe.privacy.ledger.records import Reservation, RunNotes
+from censafe.privacy.ledger.book import Ledger, RunNotes
 from censafe.privacy.ledger.report import runs_charged_with
+from censafe.privacy.ledger.state import Reservation
 from censafe.privacy.loss.promises import Promise, promise_of
 from censafe.products.run.folder import FolderState, RunFolder
 from censafe.products.run.options import CitedRun, RunOptions
@@ -306,7 +306,7 @@ class _LedgerAccount:
             joint=self._plan.joint and bool(committed or complete),
             strict=self._options.strict_ledger,
         )
-        self._held = dict(self._ledger.settle_open(self._folder.run, finished=complete, redo=redo).redo)
+        self._held = self._ledger.settle_open(self._folder.run, finished=complete, redo=redo)
 
     def reserve(self, part: PartPlan) -> Reservation:
         if part.name not in self._held:

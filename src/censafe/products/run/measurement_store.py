@@ -12,7 +12,7 @@ from censafe.model import ExactCounts, Measurements, PartPlan, ReleasePlan
 from censafe.model.plan import NoiseSource
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key, source_of
 from censafe.privacy.keys.run_keys import keyed_commitment
-from censafe.privacy.ledger.records import Reservation
+from censafe.privacy.ledger.state import Reservation
 from censafe.privacy.measure.mechanisms import measure
 from censafe.products.run.account import Account, one_file
 from censafe.publication.measurements.vectors import read_measurements, write_measurements

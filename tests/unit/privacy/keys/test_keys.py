@@ -11,7 +11,7 @@ import pytest
 
 from censafe.errors import StorageError
 from censafe.privacy.keys import run_keys
-from censafe.privacy.keys.entropy import Secret, SystemWords
+from censafe.privacy.keys.entropy import Secret
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key, source_of
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey, keyed_commitment
 
@@ -25,7 +25,6 @@ def one_of_each() -> list[object]:
         test,
         derive_part_key(release, "0" * 64, b"", "PH2"),
         derive_part_key(test, "0" * 64, b"", "PH2"),
-        SystemWords(),
     ]
 
 
@@ -40,7 +39,7 @@ def test_what_part_keys_share_is_no_key() -> None:
         source_of(shared(Secret(bytearray(32)), "PH2"))
 
 
-@pytest.mark.parametrize("position", range(5))
+@pytest.mark.parametrize("position", range(4))
 @pytest.mark.parametrize("act", [copy.copy, copy.deepcopy, pickle.dumps, lambda k: pickle.dumps(k, 0)])
 def test_keys_cannot_be_copied_or_pickled(position: int, act: object) -> None:
     with pytest.raises(TypeError, match="cannot be pickled or copied"):
@@ -60,7 +59,7 @@ def test_keys_cannot_be_subclassed(base: type) -> None:
         type("Sneaky", (base,), {})
 
 
-@pytest.mark.parametrize("position", range(5))
+@pytest.mark.parametrize("position", range(4))
 def test_keys_show_nothing(position: int) -> None:
     key = one_of_each()[position]
     assert repr(key) == str(key) == f"<{type(key).__name__}>"
@@ -140,8 +139,6 @@ def test_missing_entropy_stops_without_a_fallback(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(run_keys.os, "urandom", empty)
     with pytest.raises(OSError, match="no entropy"):
         ReleaseKey.from_system()
-    with pytest.raises(OSError, match="no entropy"):
-        SystemWords().words(1)
 
 
 @pytest.mark.parametrize("position", range(4))

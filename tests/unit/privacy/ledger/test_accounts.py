@@ -43,7 +43,10 @@ def test_files_never_read_together_are_apart_until_they_are(path):
     assert stated(path) == [HALF, HALF]
     spend(path, make_plan(SMALL), files={**PERSONS, **UNITS}, spend_more=True)
     assert stated(path) == [Fraction(11, 10)]
-    assert spend(path, make_plan(SMALL), files=UNITS, spend_more=True).charged == Fraction(11, 10)
+    assert (
+        spend(path, make_plan(SMALL), files=UNITS, spend_more=True).cap.amount
+        == Fraction(11, 10) + SMALL.cost
+    )
 
 
 def test_a_chain_of_files_read_together_is_one_dataset(path):
@@ -124,7 +127,7 @@ def test_epsilon_counts_as_rho_where_both_meet(path):
     with pytest.raises(OverspendError, match=r"spent epsilon = 1 .*add rho = 1/2"):
         spend(path, make_plan())
     record = spend(path, make_plan(), spend_more=True)
-    assert (record.charged, record.cap.amount, record.cap.promise) == (HALF, 1, RHO)
+    assert (record.cap.amount, record.cap.promise) == (1, RHO)
     (total,) = verify(path).totals
     assert {one.symbol: value for one, value in total.stated.items()} == {"rho": HALF, "epsilon": 1}
     assert total.combined[RHO] == 1
@@ -155,7 +158,7 @@ def test_losses_of_different_relations_are_converted_before_they_are_added(path)
         path, PERSONS, second, match=r"rho = 629/100 .*replace one person", spend_more=True, cap=Fraction(3)
     )
     record = spend(path, second, files=PERSONS, spend_more=True)
-    assert (record.charged, record.cap.amount) == (4, Fraction(629, 100))
+    assert record.cap.amount == Fraction(629, 100)
     (total,) = verify(path).totals
     assert total.combined[RHO] is None
     assert total.statement() == "together: rho = 629/100 (about 6.29; replace one person)"

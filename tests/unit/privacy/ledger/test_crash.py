@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from censafe.errors import LedgerError
-from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from censafe.privacy.loss.accountant import derive_totals
 from censafe.privacy.loss.promises import Promise
@@ -105,7 +105,8 @@ def test_after_every_crash_a_restart_ends_with_exact_totals(crashed, strict, tmp
                 copied.touch(0o600)
                 copied.write_bytes((folder / name).read_bytes())
         with open_ledger(path, strict=strict) as ledger:
-            lost = ledger.settle_open(RUN).lost
+            lost = list(ledger.held(RUN)) if strict else []
+            ledger.settle_open(RUN)
             ledger.open_run(plan, accounts=ledger.accounts(FILES.values()), run=RUN, spend_more=True)
             for part in plan.parts:
                 if part.name not in ledger.committed(RUN):
@@ -113,7 +114,7 @@ def test_after_every_crash_a_restart_ends_with_exact_totals(crashed, strict, tmp
             ledger.close_run(plan)
         expected = plan.total + sum((part.cost for part in plan.parts if part.name in lost), Fraction(0))
         assert [expected] == stated(path)
-        derived = derive_totals(entry.body for entry in read_entries(path))
+        derived = derive_totals(entry.body for entry in read_contents(path).entries)
         assert {expected} == {total for (_, promise), total in derived.items() if promise == RHO}
 
 

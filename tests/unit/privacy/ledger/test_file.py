@@ -15,7 +15,7 @@ from censafe.errors import LedgerError, OverspendError
 from censafe.privacy.keys.commitments import commit_to_file, commit_to_key, commit_to_name, key_path_of
 from censafe.privacy.ledger import file as ledger_file
 from censafe.privacy.ledger.book import Ledger
-from censafe.privacy.ledger.entries import NO_HEAD, encode, read_entries
+from censafe.privacy.ledger.entries import NO_HEAD, encode, read_contents
 from censafe.privacy.ledger.report import verify
 from support.ledgers import FILES, RUN, SHA, make_plan, open_ledger, spend, stated
 
@@ -210,13 +210,13 @@ def test_a_torn_last_line_is_set_aside_and_reported(path, torn):
     whole = path.read_bytes()
     path.write_bytes(whole + torn)
     assert verify(path).torn_bytes == len(torn)
-    assert len(read_entries(path)) == 6
+    assert len(read_contents(path).entries) == 6
     with open_ledger(path) as ledger:
         assert ledger.torn is not None
         assert torn == ledger.torn.read_bytes()
         assert whole == path.read_bytes()
         record = ledger.open_run(make_plan(), accounts=ledger.accounts(FILES.values()), spend_more=True)
-        assert record.charged == Fraction(1, 2)
+        assert record.cap.amount == 1
     assert verify(path).torn_bytes == 0
 
 

@@ -12,8 +12,7 @@ import pytest
 from censafe.model import Definition
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.conversions import ODDS_DELTAS, odds_bound
-from censafe.privacy.loss.loss_law import loss_of
-from censafe.privacy.loss.odds import odds_epsilon
+from censafe.privacy.loss.loss_law import loss_of, odds_epsilon
 
 QUERIES = (
     (MovedQuery(Fraction(4), 2),),

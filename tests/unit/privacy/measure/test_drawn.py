@@ -27,9 +27,14 @@ from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.model.topdown.workers import DrawingEffort
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key, plan_part_key
+from censafe.privacy.keys.part_keys import (
+    ReleasePartKey,
+    TestPartKey,
+    TravelingKey,
+    derive_part_key,
+    plan_part_key,
+)
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
-from censafe.privacy.keys.traveling import TravelingKey
 from censafe.privacy.measure.drawn import DrawnAnswers, ExactPart
 
 SCHEMA = Schema("pair", (Attribute("kind", 2), Attribute("race", 5)))

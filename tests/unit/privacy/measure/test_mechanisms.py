@@ -10,7 +10,7 @@ from censafe.model import Axis, ExactCounts, KeyDomain, Measurements, PartPlan, 
 from censafe.model.plan import Definition, Neighbors, ProtectedUnit
 from censafe.privacy.keys.part_keys import derive_part_key, plan_part_key
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
-from censafe.privacy.ledger.records import Reservation
+from censafe.privacy.ledger.state import Reservation
 from censafe.privacy.measure.mechanisms import measure
 from censafe.privacy.noise.sampler import draw
 from censafe.publication.measurements.vectors import write_measurements

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import LedgerError, OverspendError
-from censafe.privacy.ledger.entries import read_entries
+from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from censafe.products.run.account import Account, ReleaseRequest, open_account
 from censafe.products.run.folder import RunFolder
@@ -96,10 +96,10 @@ def test_its_cost_is_carried_where_its_ledger_is_named(tmp_path: Path, by: str) 
         f"a new ledger, with {carried} carried over, and nothing about earlier spending on these records"
     )
     assert stated(ledger) == [Fraction(3, 4)]
-    sources = [one.text("source") for one in read_entries(ledger) if one.event == "reserve"]
+    sources = [one.text("source") for one in read_contents(ledger).entries if one.event == "reserve"]
     assert sources == ["carried", "carried"]
     assert [row.state for row in verify(ledger).rows] == ["carried", "carried"]
-    assert "carried: redistricting" in read_entries(ledger)[0].text("operator")
+    assert "carried: redistricting" in read_contents(ledger).entries[0].text("operator")
     opened(out, ledger, **options)  # once more: carried already
     assert stated(ledger) == [Fraction(3, 4)]
     with pytest.raises(OverspendError, match="the cap of"):
@@ -201,4 +201,4 @@ def test_reservations_of_a_stopped_run_stay_charged_where_a_measured_part_may_sp
         sum((total for one in verify(ledger).totals for total in one.stated.values()), Fraction(0))
         == counted + more
     )
-    assert [entry.event for entry in read_entries(ledger)].count("reserve") == len(states)
+    assert [entry.event for entry in read_contents(ledger).entries].count("reserve") == len(states)

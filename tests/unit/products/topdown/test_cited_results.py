@@ -84,7 +84,7 @@ def test_a_named_result_admits_its_own_run_alone(
                 opened.open_run(plan, accounts=accounts, spend_more=options.spend_more)
         else:
             record = opened.open_run(plan, accounts=accounts, spend_more=options.spend_more)
-            assert record.charged == (1 + len(others)) * earlier.total
+            assert record.cap.amount - plan.total == (1 + len(others)) * earlier.total
 
 
 def test_a_result_whose_run_is_not_known_admits_its_carried_cost_alone(
