@@ -200,28 +200,36 @@ def _flow(split: _Split, stay: Integers) -> Integers:
 
 
 def _program_split(split: _Split, branches: int | None) -> Integers | None:
-    """The nearest split by an integer program, checked; without a limit of branches a split is needed, and None says that there is none."""
+    """The nearest split by an integer program, checked; without a limit of branches a split is needed, and None says that there is none.
+
+    The distance of a sum from the estimate bends only at whole numbers: records up to its floor, the one that crosses it and those
+    beyond are three unknowns, so that the relaxed program has mostly whole solutions.
+    """
     size, sums = len(split.row), len(split.wanted)
-    width = size + 2 * sums
-    every, one = np.arange(size), np.ones(size)
+    width = size + 3 * sums
+    every, each = np.arange(size), np.arange(sums)
     blocks = [
         (split.row, split.records, split.records),
         (split.need, split.least, np.full(len(split.least), np.inf)),
     ]
     if split.parent is not None:
         blocks.append((split.group, split.parent, split.parent))
-    matrices = [coo_array((one, (place, every)), shape=(len(low), width)) for place, low, _ in blocks]
-    each = np.arange(sums)
-    row, column = (
-        np.concatenate([split.total, each, each]),
-        np.concatenate([every, size + each, size + sums + each]),
+    matrices = [
+        coo_array((np.ones(size), (place, every)), shape=(len(low), width)) for place, low, _ in blocks
+    ]
+    entries = (
+        (split.total, every, np.ones(size)),
+        *((each, size + part * sums + each, -np.ones(sums)) for part in range(3)),
     )
-    value = np.concatenate([one, -np.ones(sums), np.ones(sums)])
+    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
     matrices.append(coo_array((value, (row, column)), shape=(sums, width)))
-    low = np.concatenate([*(low for _, low, _ in blocks), split.wanted]).astype(float)
-    high = np.concatenate([*(high for _, _, high in blocks), split.wanted]).astype(float)
-    cost = (np.arange(width) >= size).astype(float)
-    program = Program(cost, vstack(matrices, format="csr"), low, high, 0.0, np.inf, np.arange(width) < size)
+    low, high = (
+        np.concatenate([*(block[side] for block in blocks), np.zeros(sums)]).astype(float) for side in (1, 2)
+    )
+    floor = np.floor(split.wanted)
+    cost = np.concatenate([np.zeros(size), -np.ones(sums), 1 - 2 * (split.wanted - floor), np.ones(sums)])
+    upper = np.concatenate([np.full(size, np.inf), floor, np.ones(sums), np.full(sums, np.inf)])
+    program = Program(cost, vstack(matrices, format="csr"), low, high, 0.0, upper, np.arange(width) < size)
     solution = solve_program(program, nodes=branches, gap=_GAP)
     x = None if solution.x is None else np.rint(solution.x[:size]).astype(np.int64)
     if x is not None and split.meets(x):
