@@ -11,32 +11,33 @@ import argparse
 import json
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from censafe.estimation.topdown.operator import descent
-from support.facilities import housed
-from support.operator_worlds import broken, estimate, housed_world
+from censafe.estimation.topdown.operator import settle
+
+facilities, worlds = (import_module(f"support.{name}") for name in ("facilities", "operator_worlds"))
 
 SHAPES = {400: (2, 5, 8, 6), 2_025: (2, 6, 12, 16), 8_100: (3, 10, 10, 30), 27_504: (3, 10, 30, 34)}
 
 
 def measure(shape: tuple[int, ...]) -> dict[str, float]:
-    world = housed_world(housed(1, shape, most=4, rare=0.9), passes=1)
-    seconds, settle = 0.0, descent.settle_open
+    world = worlds.housed_world(facilities.housed(1, shape, most=4, rare=0.9), passes=1)
+    seconds, settle_open = 0.0, settle.settle_open
 
     def timed(*arguments: object) -> object:
         nonlocal seconds
         started = time.process_time()
-        settled = settle(*arguments)  # type: ignore[arg-type]
+        settled = settle_open(*arguments)  # type: ignore[arg-type]
         seconds += time.process_time() - started
         return settled
 
-    with mock.patch.object(descent, "settle_open", timed):
-        estimated = estimate(world, 1.0, 1)
-    if broken(world, estimated):
+    with mock.patch("censafe.estimation.topdown.operator.descent.settle_open", timed):
+        estimated = worlds.estimate(world, 1.0, 1)
+    if worlds.broken(world, estimated):
         raise SystemExit("an estimate misses what is exact")
     return {"blocks": len(world.truth), "rows": len(world.held.open[-1].count), "seconds": round(seconds, 1)}
 
