@@ -13,6 +13,7 @@ from hypothesis.internal.conjecture import providers
 sys.path.insert(0, str(Path(__file__).parent))
 
 from support.once import made_once
+from support.runs import Runs
 
 LOAD = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
 """Health checks that are off: the first depends on the load of the machine, the second is about fixtures that hold no state."""
@@ -56,6 +57,12 @@ def pytest_collection_finish() -> None:
     """From here on what was collected is not looked through any more."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Runs with a test key that tests share."""
+    return Runs(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-from censafe.cli import main
 from censafe.products.topdown.public.estimate import PartedHistogram
 from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
 from support.commands import CommandLine, Outcome
 from support.noisy_measurements import rewrite
+from support.runs import Runs
 from support.topdown_areas import write_pl94
-from support.topdown_inputs import write_1940
 
 FOLDER = "US_Person_1940_E2E"
 
@@ -25,26 +23,16 @@ def histograms(out: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Finished runs of 1940 with own answers, and with all answers below; they have the same measurements."""
-    place = tmp_path_factory.mktemp("districts")
-    with pytest.MonkeyPatch.context() as patched:
-        data = write_1940(place / "data")
-        for name in ("level", "lower"):
-            choice = ("--set", f"information={name}", "--test-key", "7", "--quiet")
-            words = ["censafe", "run", "topdown", "e2e-1940", str(data), str(place / name), *choice]
-            patched.setattr(sys, "argv", words)
-            with pytest.raises(SystemExit) as stop:
-                main()
-            assert not stop.value.code
-    return place
+def finished(runs: Runs, districts: Path, finished_1940: Path) -> dict[str, Path]:
+    """Runs of 1940 with own answers, and with all answers below; they have the same measurements."""
+    lower = runs("topdown", "e2e-1940", districts, "--test-key", 1, "--set", "information=lower")
+    return {"level": finished_1940, "lower": lower}
 
 
 @pytest.fixture
-def files(runs: Path, tmp_path: Path) -> Path:
+def files(finished_1940: Path, tmp_path: Path) -> Path:
     """A copy of the measurements, which may be changed."""
-    shutil.copytree(runs / "level" / "measurements", tmp_path / "files")
-    return tmp_path / "files"
+    return Path(shutil.copytree(finished_1940 / "measurements", tmp_path / "files"))
 
 
 def estimate(censafe: CommandLine, out: Path, files: Path, *more: object) -> Outcome:
@@ -58,17 +46,22 @@ def states(files: Path, level: str) -> list[str]:
 @pytest.mark.parametrize("information", ["level", "lower"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_parts_give_the_bytes_of_the_whole(
-    censafe: CommandLine, runs: Path, files: Path, tmp_path: Path, information: str, workers: int
+    censafe: CommandLine,
+    finished: dict[str, Path],
+    files: Path,
+    tmp_path: Path,
+    information: str,
+    workers: int,
 ) -> None:
     assert len(states(files, "County")) > 1
     choice = ("--set", f"information={information}", "--workers", workers)
     done = estimate(censafe, tmp_path / "out", files, *choice)
     assert done.code == 0, done.err
-    assert histograms(runs / information) == histograms(tmp_path / "out")
+    assert histograms(finished[information]) == histograms(tmp_path / "out")
     assert not (tmp_path / "out" / ".censafe").exists()
     wanted, found = (
         json.loads((out / "manifest.json").read_text())["post_processing"]["levels_persons"]
-        for out in (runs / information, tmp_path / "out")
+        for out in (finished[information], tmp_path / "out")
     )
     for one, other in zip(wanted, found, strict=True):
         assert one.pop("rounding_cost") == pytest.approx(other.pop("rounding_cost"))
@@ -87,19 +80,23 @@ def together(files: Path) -> None:
 
 
 def test_without_folders_of_states_everything_is_read_together(
-    censafe: CommandLine, runs: Path, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    censafe: CommandLine,
+    finished: dict[str, Path],
+    files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     together(files)
     monkeypatch.delattr(PartedHistogram, "estimated")  # nothing goes part by part
     done = estimate(censafe, tmp_path / "out", files, "--set", "information=lower")
     assert done.code == 0, done.err
-    assert histograms(runs / "lower") == histograms(tmp_path / "out")
+    assert histograms(finished["lower"]) == histograms(tmp_path / "out")
 
 
 @pytest.mark.parametrize("information", ["level", "lower"])
 def test_a_stopped_estimation_goes_on_after_the_last_state(
     censafe: CommandLine,
-    runs: Path,
+    finished: dict[str, Path],
     files: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -132,11 +129,11 @@ def test_a_stopped_estimation_goes_on_after_the_last_state(
     with monkeypatch.context() as patched:
         patched.setattr(PartedHistogram, "_below", lambda *words: done.append(words[1]) or one(*words))
         patched.setattr("censafe.products.topdown.public.estimate.lower_estimates", _counting(swept))
-        finished = estimate(censafe, out, files, *choice)
-    assert finished.code == 0, finished.err
+        resumed = estimate(censafe, out, files, *choice)
+    assert resumed.code == 0, resumed.err
     assert len(done) == len(states(files, "County"))
     assert len(swept) == (1 if information == "lower" else 0)  # the levels down to the states alone
-    assert histograms(runs / information) == histograms(out)
+    assert histograms(finished[information]) == histograms(out)
     assert not (out / ".censafe").exists()
 
 

@@ -21,8 +21,8 @@ from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestMeasurementStore, rehearse
 from support.commands import CommandLine
+from support.runs import Runs
 from support.topdown_areas import write_pl94
-from support.topdown_inputs import write_1940
 
 
 @pytest.fixture(scope="module")
@@ -88,20 +88,16 @@ def test_given_the_same_parents_blocks_are_those_of_their_own_answers(parted):
     assert np.array_equal(found[0].count, found[1].count)
 
 
-def test_a_finished_run_and_its_files_give_the_same_as_a_run(tmp_path, censafe: CommandLine):
-    data = write_1940(tmp_path / "data")
+def test_a_finished_run_gives_the_same_as_a_run(censafe: CommandLine, runs: Runs, districts, run_1940):
+    """Files of a run too: see test_topdown_by_parts."""
     choice = ("--set", "information=lower")
-    censafe("run", "topdown", "e2e-1940", data, tmp_path / "own", *choice, "--test-key", "5")
-    censafe("run", "topdown", "e2e-1940", data, tmp_path / "again", "--test-key", "5")
-    measurements = tmp_path / "again" / "measurements"
-    before = {path.name: path.read_bytes() for path in (tmp_path / "again" / "histograms").iterdir()}
-    censafe("estimate", tmp_path / "again", *choice)
-    files = ("estimate", "topdown", "e2e-1940", tmp_path / "files", "--measurements", measurements, *choice)
-    censafe(*files)
-    wanted = {path.name: path.read_bytes() for path in (tmp_path / "own" / "histograms").iterdir()}
-    assert wanted != before
-    for name in ("again", "files"):
-        assert wanted == {path.name: path.read_bytes() for path in (tmp_path / name / "histograms").iterdir()}
+    before, expected = (
+        {path.name: path.read_bytes() for path in (out / "histograms").iterdir()}
+        for out in (run_1940, runs("topdown", "e2e-1940", districts, "--test-key", 1, *choice))
+    )
+    censafe("estimate", run_1940, *choice)
+    assert expected != before
+    assert expected == {path.name: path.read_bytes() for path in (run_1940 / "histograms").iterdir()}
 
 
 def test_answers_that_are_not_kept_cannot_be_used_from_below():
@@ -109,10 +105,8 @@ def test_answers_that_are_not_kept_cannot_be_used_from_below():
         load_config("pl94-us", {"information": "lower", "noisy_measurements": "lazy"})
 
 
-def test_choices_of_information_are_two(censafe: CommandLine, tmp_path):
-    data = write_1940(tmp_path / "data")
-    censafe("run", "topdown", "e2e-1940", data, tmp_path / "out", "--test-key", "5")
-    refused = censafe("estimate", tmp_path / "out", "--set", "information=all")
+def test_choices_of_information_are_two(censafe: CommandLine, run_1940):
+    refused = censafe("estimate", run_1940, "--set", "information=all")
     assert refused.code == 1
     assert "information" in refused.err
     assert "level" in refused.err

@@ -21,8 +21,8 @@ from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestMeasurementStore
 from censafe.publication.manifest import read_manifest, verify_outputs
 from support.commands import CommandLine
+from support.runs import Runs
 from support.topdown_areas import write_pl94
-from support.topdown_inputs import write_1940
 
 FILES = ("intervals.parquet", "intervals.csv", "intervals/codebook.csv")
 
@@ -45,12 +45,6 @@ def rows_of(out: Path) -> dict[tuple[str, str, str, int], dict[str, float]]:
 def parted(tmp_path_factory):
     """Two states with American Indian halves and passed-over geounits."""
     return write_pl94(tmp_path_factory.mktemp("parted") / "data")
-
-
-@pytest.fixture(scope="module")
-def districts(tmp_path_factory):
-    """Forty-eight districts of 1940."""
-    return write_1940(tmp_path_factory.mktemp("districts") / "data")
 
 
 @pytest.mark.parametrize("spine", ["standard", "aian", "optimized"])
@@ -143,9 +137,8 @@ def test_a_finished_run_gains_intervals_and_loses_them_when_it_is_estimated_with
     assert not any((out / name).exists() for name in ("intervals", *FILES))
 
 
-def test_stored_runs_and_public_files_give_the_same_intervals(tmp_path, censafe: CommandLine, districts):
-    own, files = tmp_path / "own", tmp_path / "files"
-    censafe("run", "topdown", "e2e-1940", districts, own, "--test-key", "5")
+def test_stored_runs_and_public_files_give_the_same_intervals(tmp_path, censafe: CommandLine, run_1940):
+    own, files = run_1940, tmp_path / "files"
     choice = ("--intervals", "--simulations", "1", "--seed", "7")
     censafe("estimate", own, *choice)
     public = ("topdown", "e2e-1940", files, "--measurements", own / "measurements")
@@ -176,34 +169,28 @@ def test_stored_runs_and_public_files_give_the_same_intervals(tmp_path, censafe:
         (("--intervals", "--confidence", "0.8"), "confidence 0.9 or 0.95"),
     ],
 )
-def test_what_is_refused_leaves_the_run_as_it_is(tmp_path, censafe: CommandLine, districts, options, words):
-    out = tmp_path / "out"
-    censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", "5")
-    before = json.loads((out / "manifest.json").read_text())
-    found = censafe("estimate", out, *options)
+def test_what_is_refused_leaves_the_run_as_it_is(censafe: CommandLine, run_1940, options, words):
+    before = json.loads((run_1940 / "manifest.json").read_text())
+    found = censafe("estimate", run_1940, *options)
     assert found.code in (1, 2)
     assert words in found.err
-    assert json.loads((out / "manifest.json").read_text()) == before
-    verify_outputs(out, read_manifest(out / "manifest.json"))
+    assert json.loads((run_1940 / "manifest.json").read_text()) == before
+    verify_outputs(run_1940, read_manifest(run_1940 / "manifest.json"))
 
 
 def test_a_run_that_kept_no_answers_and_other_products_have_no_intervals(
-    tmp_path, censafe: CommandLine, districts
+    tmp_path, censafe: CommandLine, runs: Runs, districts
 ):
-    out = tmp_path / "out"
-    lazy = ("--set", "noisy_measurements=lazy")
-    censafe("run", "topdown", "e2e-1940", districts, out, *lazy, "--test-key", "5")
-    found = censafe("estimate", out, "--intervals")
+    lazy = runs("topdown", "e2e-1940", districts, "--test-key", 3, "--set", "noisy_measurements=lazy")
+    found = censafe("estimate", lazy, "--intervals")
     assert (found.code, "stored none, so there is nothing to estimate from" in found.err) == (2, True)
     other = censafe("estimate", "phsafe", tmp_path / "new", "--measurements", tmp_path, "--intervals")
     assert (other.code, "--intervals belongs to topdown" in other.err) == (2, True)
 
 
-def test_one_level_of_confidence_and_no_further_runs(tmp_path, censafe: CommandLine, districts):
-    out = tmp_path / "out"
-    censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", "5")
+def test_one_level_of_confidence_and_no_further_runs(censafe: CommandLine, run_1940):
     choice = ("--intervals", "--simulations", "0", "--confidence", "0.95", "--query", "total")
-    assert censafe("estimate", out, *choice).code == 0
-    names = pq.read_schema(out / "intervals.parquet").names
+    assert censafe("estimate", run_1940, *choice).code == 0
+    names = pq.read_schema(run_1940 / "intervals.parquet").names
     assert [name for name in names if name.endswith(("90", "95"))] == ["lo95", "hi95"]
     assert not [name for name in names if name.startswith("published_")]

@@ -15,7 +15,7 @@ import pytest
 from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
-from support.topdown_inputs import write_1940
+from support.runs import Runs
 
 LAZY = ("--set", "noisy_measurements=lazy", "--quiet")
 KILL = "os.kill(os.getpid(), signal.SIGKILL)"
@@ -38,11 +38,6 @@ STAGES = {
     """,
     "while microdata are written": f"files.write_histograms = lambda *a, **k: {KILL}",
 }
-
-
-@pytest.fixture
-def districts(tmp_path: Path) -> Path:
-    return write_1940(tmp_path / "districts")
 
 
 def microdata(out: Path) -> dict[str, str]:
@@ -73,10 +68,10 @@ def run_and_die(stage: str, *arguments: object) -> None:
 
 
 def test_lazy_and_stored_noise_give_the_same_microdata_with_any_number_of_workers(
-    censafe: CommandLine, districts: Path, tmp_path: Path
+    censafe: CommandLine, runs: Runs, districts: Path, tmp_path: Path
 ) -> None:
     key = ("--test-key", 3, "--set", "epsilon=8")
-    stored = run(censafe, districts, tmp_path / "stored", *key, "--workers", 1)
+    stored = microdata(runs("topdown", "e2e-1940", districts, *key, "--workers", 1))
     lazy = tmp_path / "lazy"
     assert stored == run(censafe, districts, lazy, *key, *LAZY, "--workers", 2, "--threads", 1)
     names = {path.name for path in (lazy / "measurements").iterdir() if path.suffix == ".parquet"}
@@ -87,14 +82,13 @@ def test_lazy_and_stored_noise_give_the_same_microdata_with_any_number_of_worker
 
 
 def test_a_lazy_run_is_not_estimated_again_and_a_second_run_measures_nothing(
-    censafe: CommandLine, districts: Path, tmp_path: Path
+    censafe: CommandLine, runs: Runs, districts: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
-    first = run(censafe, districts, out, "--test-key", 3, *LAZY)
-    before = (out / "manifest.json").read_bytes()
-    repeated = censafe(
-        "run", "topdown", "e2e-1940", districts, out, "--test-key", 3, "--set", "noisy_measurements=lazy"
-    )
+    command = ("topdown", "e2e-1940", districts)
+    lazy = ("--test-key", 3, "--set", "noisy_measurements=lazy")
+    out = runs.copy(tmp_path / "out", *command, *lazy)
+    first, before = microdata(out), (out / "manifest.json").read_bytes()
+    repeated = censafe("run", *command, out, *lazy)
     assert repeated.code == 0, repeated.err
     assert "Nothing was measured or spent" in repeated.err
     assert before == (out / "manifest.json").read_bytes()
@@ -106,10 +100,11 @@ def test_a_lazy_run_is_not_estimated_again_and_a_second_run_measures_nothing(
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_killed_lazy_run_goes_on_below_its_last_level_with_the_same_key(
-    censafe: CommandLine, districts: Path, tmp_path: Path, stage: str
+    censafe: CommandLine, runs: Runs, districts: Path, tmp_path: Path, stage: str
 ) -> None:
+    ledger = tmp_path / "ledger.jsonl"
     if stage == "while a level is estimated":  # a key that is kept in a folder
-        key: tuple[object, ...] = ("--key-dir", tmp_path / "keys")
+        key: tuple[object, ...] = ("--key-dir", tmp_path / "keys", "--ledger", ledger)
     else:
         key = ("--test-key", 3)
     out = tmp_path / "out"
@@ -119,11 +114,11 @@ def test_a_killed_lazy_run_goes_on_below_its_last_level_with_the_same_key(
     found = run(censafe, districts, out, *key, *LAZY)
     assert drawn == {name: (out / "measurements" / name).read_bytes() for name in drawn}
     if stage != "while a level is estimated":
-        assert found == run(censafe, districts, tmp_path / "whole", *key, *LAZY)
+        assert found == microdata(runs("topdown", "e2e-1940", districts, *key, *LAZY[:2]))
         return
-    report = verify(tmp_path / "censafe-ledger.jsonl")
+    report = verify(ledger)
     assert [row.state for row in report.rows] == ["committed"] * 4
-    events = [entry.event for entry in read_contents(tmp_path / "censafe-ledger.jsonl").entries]
+    events = [entry.event for entry in read_contents(ledger).entries]
     assert events.count("reserve") == 4
     assert list((tmp_path / "keys").iterdir()) == []
 
@@ -131,8 +126,8 @@ def test_a_killed_lazy_run_goes_on_below_its_last_level_with_the_same_key(
 def test_a_finished_level_that_was_changed_stops_the_run(
     censafe: CommandLine, districts: Path, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
-    command = ("run", "topdown", "e2e-1940", districts, out, *LAZY)
+    out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
+    command = ("run", "topdown", "e2e-1940", districts, out, "--ledger", ledger, *LAZY)
     run_and_die("while a level is estimated", *command)
     victim = out / "measurements" / "persons_State.parquet"
     victim.chmod(0o644)

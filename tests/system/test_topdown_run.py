@@ -21,9 +21,10 @@ from censafe.privacy.ledger.report import verify
 from censafe.products.topdown import job, recipe
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.stamps import DEMONSTRATION
-from support.commands import CommandLine, Outcome
+from support.commands import CommandLine
 from support.histograms import dense, write_table
 from support.observers import StageListener
+from support.runs import Runs
 from support.shared import shared_data
 from support.topdown_inputs import CELLS_1940, added_up, entries, histograms_of_run, write_1940
 
@@ -31,26 +32,23 @@ PERSONS = 2016
 DIGITS = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12}
 
 
-@pytest.fixture
+STATE = ("--set", "root=State", "--set", "reader=pl94", "--quiet")
+
+
+@pytest.fixture(scope="module")
 def rhode_island() -> Path:
     return shared_data("population/pl94_ri2018")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def state(runs: Runs, rhode_island: Path) -> Path:
+    """A finished run of Rhode Island."""
+    return runs("topdown", "pl94-us", rhode_island, *STATE, "--test-key", 1)
+
+
+@pytest.fixture(scope="module")
 def truth(rhode_island: Path) -> BlockData:
     return read_blocks(rhode_island, pl94_layout(shipped_schemas()["pl94-persons"].schema, PL94_PR))
-
-
-@pytest.fixture
-def districts(tmp_path: Path) -> Path:
-    return write_1940(tmp_path / "districts")
-
-
-def run_state(censafe: CommandLine, data: Path, out: Path, *more: object) -> Outcome:
-    fixed = ("--set", "root=State", "--set", "reader=pl94", "--quiet")
-    done = censafe("run", "topdown", "pl94-us", data, out, *fixed, *more)
-    assert done.code == 0, done.err
-    return done
 
 
 def level_codes(blocks: BlockData) -> dict[str, np.ndarray]:
@@ -70,17 +68,13 @@ def hashes(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_state_adds_up_and_keeps_what_is_exact(
-    censafe: CommandLine, rhode_island: Path, truth: BlockData, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    run_state(censafe, rhode_island, out, "--test-key", 1)
-    assert {path.name for path in out.iterdir()} == {
+def test_a_state_adds_up_and_keeps_what_is_exact(state: Path, truth: BlockData) -> None:
+    assert {path.name for path in state.iterdir()} == {
         "certificate.html", "certificate.json", "codebook.csv", "csv", "histograms", "manifest.json", "measurements",
         "microdata", "names.csv", "tables",
     }  # fmt: skip
-    found = histograms_of_run(out, "persons", level_codes(truth))
-    units = histograms_of_run(out, "units", level_codes(truth))
+    found = histograms_of_run(state, "persons", level_codes(truth))
+    units = histograms_of_run(state, "units", level_codes(truth))
     for name, digits in DIGITS.items():
         assert added_up(found["Block"], digits) == entries(found[name])
         assert added_up(units["Block"], digits) == entries(units[name])
@@ -94,37 +88,28 @@ def test_a_state_adds_up_and_keeps_what_is_exact(
     assert not np.array_equal(dense(found["Block"], PERSONS), dense(truth.persons, PERSONS))
 
 
-def test_microdata_and_tables_hold_the_counts_of_the_blocks(
-    censafe: CommandLine, rhode_island: Path, truth: BlockData, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    run_state(censafe, rhode_island, out, "--test-key", 1)
+def test_microdata_and_tables_hold_the_counts_of_the_blocks(state: Path, truth: BlockData) -> None:
     place = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
     persons: Counter[tuple[str, int]] = Counter()
-    for row in rows_of(out / "microdata" / "persons.txt"):
+    for row in rows_of(state / "microdata" / "persons.txt"):
         levels = [
-            int(row["GQTYPE_PL"]),
-            int(row["VOTING_AGE"]) - 1,
-            int(row["CENHISP"]) - 1,
-            int(row["CENRACE"]) - 1,
+            int(row[name]) - less
+            for name, less in (("GQTYPE_PL", 0), ("VOTING_AGE", 1), ("CENHISP", 1), ("CENRACE", 1))
         ]
         persons["".join(row[name] for name in place), int(np.ravel_multi_index(levels, (8, 2, 2, 63)))] += 1
-    blocks = histograms_of_run(out, "persons", level_codes(truth))["Block"]
+    blocks = histograms_of_run(state, "persons", level_codes(truth))["Block"]
     assert persons == entries(blocks)
-    status = Counter(row["HH_STATUS"] for row in rows_of(out / "microdata" / "units.txt"))
-    occupied = histograms_of_run(out, "units", level_codes(truth))["State"].count.tolist()
+    status = Counter(row["HH_STATUS"] for row in rows_of(state / "microdata" / "units.txt"))
+    occupied = histograms_of_run(state, "units", level_codes(truth))["State"].count.tolist()
     assert [status["2"], status["1"]] == occupied
-    totals = pq.read_table(out / "tables" / "Block.parquet", columns=["geocode", "P1_001"])
+    totals = pq.read_table(state / "tables" / "Block.parquet", columns=["geocode", "P1_001"])
     assert totals["geocode"].to_pylist() == blocks.geounits.tolist()
     assert totals["P1_001"].to_pylist() == dense(blocks, PERSONS).sum(axis=1).tolist()
 
 
-def test_without_noise_the_input_comes_back(
-    censafe: CommandLine, rhode_island: Path, truth: BlockData, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
+def test_without_noise_the_input_comes_back(runs: Runs, rhode_island: Path, truth: BlockData) -> None:
     huge = [word for name in ("persons", "units") for word in ("--set", f"rho.{name}=1000000000")]
-    run_state(censafe, rhode_island, out, *huge, "--test-key", 1)
+    out = runs("topdown", "pl94-us", rhode_island, *STATE, *huge, "--test-key", 1)
     found = histograms_of_run(out, "persons", level_codes(truth))
     exact = sum_histograms(truth.spine, truth.persons, PERSONS)
     for level, histograms in zip(truth.spine.levels, exact, strict=True):
@@ -133,12 +118,8 @@ def test_without_noise_the_input_comes_back(
     assert np.array_equal(dense(units, 2), dense(truth.units, 2))
 
 
-def test_manifest_and_certificate_say_how_every_level_was_solved(
-    censafe: CommandLine, rhode_island: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    run_state(censafe, rhode_island, out, "--test-key", 1)
-    done = json.loads((out / "manifest.json").read_text())["post_processing"]
+def test_manifest_and_certificate_say_how_every_level_was_solved(state: Path) -> None:
+    done = json.loads((state / "manifest.json").read_text())["post_processing"]
     levels = done["levels_persons"]
     assert [level["level"] for level in levels] == ["State", "County", "Tract", "Block_Group", "Block"]
     assert [level["geounits"] for level in levels] == [1, 1, 7, 35, 569]  # 28 standard block groups
@@ -147,7 +128,7 @@ def test_manifest_and_certificate_say_how_every_level_was_solved(
         counted = sum(level["solved"].values()) + level["parents_empty"] + level["parents_with_one_child"]
         assert counted == level["parents"]
         assert level["gap_most"] <= 1e-4
-    certificate = json.loads((out / "certificate.json").read_text())
+    certificate = json.loads((state / "certificate.json").read_text())
     assert certificate["stamp"] == "NOT PRIVATE"
     assert any("totals of State" in text for text in certificate["estimated"]["exact"])
     rows = sum(entry["budget_decimal"] for entry in certificate["tables"])
@@ -168,18 +149,14 @@ def test_manifest_and_certificate_say_how_every_level_was_solved(
         9.38,
         9.38,
     ]  # all of one county; optimized block groups part standard ones
-    page = (out / "certificate.html").read_text()
+    page = (state / "certificate.html").read_text()
     assert "29,225 persons" in page
     assert "Imputed in the input by a rule" in page
     assert "this run is a demonstration" in page
 
 
-def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
-    censafe: CommandLine, districts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    straight, other, stopped = tmp_path / "straight", tmp_path / "other", tmp_path / "stopped"
-    for out, seed in ((straight, 1), (other, 2)):
-        assert censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", seed).code == 0
+def stopped_before_publishing(districts: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run that was interrupted after its measurements."""
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -187,40 +164,39 @@ def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
     with monkeypatch.context() as patched:
         patched.setattr(job, "publish", stop)
         with pytest.raises(KeyboardInterrupt):
-            recipe.run(
-                "e2e-1940", districts, stopped, {}, recipe.ReadOptions(), recipe.RunOptions(test_key=1)
-            )
+            recipe.run("e2e-1940", districts, out, {}, recipe.ReadOptions(), recipe.RunOptions(test_key=1))
+    return out
+
+
+def test_the_same_key_gives_the_same_microdata_also_after_a_stop(
+    censafe: CommandLine,
+    runs: Runs,
+    finished_1940: Path,
+    districts: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = runs("topdown", "e2e-1940", districts, "--test-key", 2)
+    stopped = stopped_before_publishing(districts, tmp_path / "stopped", monkeypatch)
     measured = hashes(stopped / "measurements")
     levels = {name.partition(".parquet")[0] for name in measured}
     assert levels == {f"US_Person_1940_E2E/{name}" for name in ("National", "State", "County", "Enumdist")}
     assert censafe("run", "topdown", "e2e-1940", districts, stopped, "--test-key", 1).code == 0
     repeated = hashes(stopped / "measurements")
     assert {name: repeated[name] for name in measured} == measured
-    assert hashes(stopped / "microdata") == hashes(straight / "microdata")
-    assert hashes(other / "microdata")["persons.txt"] != hashes(straight / "microdata")["persons.txt"]
+    straight = hashes(finished_1940 / "microdata")
+    assert hashes(stopped / "microdata") == straight
+    assert hashes(other / "microdata")["persons.txt"] != straight["persons.txt"]
 
 
 def test_stored_measurements_of_another_level_are_refused(
     censafe: CommandLine, districts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stop(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(job, "publish", stop)
-        with pytest.raises(KeyboardInterrupt):
-            recipe.run(
-                "e2e-1940",
-                districts,
-                tmp_path / "out",
-                {},
-                recipe.ReadOptions(),
-                recipe.RunOptions(test_key=1),
-            )
-    folder = tmp_path / "out" / "measurements" / "US_Person_1940_E2E"
+    out = stopped_before_publishing(districts, tmp_path / "out", monkeypatch)
+    folder = out / "measurements" / "US_Person_1940_E2E"
     shutil.rmtree(folder / "County.parquet")
     (folder / "State.parquet").rename(folder / "County.parquet")
-    done = censafe("run", "topdown", "e2e-1940", districts, tmp_path / "out", "--test-key", 1)
+    done = censafe("run", "topdown", "e2e-1940", districts, out, "--test-key", 1)
     assert done.code == 4
     assert "does not hold the measurements of persons_County" in done.err
 
@@ -275,9 +251,8 @@ def test_the_reader_must_be_that_of_the_files(
 def test_records_made_up_from_published_tables_are_no_release(
     censafe: CommandLine, rhode_island: Path, tmp_path: Path
 ) -> None:
-    fixed = ("--set", "root=State", "--set", "reader=pl94", "--set", "measure=units", "--quiet")
-    ledger = ("--ledger", tmp_path / "ledger.jsonl")
-    refused = censafe("run", "topdown", "pl94-us", rhode_island, tmp_path / "out", *fixed, *ledger)
+    ledger = ("--set", "measure=units", "--ledger", tmp_path / "ledger.jsonl")
+    refused = censafe("run", "topdown", "pl94-us", rhode_island, tmp_path / "out", *STATE, *ledger)
     assert refused.code == 2
     assert "--published-data" in refused.err
     assert "--test-key" in refused.err
@@ -288,9 +263,8 @@ def test_a_run_on_published_data_pays_and_says_that_it_is_a_demonstration(
     censafe: CommandLine, rhode_island: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    fixed = ("--set", "root=State", "--set", "reader=pl94", "--set", "measure=units", "--quiet")
-    ledger = ("--ledger", tmp_path / "ledger.jsonl")
-    done = censafe("run", "topdown", "pl94-us", rhode_island, out, *fixed, *ledger, "--published-data")
+    ledger = ("--set", "measure=units", "--ledger", tmp_path / "ledger.jsonl")
+    done = censafe("run", "topdown", "pl94-us", rhode_island, out, *STATE, *ledger, "--published-data")
     assert done.code == 0, done.err
     assert {row.state for row in verify(tmp_path / "ledger.jsonl").rows} == {"committed"}
     assert f"{DEMONSTRATION}, which protects no one in {out}" in done.out
@@ -327,8 +301,9 @@ def test_two_states_are_refused_where_the_run_starts_at_one(
 
 
 def test_persons_without_a_unit_of_their_kind_stop_the_run_before_it_pays(
-    censafe: CommandLine, districts: Path, tmp_path: Path
+    censafe: CommandLine, tmp_path: Path
 ) -> None:
+    districts = write_1940(tmp_path / "districts")
     table = pq.read_table(districts / "units.parquet").to_pydict()
     table["gq0"] = [0] * len(table["gq0"])
     write_table(districts / "units.parquet", table)
