@@ -96,10 +96,10 @@ class SingleStore(TestMeasurementStore):
         super().__init__(plan, seed)
         self._measured: dict[str, Any] = {}
 
-    def once(self, part: PartPlan, draw: Callable[..., Any], files: Any) -> Any:
+    def measure_or_load(self, part: PartPlan, draw: Callable[..., Any], files: Any) -> Any:
         """The measurements of a part, drawn when it is asked for the first time."""
         if part.name not in self._measured:
-            self._measured[part.name] = super().once(part, draw, files)
+            self._measured[part.name] = super().measure_or_load(part, draw, files)
         return self._measured[part.name]
 
 

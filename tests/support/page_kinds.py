@@ -16,7 +16,7 @@ from campaign.report import write_report as write_campaign
 from censafe import configuration, release, synthesize
 from censafe.cli import root
 from censafe.population.synthetic.blocks import synthesize_histograms
-from censafe.products.topdown.census_tables.card import CardSetting, write_card
+from censafe.products.topdown.census_tables.card import write_card
 from censafe.products.topdown.census_tables.card_values import CARD_TABLES, CardTable, CardValues
 from censafe.products.topdown.census_tables.definitions import census_tables
 from censafe.products.topdown.census_tables.shapes import AreaShapes
@@ -157,8 +157,8 @@ def _card(kinds: PageKinds) -> Path:
         titles = tuple(f"Prince of Wales-Hyder Census Area {place}" for place in range(places))
         ring = np.array([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
         shapes = AreaShapes({code: ((np.add(ring, (place, 41.0)),),) for place, code in enumerate(codes[:3])})
-        values_of = CardValues("county", codes, titles, ("50",) * places, shown, 25)
-        write_card(out / "card.html", values_of, codes[0], CardSetting(25, 0.9, "NOT PRIVATE"), shapes)
+        values_of = CardValues("county", codes, titles, ("50",) * places, shown, 25, 0.9, "NOT PRIVATE")
+        write_card(out / "card.html", values_of, codes[0], shapes)
 
     return kinds.folder("card", make) / "card.html"
 

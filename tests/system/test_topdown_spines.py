@@ -15,7 +15,7 @@ from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
 from censafe.population.blocks import BlockData, e2e_layout, pl94_layout, read_blocks
 from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
-from censafe.products.topdown import job, recipe
+from censafe.products.topdown import measuring, recipe
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.plan import plan_release
@@ -126,7 +126,7 @@ def test_all_parts_are_reserved_first_and_stay_charged_after_a_stop(
     plan = plan_release(load_config("pl94-us", config))
     assert plan.joint
     out, ledger = tmp_path / "out", tmp_path / "ledger.jsonl"
-    measured = job.measure_stored
+    measured = measuring.measure_stored
 
     def stop(load: object, *more: object) -> object:
         if load.part.name == "persons_Tract":  # type: ignore[attr-defined]
@@ -134,7 +134,7 @@ def test_all_parts_are_reserved_first_and_stay_charged_after_a_stop(
         return measured(load, *more)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(job, "measure_stored", stop)
+        patched.setattr(measuring, "measure_stored", stop)
         with pytest.raises(KeyboardInterrupt):
             recipe.run("pl94-us", states, out, config, recipe.ReadOptions(), recipe.RunOptions(ledger=ledger))
     events = [entry.event for entry in read_contents(ledger).entries]

@@ -44,7 +44,7 @@ def card(
         censafe.errors.StorageError: ...
     """
     from censafe.model.safe_text import file_name
-    from censafe.products.topdown.census_tables.card import CardSetting, write_card
+    from censafe.products.topdown.census_tables.card import write_card
     from censafe.products.topdown.census_tables.card_values import KINDS, card_values, interval_sources
     from censafe.products.topdown.census_tables.microdata_source import open_source
     from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
@@ -72,16 +72,14 @@ def card(
         places = listed_areas(source, Path(listed), None if points is None else Path(points), None, named)
         for text in places[0].remarks:
             observer.remark(text)
-    level = confidence_of(confidence)
-    values = card_values(sources, places, wanted, level)
+    values = card_values(sources, places, wanted, confidence_of(confidence))
     for text in values.remarks:
         observer.remark(text)
-    setting = CardSetting(values.replicates, level, source.stamp)
     outlines = None if shapes is None else read_shapes(Path(shapes), area_property)
     targets = wanted or values.codes
     paths = _paths(Path(out), [file_name(code) for code in targets])
     for code, path in zip(targets, paths, strict=True):
-        write_card(path, values, code, setting, outlines)
+        write_card(path, values, code, outlines)
     return paths
 
 

@@ -1,8 +1,9 @@
-"""How every histogram of a configuration is estimated from the root down, and what holds it."""
+"""How every histogram of a configuration is estimated from the root down, what holds it, and what leaves the estimation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver
-from censafe.estimation.topdown.least_squares.objective import query_weight
+from censafe.estimation.topdown.least_squares.objective import LevelObjective, query_weight
 from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
@@ -23,6 +24,7 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel
 from censafe.model.arrays import Floats
 from censafe.model.observer import Observer
+from censafe.model.plan import NoiseSource
 from censafe.model.topdown.constraints import InformedSums
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.workers import EngineWorkers, threads_of
@@ -35,9 +37,65 @@ from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.relations.blocks import RelatedBlocks, require_housing_units
 from censafe.products.topdown.relations.following import following
+from censafe.products.topdown.table_estimates.estimates import TableEstimates
+from censafe.publication.certificate.levels import LevelFacts
 
+Documents: TypeAlias = tuple[Mapping[str, Any], ...]
+"""How every level of a histogram was solved, root first, as JSON values."""
 Variances: TypeAlias = tuple[Sequence[Sequence[float]] | Floats, NDArray[np.integer]]
 """Variance of an answer by kind of geounits and query, and the kind of every geounit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimates:
+    """What leaves the estimation.
+
+    Args:
+        relations: how persons and households were made to fit, and exceptions, as JSON values; empty where they were not.
+    """
+
+    public: PublicFacts
+    levels: Mapping[str, tuple[SparseLevel, ...]]
+    reports: Mapping[str, Documents]
+    facts: tuple[LevelFacts, ...]
+    solver: str = ""
+    remarks: tuple[str, ...] = ()
+    relations: Mapping[str, Any] = field(default_factory=dict)
+    tables: TableEstimates | None = None
+
+
+def gathered(
+    config: TopdownConfig,
+    public: PublicFacts,
+    levels: Mapping[str, tuple[SparseLevel, ...]],
+    reports: Mapping[str, Documents],
+    source: NoiseSource,
+) -> Estimates:
+    """The estimates of all histograms in the order of the configuration, with what certificate and tables say of the measured queries."""
+    names = [one.name for one in config.histograms]
+    nodes = {level.name: level.nodes for level in public.spine.levels}
+    facts = tuple(
+        LevelFacts(plan.table, plan.level, plan.law, plan.cost, nodes[load.level.name], query.answers, source)
+        for load in workloads(config)
+        for plan, query in zip(load.part.queries, load.queries, strict=True)
+    )
+    return Estimates(
+        public, {name: levels[name] for name in names}, {name: reports[name] for name in names}, facts
+    )
+
+
+def estimate_levels(
+    descent: EstimationFromRoot,
+    loads: Iterable[LevelWorkload],
+    objectives: Iterable[LevelObjective],
+    observer: Observer,
+) -> Documents:
+    """Estimate the next levels of a descent; what a level needed is let go when it is done."""
+    documents = []
+    for load, objective in zip(loads, objectives, strict=True):
+        with observer.stage(f"estimate {load.part.name}"):
+            documents.append(descent.estimate(load.part.name, objective)[1].document())
+    return tuple(documents)
 
 
 class Descents:
@@ -46,7 +104,7 @@ class Descents:
     Args:
         workers: threads, or those of an engine; results do not depend on them.
         solver: of the user, for histograms that nothing holds; None for that of the package.
-        given: right sides of constraints that the files of a run state themselves, by histogram and constraint; None for none.
+        right_sides: of constraints, as the files of a run state them, by histogram and constraint; None for none.
         variances: of the answers of a level; None where the budgets give them.
     """
 
@@ -58,7 +116,7 @@ class Descents:
         workers: int | EngineWorkers,
         results: Sequence[KnownResult] = (),
         solver: ParentSolver | None = None,
-        given: Mapping[tuple[str, str], BlockRows] | None = None,
+        right_sides: Mapping[tuple[str, str], BlockRows] | None = None,
         variances: Callable[[LevelWorkload], Variances] | None = None,
     ) -> None:
         self._config = config
@@ -67,9 +125,10 @@ class Descents:
         self._workers = workers
         self._solver = solver
         self._variances = variances or self._budgeted
-        self._known = known_blocks(public, results, given)
+        self._known = known_blocks(public, results, right_sides)
         self._held = self._sums()
         self._levels: dict[str, tuple[SparseLevel, ...]] = {}
+        self._reports: dict[str, Documents] = {}
         self._informing: dict[str, tuple[SparseLevel, ...]] = {}
         self._groups: dict[str, NDArray[np.int32]] = {}
         self._related: RelatedBlocks | None = None
@@ -84,20 +143,24 @@ class Descents:
             return tuple(one for stack in self._config.stacks for one in stack.histograms)
         return estimation_order(self._config)
 
-    @property
-    def levels(self) -> Mapping[str, tuple[SparseLevel, ...]]:
-        """Final histograms of the standard levels, of what has been estimated."""
-        return self._levels
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a certificate says of persons and households that were made to fit; nothing where they were not."""
-        return () if self._related is None else (self._related.remark,)
-
-    @property
-    def relations(self) -> Mapping[str, Any]:
-        """What the manifest says of them."""
-        return {} if self._related is None else self._related.document()
+    def estimates(
+        self,
+        source: NoiseSource,
+        *,
+        solver: str = "",
+        remarks: Sequence[str] = (),
+        tables: TableEstimates | None = None,
+    ) -> Estimates:
+        """The estimates of all histograms; remarks before those on persons and households that were made to fit."""
+        estimates = gathered(self._config, self._public, self._levels, self._reports, source)
+        related = self._related
+        return replace(
+            estimates,
+            solver=solver,
+            remarks=(*remarks, *(() if related is None else (related.remark,))),
+            relations={} if related is None else related.document(),
+            tables=tables,
+        )
 
     def of(self, histogram: MeasuredHistogram) -> EstimationFromRoot:
         """The descent of the next histogram."""
@@ -124,18 +187,18 @@ class Descents:
         other = self._config.histogram(one.right.histogram)
         theirs, allowed = other.schema.grouped(one.right.groups).label, other.schema.allowed()
         weights = []
-        for load in workloads(self._config):
-            if load.histogram.name == other.name:
-                rows, kinds = self._variances(load)
-                labels = [query.label for query in load.queries]
-                known = np.array([[query_weight(float(one)) for one in row] for row in rows])
-                weights.append(answer_weights(theirs, allowed, labels, known)[kinds])
+        for load in workloads(self._config, other.name):
+            rows, kinds = self._variances(load)
+            labels = [query.label for query in load.queries]
+            known = np.array([[query_weight(float(variance)) for variance in row] for row in rows])
+            weights.append(answer_weights(theirs, allowed, labels, known)[kinds])
         label = histogram.schema.grouped(one.groups).label
         return FurtherAnswers(label, self._informing[other.name], theirs, weights)
 
-    def finish(self, histogram: MeasuredHistogram, descent: EstimationFromRoot) -> None:
-        """Take the final histograms of all levels; those of the blocks hold what follows in the stack."""
+    def finish(self, histogram: MeasuredHistogram, descent: EstimationFromRoot, documents: Documents) -> None:
+        """Take the final histograms of all levels and how they were solved; those of the blocks hold what follows in the stack."""
         cells, levels = histogram.schema.schema.cells, descent.levels
+        self._reports[histogram.name] = documents
         self._known.estimated[histogram.name] = (histogram.schema, levels[-1])
         if self._related is not None:
             with self._observer.stage(f"persons and households that fit: {histogram.name}"):

@@ -5,48 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
 
 from censafe.errors import CheckError, UsageError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.model.entries import nearest
+from censafe.model.plan import NoiseSource
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.folder import finished_run
 from censafe.products.run.options import EstimateOptions, stored_names
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.descents import Descents
+from censafe.products.topdown.descents import Descents, Estimates, estimate_levels
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, read_facts
-from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
-from censafe.products.topdown.measuring import level_reader
+from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, level_reader, read_facts
+from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
-from censafe.products.topdown.release import (
-    Estimates,
-    TopdownRelease,
-    gathered,
-    output_files,
-    publish,
-    query_facts,
-)
-from censafe.publication.certificate.levels import LevelFacts
+from censafe.products.topdown.release import AFTERWARDS, TopdownRelease, publish
 from censafe.publication.manifest import FROM_FILES, ConfigRecord, Manifest, verify_outputs
-from censafe.publication.stamps import stamp_of
 from censafe.publication.sums import require_confidence
-
-AFTERWARDS: Final = (
-    "passes",
-    "information",
-    "infeasible",
-    "leaves",
-    "detailed_cost",
-    "joint",
-    "joint_first",
-    "joint_max_household_size",
-)
-"""Keys that say how measurements are estimated; they may change after a run."""
 
 
 def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
@@ -54,57 +32,50 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
     require_confidence(options.confidence)
     observer = options.observer
     with finished_run(out) as (folder, manifest):
-        config = _rebuilt(out, manifest, options)
+        config = stored_configuration(out, manifest, options)
+        if config.published:
+            raise UsageError(
+                f"{out} is held to published results ({', '.join(config.published)}), which its folder does not have: nothing can be estimated "
+                "from it alone but `tables`. Start a new run with --set of the choice, beside the same results."
+            )
         with observer.stage("read"):
-            verify_outputs(out, replace(manifest, outputs=_run_facts(manifest)))
+            verify_outputs(out, replace(manifest, outputs=run_facts(manifest)))
             public = read_facts(out, config, manifest.plan.digest())
         read = level_reader(out, config, manifest, public)
-        estimates = estimate_all(config, public, read, options)
+        source: NoiseSource = "seeded" if manifest.test_key else "system"
+        estimates = estimate_all(config, public, read, options, source)
         names = stored_names(options.names, out, manifest, census=area_names(config).census)
-        source = IntervalSource(config, estimates, read, options.workers, names)
-        stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
-        intervals = intervals_of(folder.staging, source, options, stamp=stamp)
-        record = ConfigRecord(manifest.config.origin, config.overrides, config.record)
-        with observer.stage("publish"):
-            publish(
-                out,
-                folder.staging,
-                TopdownRelease(
-                    config,
-                    estimates,
-                    replace(manifest, config=record),
-                    None if manifest.test_key else manifest.plan.total,
-                    options.confidence,
-                    intervals=intervals,
-                    names=names,
-                ),
-                observer=options.observer,
-                workers=options.workers,
+        intervals = None
+        if options.intervals is not None:
+            given = IntervalSource(config, estimates, read, options.workers, names)
+            intervals = write_intervals(
+                folder.staging, given, options.intervals, stamp=manifest.stamp, observer=observer
             )
+        release = TopdownRelease(
+            config,
+            estimates,
+            replace(manifest, config=ConfigRecord(manifest.config.origin, config.overrides, config.record)),
+            None if manifest.test_key else manifest.plan.total,
+            options.confidence,
+            intervals=intervals,
+            names=names,
+        )
+        with observer.stage("publish"):
+            publish(out, folder.staging, release, observer=observer, workers=options.workers)
     return RunResult(
         out,
         manifest.plan,
         manifest.stamp,
         resumed=True,
-        files=output_files(config, intervals=options.intervals is not None),
+        files=release.files,
         repeated=True,
         stages=observer.stages,
     )
 
 
-def _run_facts(manifest: Manifest) -> dict[str, str]:
+def run_facts(manifest: Manifest) -> dict[str, str]:
+    """Hashes of the files of a run folder that its estimate reads beside the measurements."""
     return {name: digest for name, digest in manifest.outputs.items() if name in RUN_FACTS}
-
-
-def _rebuilt(out: Path, manifest: Manifest, options: EstimateOptions) -> TopdownConfig:
-    """The configuration of the run with the changes, of a run whose counts its folder alone gives again."""
-    config = stored_configuration(out, manifest, options)
-    if config.published:
-        raise UsageError(
-            f"{out} is held to published results ({', '.join(config.published)}), which its folder does not have: nothing can be estimated "
-            "from it alone but `tables`. Start a new run with --set of the choice, beside the same results."
-        )
-    return config
 
 
 def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions) -> TopdownConfig:
@@ -132,7 +103,7 @@ def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions
             f"--set {', '.join(refused)}: what was measured stays as it is. After a run only {', '.join(AFTERWARDS)} can "
             f"change.{hints} For anything else start a new run in a new folder."
         )
-    verify_outputs(out, replace(manifest, parts=(), outputs=_run_facts(manifest)))
+    verify_outputs(out, replace(manifest, parts=(), outputs=run_facts(manifest)))
     overrides: Mapping[str, str] = {**manifest.config.overrides, **options.settings}
     config = replace(load_config(out / CONFIGURATION, overrides), origin=manifest.config.origin)
     if plan_release(config).digest() != manifest.plan.digest():
@@ -148,33 +119,23 @@ def estimate_all(
     public: PublicFacts,
     read: Callable[[LevelWorkload], LevelMeasurements],
     options: EstimateOptions,
+    source: NoiseSource,
 ) -> Estimates:
     """Every histogram from the root down, one level after another."""
-    observer = options.observer
-    descents = Descents(config, public, observer, options.workers, solver=options.solver)
-    reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
-    facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
+    observer, solver = options.observer, options.solver
+    descents = Descents(config, public, observer, options.workers, solver=solver)
+
+    def objective(load: LevelWorkload) -> LevelObjective:
+        with observer.stage(f"read {load.part.name}"):
+            measured = read(load)
+        return LevelObjective.measured([query.label for query in load.queries], measured)
+
     for histogram in descents.order:
-        descent = descents.of(histogram)
-        found = []
-        loads = [load for load in workloads(config) if load.histogram.name == histogram.name]
-
-        def objective(load: LevelWorkload) -> LevelObjective:
-            with observer.stage(f"read {load.part.name}"):
-                measured = read(load)
-            facts[load.histogram.name].extend(query_facts(load, measured.nodes, measured.source))
-            return LevelObjective.measured([query.label for query in load.queries], measured)
-
-        for load, own in zip(
-            loads, informed(histogram, public, config.choices, map(objective, loads), observer), strict=True
-        ):
-            with observer.stage(f"estimate {load.part.name}"):
-                found.append(descent.estimate(load.part.name, own)[1].document())
-        descents.finish(histogram, descent)
-        reports[histogram.name] = tuple(found)
-    found_all = gathered(config, public, descents.levels, reports, facts)
-    return found_all if options.solver is None else replace(found_all, solver=_name(options.solver))
-
-
-def _name(solver: object) -> str:
-    return f"{getattr(solver, '__module__', '')}.{getattr(solver, '__qualname__', type(solver).__qualname__)}"
+        descent, loads = descents.of(histogram), workloads(config, histogram.name)
+        objectives = informed(histogram, public, config.choices, map(objective, loads), observer)
+        descents.finish(histogram, descent, estimate_levels(descent, loads, objectives, observer))
+    if solver is None:
+        return descents.estimates(source)
+    place = getattr(solver, "__module__", "")
+    name = getattr(solver, "__qualname__", type(solver).__qualname__)
+    return descents.estimates(source, solver=f"{place}.{name}")

@@ -2,113 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.area_names import AreaNames, read_area_names
 from censafe.geography.identifiers import are_census_levels
 from censafe.model import SparseLevel
 from censafe.model.observer import Observer, work_added
-from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.census_tables.writing import level_pieces, write_pieces
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
+from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.labels import cell_labels, copy_histograms, copy_table, write_cell_codebook
 from censafe.publication.microdata.histograms import write_histograms
 from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.writer import WrittenRows, row_count, write_microdata
+from censafe.publication.microdata.writer import row_count, write_microdata
 from censafe.publication.stamps import STAMP_NOTES, Stamp
 from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
-
-_Write = Callable[[], Mapping[Path, str]]
 
 
 class _Task(NamedTuple):
     """Writing of a file and its copies."""
 
     rows: int  # that it writes, copies not counted
-    write: _Write
-
-
-class _Estimates(Protocol):
-    @property
-    def public(self) -> PublicFacts: ...
-
-    @property
-    def levels(self) -> Mapping[str, tuple[SparseLevel, ...]]: ...
-
-
-class _RecordTask(NamedTuple):
-    """Writing of a file of microdata, which tells its rows while it writes."""
-
-    name: str  # of the kind of record
-    rows: int
-    write: Callable[..., tuple[Path, WrittenRows]]
-
-
-class Staged(NamedTuple):
-    """Where files go before they get their final names."""
-
-    folder: Path
-    places: Collection[str]  # what the finished folder holds
-    stamp: Stamp | None  # of a test key or of published data; None for any other release
-
-
-class WrittenFiles(NamedTuple):
-    """What was written."""
-
-    records: Mapping[str, int]  # by kind, for example persons
-    hashes: Mapping[Path, str]  # SHA-256 of files, taken of the bytes as they were written
+    write: Callable[[], Mapping[Path, str]]
 
 
 def write_files(
-    staged: Staged,
+    staging: Path,
+    places: Collection[str],
+    stamp: Stamp | None,
     config: TopdownConfig,
-    estimates: _Estimates,
+    estimates: Estimates,
     *,
     areas: AreaNames,
     observer: Observer,
     workers: int,
-) -> WrittenFiles:
-    """Write microdata, histograms and tables, their copies and the codebook, several files at a time, what takes longest first."""
-    staging, places, stamp = staged
-    copies, tables, filled = staging / "csv", list[_Task](), "tables" in places
+) -> tuple[dict[str, int], dict[Path, str]]:
+    """Write microdata, histograms and tables, their copies and the codebook, several files at a time, what takes longest first.
+
+    Places are what the finished folder holds. Returns the records by kind, and SHA-256 of files, taken of the bytes as they were written.
+    """
+    copies, filled, microdata = staging / "csv", "tables" in places, staging / "microdata"
     for folder in ("histograms", *(["tables"] if filled else [])):
         (copies / folder).mkdir(parents=True)
     _mark(copies, stamp)
-    records = list[_RecordTask]()
+    layouts = []
     if "microdata" in places:
-        records = list(_microdata(staging / "microdata", config, estimates, stamp))
-    if config.tables:
-        tables += _own_tables(staging / "tables", copies / "tables", config, estimates, areas, stamp)
-    elif filled:
-        levels = _table_levels(config, estimates)
-        write = partial(write_pl94_tables, staging / "tables", levels, form="wide", stamp=stamp)
-        rows = sum(one.persons.nodes for one in levels)
-        tables.append(_Task(rows, partial(write, areas=areas, copies=copies / "tables")))
-    others = list(_histograms(staging / "histograms", copies / "histograms", config, estimates, areas, stamp))
-    done = work_added(
-        observer, sum(one.rows for one in records) + sum(one.rows for one in (*tables, *others)), "rows"
+        microdata.mkdir()
+        _mark(microdata, stamp)
+        layouts = list(_microdata(config, estimates))
+    tables = (
+        list(_tables(staging / "tables", copies / "tables", config, estimates, areas, stamp))
+        if filled
+        else []
     )
+    others = list(_histograms(staging / "histograms", copies / "histograms", config, estimates, areas, stamp))
+    units = estimates.public.facilities
+    records = [row_count(layout, lowest, units, beside) for layout, lowest, beside in layouts]
+    done = work_added(observer, sum(records) + sum(task.rows for task in (*tables, *others)), "rows")
     with ThreadPoolExecutor(workers) as pool:
         files = [pool.submit(_counted, task, done) for task in tables]
-        counts = {task.name: pool.submit(task.write, done=done) for task in records}
+        rows = {
+            layout.records: (path, pool.submit(write_microdata, path, layout, lowest, units, beside, done))
+            for layout, lowest, beside in layouts
+            for path in [microdata / layout.file]
+        }
         files += [pool.submit(_counted, task, done) for task in others]
         write_cell_codebook(staging / "codebook.csv", config, tables=filled, stamp=stamp)
-        found = {name: count.result() for name, count in counts.items()}
-        hashes = {path: digest for one in files for path, digest in one.result().items()}
-    hashes |= {path: one.sha256 for path, one in found.values()}
-    return WrittenFiles({name: one.rows for name, (_, one) in found.items()}, hashes)
+        written = {kind: (path, future.result()) for kind, (path, future) in rows.items()}
+        hashes = {path: digest for task in files for path, digest in task.result().items()}
+    hashes |= {path: one.sha256 for path, one in written.values()}
+    return {kind: one.rows for kind, (_, one) in written.items()}, hashes
 
 
 def _counted(task: _Task, done: Callable[[int], None]) -> Mapping[Path, str]:
@@ -125,37 +97,47 @@ def _mark(folder: Path, stamp: Stamp | None) -> None:
 
 
 def _microdata(
-    folder: Path, config: TopdownConfig, estimates: _Estimates, stamp: Stamp | None
-) -> Iterator[_RecordTask]:
-    """How the files of microdata are written, by kind of record."""
-    folder.mkdir()
-    _mark(folder, stamp)
+    config: TopdownConfig, estimates: Estimates
+) -> Iterator[tuple[MicrodataLayout, SparseLevel, SparseLevel | None]]:
+    """The layouts of microdata with the histograms of the lowest areas, and those that a layout counts beside them."""
     for histogram in config.histograms:
-        lowest = estimates.levels[histogram.name][-1]
         for name in outputs_of(histogram).microdata:
             layout = {**microdata_layouts(), **config.microdata}[name]
-            beside = _lowest_of(layout.beside.schema, config, estimates) if layout.beside else None
-            if layout.beside and beside is None:
-                continue
-            facts = (lowest, estimates.public.facilities, beside)
-            write = partial(_records, folder / layout.file, layout, *facts)
-            yield _RecordTask(layout.records, row_count(layout, *facts), write)
+            beside = None
+            if layout.beside:
+                attributes = layout.beside.schema.schema.attributes
+                others = (one.name for one in config.histograms if one.schema.schema.attributes == attributes)
+                beside = next((estimates.levels[other][-1] for other in others), None)
+                if beside is None:
+                    continue
+            yield layout, estimates.levels[histogram.name][-1], beside
 
 
-def _own_tables(
+def _tables(
     folder: Path,
     copies: Path,
     config: TopdownConfig,
-    estimates: _Estimates,
+    estimates: Estimates,
     areas: AreaNames,
     stamp: Stamp | None,
 ) -> Iterator[_Task]:
-    """How the tables of the configuration are written, one file for each level."""
+    """How the tables of the configuration are written, one file for each level, or those of the redistricting data at once."""
+    names = published_levels(config)
+    if not config.tables:
+        by_table = {
+            table: estimates.levels[one.name] for one in config.histograms for table in outputs_of(one).tables
+        }
+        persons = by_table["P1"]
+        units = by_table.get("H1", (None,) * len(persons))
+        levels = [TableLevel(*level) for level in zip(names, persons, units, strict=True)]
+        write = partial(write_pl94_tables, folder, levels, form="wide", stamp=stamp)
+        yield _Task(sum(one.nodes for one in persons), partial(write, areas=areas, copies=copies))
+        return
     folder.mkdir()
     _mark(folder, stamp)
     for table in config.tables.values():
         schema = config.histogram(table.histogram).schema.schema
-        for name, level in zip(published_levels(config), estimates.levels[table.histogram], strict=True):
+        for name, level in zip(names, estimates.levels[table.histogram], strict=True):
             pieces = level_pieces(table, schema, level, areas, stamp)
             path = folder / f"{table.name}_{name}.parquet"
             yield _Task(level.nodes, partial(_own_table, path, copies, pieces))
@@ -166,29 +148,11 @@ def _own_table(path: Path, copies: Path, pieces: Iterator[pa.Table]) -> Mapping[
     return copy_table(path, copies)
 
 
-def _lowest_of(schema: HistogramSchema, config: TopdownConfig, estimates: _Estimates) -> SparseLevel | None:
-    """Histograms of the lowest areas with the attributes of a schema; None where the run estimates none."""
-    attributes = schema.schema.attributes
-    names = (one.name for one in config.histograms if one.schema.schema.attributes == attributes)
-    return next((estimates.levels[name][-1] for name in names), None)
-
-
-def _records(
-    path: Path,
-    layout: MicrodataLayout,
-    lowest: SparseLevel,
-    units: NDArray[np.int32],
-    beside: SparseLevel | None,
-    done: Callable[[int], None],
-) -> tuple[Path, WrittenRows]:
-    return path, write_microdata(path, layout, lowest, units, beside, done)
-
-
 def _histograms(
     folder: Path,
     copies: Path,
     config: TopdownConfig,
-    estimates: _Estimates,
+    estimates: Estimates,
     areas: AreaNames,
     stamp: Stamp | None,
 ) -> Iterator[_Task]:
@@ -203,7 +167,9 @@ def _histograms(
             yield _Task(len(level.cell), partial(_with_copy, path, write, copy))
 
 
-def _with_copy(path: Path, write: Callable[[], str], copy: _Write) -> Mapping[Path, str]:
+def _with_copy(
+    path: Path, write: Callable[[], str], copy: Callable[[], Mapping[Path, str]]
+) -> Mapping[Path, str]:
     return {path: write(), **copy()}
 
 
@@ -217,13 +183,3 @@ def named_areas(config: TopdownConfig, path: Path | None) -> AreaNames:
     """The same with the names in a file; None for no file."""
     known = area_names(config)
     return known if path is None else replace(known, by_code=read_area_names(path, census=known.census))
-
-
-def _table_levels(config: TopdownConfig, estimates: _Estimates) -> list[TableLevel]:
-    by_table = {
-        table: estimates.levels[one.name] for one in config.histograms for table in outputs_of(one).tables
-    }
-    persons = by_table["P1"]
-    units: Sequence[SparseLevel | None] = by_table.get("H1", (None,) * len(persons))
-    names = published_levels(config)
-    return [TableLevel(name, one, other) for name, one, other in zip(names, persons, units, strict=True)]

@@ -27,16 +27,17 @@ from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLev
 from censafe.geography.regions import states
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import Spine, build_spine
-from censafe.model import Schema, SparseLevel
+from censafe.model import PartPlan, SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, constraints_on
-from censafe.model.topdown.level_measurements import LevelMeasurements
+from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.products.run.measurement_store import MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.intake.facts import public_facts, run_spine
 from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part
 from censafe.publication.atomic import atomic_bytes, atomic_text
+from censafe.publication.manifest import Manifest
 from censafe.publication.measurements.final_levels import (
     FinishedLevel,
     read_finished_level,
@@ -88,15 +89,42 @@ def stored_files(load: LevelWorkload, public: PublicFacts) -> MeasurementFiles[L
 
 def layout_of(histogram: MeasuredHistogram, spine: Spine, depth: int) -> NmfLayout:
     """What the rows of a level say besides codes and numbers."""
-    level = spine.levels[depth]
     widths = {one.name: one.prefix_digits + one.digits for one in spine.levels[: depth + 1]}
-    names = tuple(histogram.query_shares[level.name])
+    names = tuple(histogram.query_shares[spine.levels[depth].name])
     return NmfLayout(
         attributes=histogram.schema.schema.names,
         queries=names,
         recodes=tuple(recodes_of(histogram.schema, name) for name in names),
         partition=widths.get(STATE, 0),
     )
+
+
+def are_of_part(
+    measured: LevelMeasurements, part: PartPlan, geounits: NDArray[np.str_], budgets: LevelBudgets
+) -> bool:
+    """Whether measurements are those of a part, at these geounits and budgets."""
+    same = (measured.part, measured.queries) == (part.name, part.queries)
+    return same and np.array_equal(measured.geounits, geounits) and measured.budgets.same_as(budgets)
+
+
+def level_reader(
+    out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts
+) -> Callable[[LevelWorkload], LevelMeasurements]:
+    """What reads the measurements of a level of a finished run, and refuses those of others."""
+    place, levels = place_of(config), {level.name: level for level in public.spine.levels}
+
+    def read(load: LevelWorkload) -> LevelMeasurements:
+        path = out / "measurements" / place(load.part.name)
+        measured = read_noisy_measurements(path, plan_digest=manifest.plan.digest())
+        geounits, budgets = levels[load.level.name].geounits, public.budgets[load.part.name]
+        if not are_of_part(measured, load.part, geounits, budgets):
+            raise CheckError(
+                f"{path} does not hold the measurements of {load.part.name} at the geounits of the run; restore the run folder "
+                "from a copy"
+            )
+        return measured
+
+    return read
 
 
 def recodes_of(schema: HistogramSchema, query: str) -> tuple[str, ...]:
@@ -129,28 +157,21 @@ def constraints_of(
     names = schema.schema.names
     single = (1,) * len(names)
     nothing = (SUMMED,) * len(names)
+    zeros = np.zeros((geounits, 1), np.int64)
     found: list[Constraint] = []
     if limits.kinds is not None:
-        shape = _only(schema.schema, str(schema.kind_attribute), limits.upper.shape[1])
+        shape = tuple(limits.upper.shape[1] if name == schema.kind_attribute else 1 for name in names)
         for sign, sides in (("<=", limits.upper), (">=", limits.lower)):
             (one,) = (one for one in constraints_on(histogram) if one.relation == sign)
             found.append(Constraint(one.name, sign, recodes_of(schema, one.groups.query), shape, sides))
     for zero in schema.zeros:
         factors = tuple(zero.name if name in zero.when else SUMMED for name in names)
-        found.append(Constraint(zero.name, "=", factors, single, _column(np.zeros(geounits, np.int64))))
+        found.append(Constraint(zero.name, "=", factors, single, zeros))
     if limits.totals is not None:
-        found.append(Constraint("total", "=", nothing, single, _column(limits.totals)))
+        found.append(Constraint("total", "=", nothing, single, limits.totals.reshape(-1, 1)))
     if not found:
-        found.append(Constraint("total_lb", ">=", nothing, single, _column(np.zeros(geounits, np.int64))))
+        found.append(Constraint("total_lb", ">=", nothing, single, zeros))
     return tuple(found)
-
-
-def _only(schema: Schema, attribute: str, groups: int) -> tuple[int, ...]:
-    return tuple(groups if name == attribute else 1 for name in schema.names)
-
-
-def _column(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    return values.reshape(-1, 1)
 
 
 GEOGRAPHY: Final = "measurements/geography.parquet"
@@ -212,18 +233,19 @@ def group_totals(
 
 
 def _grouped(config: TopdownConfig, public: PublicFacts) -> list[ExactTotal]:
+    """Exact totals of standard geounits that the run parts."""
     names = {state.code: state.name for state in states()}
-    found = []
+    totals = []
     for histogram in config.histograms:
         for depth, limits in enumerate(public.exact_limits(histogram.name)):
             if limits.groups is not None:
                 level = public.run.standard.levels[standard_depth(public.run, depth)]
                 pairs = zip(level.geounits.tolist(), limits.groups.totals.tolist(), strict=True)
-                found += [
+                totals += [
                     ExactTotal(code, value, histogram.name, level.name, names.get(code, ""))
                     for code, value in pairs
                 ]
-    return found
+    return totals
 
 
 _KEY: Final = 32  # bytes of a digest
@@ -260,19 +282,22 @@ class StoredParts:
 
     def children(self, name: str) -> Children | None:
         """What a part hands to its widest geounits, or None where its linear estimates are not done."""
-        found = self._read(f"{name}.children.npz")
-        return None if found is None else _children(found)
+        arrays = self._read(f"{name}.children.npz")
+        return None if arrays is None else Children(**arrays)
 
     def lower(self, name: str) -> Iterator[LowerLevel]:
         """Linear estimates of the levels of a part, the widest first, each read when it is asked for."""
         for depth in range(int(self._lower(name, "levels")["levels"])):
-            yield _level(self._lower(name, f"_{depth}"), depth)
+            suffix = f"_{depth}"
+            arrays = self._lower(name, suffix)
+            own = {field.name: arrays.get(f"{field.name}{suffix}") for field in fields(LowerLevel)}
+            yield LowerLevel(**own)  # type: ignore[arg-type]  # from a file
 
-    def _lower(self, name: str, last: str) -> dict[str, NDArray[Any]]:
-        found = self._read(f"{name}.lower.npz", last)
-        if found is None:
+    def _lower(self, name: str, last: str) -> dict[str, Any]:
+        arrays = self._read(f"{name}.lower.npz", last)
+        if arrays is None:
             raise CheckError(f"{self.folder / name}.lower.npz is missing; start again in a new folder")
-        return found
+        return arrays
 
     def store_lower(self, name: str, lower: tuple[LowerLevel, ...], children: Children) -> None:
         """Store linear estimates of a part; what it hands up is written last and says that the rest is there."""
@@ -284,34 +309,25 @@ class StoredParts:
             with atomic_bytes(self.folder / f"{name}.{what}.npz") as stream:
                 np.savez(stream, **content)  # type: ignore[arg-type]  # its second parameter is not an array
 
-    def _read(self, name: str, last: str = "") -> dict[str, NDArray[Any]] | None:
-        """The arrays of a file whose names end so, or None where there is no file."""
+    def _read(self, name: str, last: str = "") -> dict[str, Any] | None:
+        """The arrays of a file whose names end so, digests as bytes; None where there is no file."""
         path = self.folder / name
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as found:
-                return {key: found[key] for key in found.files if key.endswith(last)}
+            with np.load(path, allow_pickle=False) as stored:
+                arrays = {key: stored[key] for key in stored.files if key.endswith(last)}
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise CheckError(f"{path} is damaged; remove it and start again") from error
+        return {key: _digests(values) if key.startswith("keys") else values for key, values in arrays.items()}
 
 
-def _arrays(one: LowerLevel | Children) -> dict[str, NDArray[Any]]:
-    found = {field.name: getattr(one, field.name) for field in fields(one)}
-    found["keys"] = np.frombuffer(b"".join(found["keys"]), np.uint8)
-    return {name: values for name, values in found.items() if values is not None}
+def _arrays(estimates: LowerLevel | Children) -> dict[str, NDArray[Any]]:
+    values = {field.name: getattr(estimates, field.name) for field in fields(estimates)}
+    values["keys"] = np.frombuffer(b"".join(values["keys"]), np.uint8)
+    return {name: array for name, array in values.items() if array is not None}
 
 
-def _keys(letters: NDArray[Any]) -> tuple[bytes, ...]:
-    whole = letters.tobytes()
-    return tuple(whole[first : first + _KEY] for first in range(0, len(whole), _KEY))
-
-
-def _children(found: dict[str, NDArray[Any]]) -> Children:
-    names = ("covariance", "support", "groups")
-    return Children(found["sums"], found["sort"], _keys(found["keys"]), *(found[name] for name in names))
-
-
-def _level(found: dict[str, NDArray[Any]], depth: int) -> LowerLevel:
-    own = {field.name: found.get(f"{field.name}_{depth}") for field in fields(LowerLevel)}
-    return LowerLevel(**{**own, "keys": _keys(found[f"keys_{depth}"])})  # type: ignore[arg-type]  # from a file
+def _digests(letters: NDArray[Any]) -> tuple[bytes, ...]:
+    joined = letters.tobytes()
+    return tuple(joined[first : first + _KEY] for first in range(0, len(joined), _KEY))

@@ -1,37 +1,106 @@
-"""Measuring every histogram of every level, its answers stored, or drawn where the estimate uses them."""
+"""Measuring every histogram of every level, its answers stored, or drawn where the estimate uses them, and estimating it at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from censafe.errors import CheckError
-from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
-from censafe.model import CellQuery, ExactHistograms, PartPlan, Schema
-from censafe.model.observer import Observer, unheard, work_added
+from censafe.estimation.topdown.whole_tree.information import informed
+from censafe.model import CellQuery, ExactHistograms, Schema
+from censafe.model.observer import Observer, SilentObserver, work_added
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
+from censafe.model.topdown.workers import EngineWorkers
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.drawn import DrawnAnswers
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
 from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.folder import place_of
-from censafe.products.topdown.plan import LevelWorkload
+from censafe.products.topdown.descents import Descents, Estimates, estimate_levels
+from censafe.products.topdown.folder import are_of_part, stored_files
+from censafe.products.topdown.intake.results import KnownResult
+from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
+from censafe.products.topdown.table_estimates.beside import answers_beside, result_of_run
+from censafe.products.topdown.table_estimates.choice import TableChoice
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
-from censafe.publication.manifest import Manifest
 from censafe.publication.measurements.final_levels import (
     FinishedLevel,
     read_finished_level,
     write_finished_level,
 )
-from censafe.publication.measurements.reader import read_noisy_measurements
 from censafe.publication.stamps import Stamp
+
+
+def measured_estimates(
+    config: TopdownConfig,
+    exact: dict[str, list[ExactHistograms]],
+    public: PublicFacts,
+    store: MeasurementStore,
+    observer: Observer,
+    *,
+    workers: int = 1,
+    engine: EngineWorkers | None = None,
+    results: Sequence[KnownResult] = (),
+    choice: TableChoice | None = None,
+) -> Estimates:
+    """Every histogram from the root down: a level is measured, then its estimate, then the next level.
+
+    Which bounds the integers obey beside those that are published exactly is known before a histogram is measured. The exact histograms,
+    by name and level, are let go one after another; tables are estimated with their standard deviations beside the counts.
+    """
+    lazy = config.choices.noisy_measurements == "lazy"
+    with observer.stage("held sums"):
+        descents = Descents(config, public, observer, engine or workers, results)
+    tables = None
+    if choice is not None:
+        known = [one for one in map(result_of_run, results) if one is not None]
+        beside = answers_beside(config, public, known, choice, observer)
+        tables = TableEstimates(
+            config, choice, public, observer, stored=not lazy, beside=beside, workers=workers
+        )
+    joint = plan_release(config).joint
+    for histogram in descents.order:
+        descent, loads = descents.of(histogram), workloads(config, histogram.name)
+        if joint:
+            store.reserve([load.part for load in loads])
+        levels = exact.pop(histogram.name)
+        if lazy:
+            budgets = public.budgets
+            documents = tuple(
+                finish_level(
+                    load, levels.pop(0), budgets[load.part.name], store, descent, observer, tables
+                ).report
+                for load in loads
+            )
+        else:
+            own = (_objective(load, levels.pop(0), public, store, observer, tables) for load in loads)
+            objectives = informed(histogram, public, config.choices, own, observer)
+            documents = estimate_levels(descent, loads, objectives, observer)
+        descents.finish(histogram, descent, documents)
+        if tables is not None:
+            tables.finish(histogram.name)
+    return descents.estimates(store.source, remarks=[result.remark for result in results], tables=tables)
+
+
+def _objective(
+    load: LevelWorkload,
+    exact: ExactHistograms,
+    public: PublicFacts,
+    store: MeasurementStore,
+    observer: Observer,
+    tables: TableEstimates | None,
+) -> LevelObjective:
+    """Measure one level and store all its answers; linear estimates of tables take them as they pass."""
+    with observer.stage(f"measure {load.part.name}"):
+        budgets, files = public.budgets[load.part.name], stored_files(load, public)
+        measured = measure_stored(load, exact, budgets, store, files, observer)
+    if tables is not None:
+        tables.read(load, StoredAnswers(measured.values))
+    return LevelObjective.measured([query.label for query in load.queries], measured)
 
 
 def measure_stored(
@@ -44,10 +113,14 @@ def measure_stored(
 ) -> LevelMeasurements:
     """Measure one part and store all its answers; a part that is done is read instead."""
     shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
-    done = unheard if observer is None else work_added(observer, exact.nodes * load.answers, "answers")
+    done = work_added(observer or SilentObserver(), exact.nodes * load.answers, "answers")
     draw = partial(measure_histograms, exact, load.part, load.queries, shapes, budgets=budgets, done=done)
     measured = store.measure_or_load(load.part, draw, files)
-    _require_part(store, load.part, measured, exact.geounits, budgets)
+    if not are_of_part(measured, load.part, exact.geounits, budgets):
+        raise CheckError(
+            f"{store.path(load.part)} does not hold the measurements of {load.part.name} in this run's geounits; restore the file that "
+            "was written under this name, or name a new folder"
+        )
     return measured
 
 
@@ -96,23 +169,6 @@ def finish_level(
     return finished
 
 
-def _require_part(
-    store: MeasurementStore,
-    part: PartPlan,
-    measured: LevelMeasurements,
-    geounits: NDArray[np.str_],
-    budgets: LevelBudgets,
-) -> None:
-    """Refuse a stored file of another part, or of other geounits or budgets."""
-    same = (measured.part, measured.queries) == (part.name, part.queries)
-    here = np.array_equal(measured.geounits, geounits) and measured.budgets.same_as(budgets)
-    if not same or not here:
-        raise CheckError(
-            f"{store.path(part)} does not hold the measurements of {part.name} in this run's geounits; restore the file that "
-            "was written under this name, or name a new folder"
-        )
-
-
 def full_shape(schema: Schema, query: CellQuery) -> tuple[int, ...]:
     """How many groups of each attribute a query tells apart, 1 where it sums over the attribute.
 
@@ -124,30 +180,3 @@ def full_shape(schema: Schema, query: CellQuery) -> tuple[int, ...]:
     """
     sizes = dict(zip(query.attributes, (size for size in query.shape if size > 1), strict=True))
     return tuple(sizes.get(name, 1) for name in schema.names)
-
-
-def level_reader(
-    out: Path, config: TopdownConfig, manifest: Manifest, public: PublicFacts
-) -> Callable[[LevelWorkload], LevelMeasurements]:
-    """What reads the measurements of a level of a finished run, and refuses those of others."""
-    place = place_of(config)
-
-    def read(load: LevelWorkload) -> LevelMeasurements:
-        path = out / "measurements" / place(load.part.name)
-        measured = read_noisy_measurements(path, plan_digest=manifest.plan.digest())
-        _require_same(path, load, measured, public)
-        return measured
-
-    return read
-
-
-def _require_same(path: Path, load: LevelWorkload, measured: LevelMeasurements, public: PublicFacts) -> None:
-    """Refuse measurements of other geounits or budgets than the run's blocks have."""
-    level = public.spine.levels[public.spine.names.index(load.level.name)]
-    same = (measured.part, measured.queries) == (load.part.name, load.part.queries)
-    budgets = measured.budgets.same_as(public.budgets[load.part.name])
-    if not (same and budgets and measured.geounits.tolist() == level.geounits.tolist()):
-        raise CheckError(
-            f"{path} does not hold the measurements of {load.part.name} at the geounits of the run; restore the run folder "
-            "from a copy"
-        )

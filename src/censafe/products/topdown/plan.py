@@ -202,8 +202,8 @@ def _check_whole(config: TopdownConfig, histogram: MeasuredHistogram) -> None:
         )
 
 
-def workloads(config: TopdownConfig) -> tuple[LevelWorkload, ...]:
-    """The queries of every part, in the order of the plan's parts.
+def workloads(config: TopdownConfig, only: str | None = None) -> tuple[LevelWorkload, ...]:
+    """The queries of every part, in the order of the plan's parts; those of one histogram alone where it is named.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
@@ -212,6 +212,8 @@ def workloads(config: TopdownConfig) -> tuple[LevelWorkload, ...]:
     """
     loads, loss = [], person_loss(config)
     for histogram in config.histograms:
+        if only not in (None, histogram.name):
+            continue
         texts = dict.fromkeys(query for shares in histogram.query_shares.values() for query in shares)
         queries = {text: histogram.schema.query(text) for text in texts}
         loads += [

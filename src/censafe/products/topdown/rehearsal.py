@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.levels.facts import PublicFacts
-from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.model import ExactHistograms, PartPlan, ReleasePlan, SparseLevel
 from censafe.model.observer import Observer, SilentObserver
@@ -23,14 +22,13 @@ from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
-from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.intake.intake import BlockIntake, Loaded
+from censafe.products.topdown.descents import Estimates
+from censafe.products.topdown.intake.intake import Loaded
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.intake.spines import level_budgets
-from censafe.products.topdown.job import TopdownJob
+from censafe.products.topdown.measuring import measured_estimates
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.release import Estimates
 
 Measured = TypeVar("Measured")
 _COMMITMENT = b"rehearsal"
@@ -68,18 +66,6 @@ class TestMeasurementStore:
             part_key.close()
 
 
-class _Opened:
-    """Records that were read before, as a recipe opens them; no engine has workers for them."""
-
-    workers = None
-
-    def __init__(self, loaded: Loaded) -> None:
-        self._loaded = loaded
-
-    def load(self) -> Loaded:
-        return self._loaded
-
-
 def rehearse(
     config: TopdownConfig,
     loaded: Loaded,
@@ -92,13 +78,18 @@ def rehearse(
     store: TestMeasurementStore | None = None,
 ) -> Estimates:
     """Measure and estimate once in memory, with a test key."""
-    measuring = cast(MeasurementStore, store or TestMeasurementStore(plan_release(config), seed))
-    reading = ReadOptions(observer=observer or SilentObserver())
-    facts = loaded.facts
+    public = loaded.facts
     if not own_budgets:
-        facts = replace(facts, budgets=level_budgets(config, facts.run))
-    opened = cast(BlockIntake, _Opened(Loaded(loaded.exact, facts)))
-    return TopdownJob(config, workers, results=tuple(results)).measure(opened, measuring, reading)
+        public = replace(public, budgets=level_budgets(config, public.run))
+    return measured_estimates(
+        config,
+        {name: list(levels) for name, levels in loaded.exact.items()},
+        public,
+        cast(MeasurementStore, store or TestMeasurementStore(plan_release(config), seed)),
+        observer or SilentObserver(),
+        workers=workers,
+        results=results,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,26 +153,6 @@ def at_loss(config: TopdownConfig, loss: Fraction) -> TopdownConfig:
 _SEEDS = 1_000_000
 
 
-def _published_as_input(
-    config: TopdownConfig, facts: PublicFacts, blocks: Mapping[str, SparseLevel]
-) -> Loaded:
-    """Published histograms in the place of records."""
-    return Loaded(
-        {
-            one.name: _levels(facts.run, blocks[one.name], one.schema.schema.cells)
-            for one in config.histograms
-        },
-        facts,
-    )
-
-
-def _levels(run: RunSpine, found: SparseLevel, cells: int) -> tuple[ExactHistograms, ...]:
-    blocks = ExactHistograms(found.geounits, found.node_ptr, found.cell, found.count)
-    if run.order is not None:
-        blocks = reordered(blocks, run.order, run.spine.leaf.geounits)
-    return sum_histograms(run.spine, blocks, cells)
-
-
 def seed_of_run(seed: int, run: int) -> int:
     """Seed of the test key of one further run, numbered from 1.
 
@@ -202,8 +173,15 @@ def further_runs(
     workers: int,
 ) -> Iterator[Mapping[str, SparseLevel]]:
     """Histograms of the blocks from further runs of the same configuration on the published ones, with test keys."""
-    stored = replace(config, choices=replace(config.choices, noisy_measurements="stored"))
-    source = _published_as_input(config, facts, {name: levels[-1] for name, levels in published.items()})
+    stored, tree = replace(config, choices=replace(config.choices, noisy_measurements="stored")), facts.run
+    exact = {}
+    for histogram in config.histograms:
+        level = published[histogram.name][-1]
+        blocks = ExactHistograms(level.geounits, level.node_ptr, level.cell, level.count)
+        if tree.order is not None:
+            blocks = reordered(blocks, tree.order, tree.spine.leaf.geounits)
+        exact[histogram.name] = sum_histograms(tree.spine, blocks, histogram.schema.schema.cells)
+    source = Loaded(exact, facts)
     for run in range(1, runs + 1):
-        found = rehearse(stored, source, seed_of_run(seed, run), workers=workers, own_budgets=True)
-        yield {name: levels[-1] for name, levels in found.levels.items()}
+        estimates = rehearse(stored, source, seed_of_run(seed, run), workers=workers, own_budgets=True)
+        yield {name: levels[-1] for name, levels in estimates.levels.items()}

@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_remarks
 from censafe.geography.area_names import NAMES
-from censafe.model import SparseLevel
 from censafe.model.observer import Observer, SilentObserver
-from censafe.model.plan import NoiseSource
 from censafe.products.run.options import write_names
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
-from censafe.products.topdown.files import Staged, area_names, write_files
+from censafe.products.topdown.descents import Estimates
+from censafe.products.topdown.files import area_names, write_files
 from censafe.products.topdown.folder import RUN_FACTS, write_facts
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES
 from censafe.products.topdown.moves import paths_of
-from censafe.products.topdown.plan import LevelWorkload, loss_statements
+from censafe.products.topdown.plan import loss_statements
 from censafe.products.topdown.readings import loss_readings
-from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
+from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES
 from censafe.publication.atomic import move_into_place
-from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
+from censafe.publication.certificate.levels import LevelEstimates
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.intervals.files import INTERVAL_FILES
 from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
-from censafe.publication.stamps import Stamp, stamp_of
 
 _DELTA: Final = Fraction(1, 10**10)
-_POST_PROCESSING: Final = (
+AFTERWARDS: Final = (
     "passes",
     "information",
     "infeasible",
@@ -49,6 +46,7 @@ _POST_PROCESSING: Final = (
     "joint_first",
     "joint_max_household_size",
 )
+"""Keys that say how measurements are estimated; they may change after a run."""
 _PUBLISHED: Final = (
     "The input was published before: this run is a demonstration and protects no one. If records were imputed from published "
     "tables, a change of one person can change many of them, so that statements about one record do not apply to one person."
@@ -61,58 +59,19 @@ _FROM_BELOW: Final = "Every geounit was fitted to its own noisy measurements and
 _BY_QUERY: Final = "Every geounit was fitted to its own answers and those of all geounits below it, put together query by query with their exact variances."
 
 
-@dataclass(frozen=True, eq=False)
-class Estimates:
-    """What leaves the estimation.
-
-    Args:
-        relations: how persons and households were made to fit, and exceptions, as JSON values; empty where they were not.
-    """
-
-    public: PublicFacts
-    levels: Mapping[str, tuple[SparseLevel, ...]]
-    reports: Mapping[str, tuple[Mapping[str, Any], ...]]
-    facts: tuple[LevelFacts, ...]
-    solver: str = ""
-    remarks: tuple[str, ...] = ()
-    relations: Mapping[str, Any] = field(default_factory=dict)
-    tables: TableEstimates | None = None
-
-
-def gathered(
-    config: TopdownConfig,
-    public: PublicFacts,
-    levels: Mapping[str, tuple[SparseLevel, ...]],
-    reports: Mapping[str, tuple[Mapping[str, Any], ...]],
-    facts: Mapping[str, Sequence[LevelFacts]],
-) -> Estimates:
-    """What was found histogram by histogram, in the order of the configuration, whichever was estimated first."""
-    names = [one.name for one in config.histograms]
-    return Estimates(
-        public,
-        {name: levels[name] for name in names},
-        {name: reports[name] for name in names},
-        tuple(fact for name in names for fact in facts[name]),
-    )
-
-
 def output_files(
     config: TopdownConfig, *, measured_here: bool = True, intervals: bool = False, tables: bool = False
 ) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
-    microdata = ("microdata",) if _has_microdata(config) else ()
-    filled = config.tables or any("P1" in outputs_of(one).tables for one in config.histograms)
+    # a record has a layout of the configuration, or of a shipped schema at the lowest areas that it knows
+    lowest, layouts = config.run_levels[-1].prefix, [outputs_of(one) for one in config.histograms]
+    has_microdata = config.geocodes == "digits" and any(layout.digits == lowest for layout in layouts)
+    microdata = ("microdata",) if has_microdata else ()
+    filled = config.tables or any("P1" in layout.tables for layout in layouts)
     folder = ("tables",) if filled else ()
     certificate = ("certificate.html", "certificate.json") if measured_here else ()
     more = (*(INTERVAL_FILES if intervals else ()), *(ESTIMATE_FILES if tables else ()))
     return (*certificate, *microdata, "histograms", *folder, *COPIES, *more, "manifest.json")
-
-
-def _has_microdata(config: TopdownConfig) -> bool:
-    """Whether a record has a layout: one of the configuration, or of a shipped schema at the lowest areas that it knows."""
-    lowest = config.run_levels[-1].prefix
-    numbered = config.geocodes == "digits"
-    return numbered and any(outputs_of(one).digits == lowest for one in config.histograms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +96,6 @@ class TopdownRelease:
     names: Mapping[str, str] | None = None
 
     @property
-    def stamp(self) -> Stamp | None:
-        """What every file says of a run without protection."""
-        return stamp_of(test_key=self.manifest.test_key, published_data=self.manifest.published_data)
-
-    @property
     def files(self) -> tuple[str, ...]:
         """What the run folder holds beside the measurements."""
         return output_files(
@@ -151,109 +105,66 @@ class TopdownRelease:
             tables=self.estimates.tables is not None,
         )
 
-    def finished(self, records: Mapping[str, int], seconds: Mapping[str, float]) -> Manifest:
-        """The manifest with the post-processing, without outputs.
-
-        Args:
-            records: rows of every histogram's files.
-        """
-        config, estimates = self.config, self.estimates
-        impossible = impossible_blocks(config, estimates.levels)
-        return replace(
-            self.manifest,
-            stages={**self.manifest.stages, **{name: round(value, 3) for name, value in seconds.items()}},
-            post_processing={
-                **{name: getattr(config.choices, name) for name in _POST_PROCESSING},
-                "records": dict(records),
-                **({"solver": estimates.solver} if estimates.solver else {}),
-                "spine": spine_document(config, estimates.public.run, estimates.public.areas),
-                **({"blocks": {**impossible}} if impossible else {}),
-                **({"relations": dict(estimates.relations)} if estimates.relations else {}),
-                **({} if self.intervals is None else {"intervals": dict(self.intervals)}),
-                **({} if estimates.tables is None else {"table_estimates": estimates.tables.document()}),
-                **_listed(estimates.reports),
-            },
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
-
 
 def publish(
     out: Path, staging: Path, release: TopdownRelease, *, observer: Observer, workers: int = 1
 ) -> None:
     """Write everything in ``staging`` and move it to ``out``."""
-    config, stamp = release.config, release.stamp
-    timed = (
-        SilentObserver()
-    )  # the manifest states these stages too, and is written inside of the stage around them
-    places = release.files
+    config, estimates, manifest = release.config, release.estimates, release.manifest
+    stamp, places, retained = manifest.stamp, release.files, RUN_FACTS if release.measured_here else ()
+    # the manifest states these stages too, and is written inside of the stage around them
+    timed = SilentObserver()
     areas = area_names(config, release.names)
-    first = release.estimates.levels[config.histograms[0].name]
+    first = estimates.levels[config.histograms[0].name]
     levels = {name: level.geounits for name, level in zip(published_levels(config), first, strict=True)}
     if words := areas.remark(levels):
         observer.remark(words)
-    with timed.stage("write files"), ThreadPoolExecutor(1) as beside:
-        facts = beside.submit(_write_facts, staging, release)
+    with timed.stage("write files"), ThreadPoolExecutor(1) as pool:
+        facts = pool.submit(_write_facts, staging, release) if retained else None
         records, known = write_files(
-            Staged(staging, places, stamp),
-            config,
-            release.estimates,
-            areas=areas,
-            observer=observer,
-            workers=workers,
+            staging, places, stamp, config, estimates, areas=areas, observer=observer, workers=workers
         )
-        if release.estimates.tables is not None:
-            release.estimates.tables.write(staging, stamp)
+        if estimates.tables is not None:
+            estimates.tables.write(staging, stamp)
         named = write_names(staging, areas.by_code, census=areas.census)
-        retained = facts.result()
+        if facts is not None:
+            facts.result()
     if release.measured_here:
         write_certificate(staging, _statement(release, records), stamp=stamp)
     written = [path for path in staging.rglob("*") if path.is_file()]
     with timed.stage("hash files"):
         hashes = hash_outputs(staging, written, known, workers=workers)
-    whole = replace(release.finished(records, timed.stages), outputs=hashes)
-    write_manifest(staging / "manifest.json", whole)
+    impossible = impossible_blocks(config, estimates.levels)
+    finished = replace(
+        manifest,
+        stages={**manifest.stages, **{name: round(value, 3) for name, value in timed.stages.items()}},
+        post_processing={
+            **{name: getattr(config.choices, name) for name in AFTERWARDS},
+            "records": dict(records),
+            **({"solver": estimates.solver} if estimates.solver else {}),
+            "spine": spine_document(config, estimates.public.run, estimates.public.areas),
+            **({"blocks": {**impossible}} if impossible else {}),
+            **({"relations": dict(estimates.relations)} if estimates.relations else {}),
+            **({} if release.intervals is None else {"intervals": dict(release.intervals)}),
+            **({} if estimates.tables is None else {"table_estimates": estimates.tables.document()}),
+            **{f"levels_{name}": [dict(one) for one in levels] for name, levels in estimates.reports.items()},
+        },
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        outputs=hashes,
+    )
+    write_manifest(staging / "manifest.json", finished)
     move_into_place(
         out,
         (*retained, *(path.name for path in named), *places),
         outdated=(*INTERVAL_FILES, *ESTIMATE_FILES, NAMES),
     )
-    require_nothing_else(out, whole)
+    require_nothing_else(out, finished)
 
 
-def _write_facts(staging: Path, release: TopdownRelease) -> tuple[str, ...]:
-    """Write the public facts that a later estimate reads; returns what is retained beside the outputs."""
-    if not release.measured_here:
-        return ()
+def _write_facts(staging: Path, release: TopdownRelease) -> None:
+    """Write the public facts that a later estimate reads."""
     (staging / "measurements").mkdir()
-    write_facts(staging, release.config, release.estimates.public, stamp=release.stamp)
-    return RUN_FACTS
-
-
-def query_facts(load: LevelWorkload, geounits: int, source: NoiseSource) -> tuple[LevelFacts, ...]:
-    """What certificate and tables say of the measured queries of a level."""
-    return tuple(
-        LevelFacts(plan.table, plan.level, plan.law, plan.cost, geounits, query.answers, source)
-        for plan, query in zip(load.part.queries, load.queries, strict=True)
-    )
-
-
-def _listed(solves: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    return {f"levels_{name}": [dict(level) for level in levels] for name, levels in solves.items()}
-
-
-def _readings(config: TopdownConfig, public: PublicFacts) -> list[dict[str, Any]]:
-    return [
-        {
-            "histogram": reading.histogram,
-            "kind": reading.kind,
-            "name": reading.name,
-            "exact": f"{reading.loss.numerator}/{reading.loss.denominator}",
-            "change": reading.change,
-            "decimal": float(reading.loss),
-            "epsilon": float(reading.loss) if reading.epsilons is None else reading.epsilons.tight,
-        }
-        for reading in loss_readings(config, _DELTA, paths_of(config, public.run))
-    ]
+    write_facts(staging, release.config, release.estimates.public, stamp=release.manifest.stamp)
 
 
 def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstimates:
@@ -264,7 +175,6 @@ def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstim
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
         fitted = (*fitted, _BY_QUERY if any(map(is_held, config.histograms)) else _FROM_BELOW)
-    fitted = (*estimates.remarks, *fitted, *joint_remarks(config))
     return LevelEstimates(
         facts=estimates.facts,
         records=records,
@@ -273,12 +183,25 @@ def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstim
         remarks=(
             *loss_statements(config),
             *published,
+            *estimates.remarks,
             *fitted,
+            *joint_remarks(config),
             *spine_remarks(config, estimates.public.run, estimates.public.areas),
             *imputed,
         ),
         solves=estimates.reports,
-        readings=_readings(config, estimates.public),
+        readings=[
+            {
+                "histogram": reading.histogram,
+                "kind": reading.kind,
+                "name": reading.name,
+                "exact": f"{reading.loss.numerator}/{reading.loss.denominator}",
+                "change": reading.change,
+                "decimal": float(reading.loss),
+                "epsilon": float(reading.loss) if reading.epsilons is None else reading.epsilons.tight,
+            }
+            for reading in loss_readings(config, _DELTA, paths_of(config, estimates.public.run))
+        ],
     )
 
 

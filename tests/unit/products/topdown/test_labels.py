@@ -12,7 +12,7 @@ import pytest
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.pl94 import TABLE_ITEMS
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.files import Staged, area_names, write_files
+from censafe.products.topdown.files import area_names, write_files
 from censafe.products.topdown.labels import answer_words, item_words
 from censafe.publication.atomic import sha256_file
 from support.observers import StageListener
@@ -38,10 +38,12 @@ def test_codebook_and_copies_name_cells(tmp_path: Path) -> None:
     config = load_config("pl94-us")
     one = SparseLevel(np.array(["44"]), np.array([0, 1]), np.array([1], np.int32), np.array([5], np.int32))
     levels = {histogram.name: (one,) * len(config.run_levels) for histogram in config.histograms}
-    estimates = SimpleNamespace(levels=levels)
+    estimates = SimpleNamespace(levels=levels, public=SimpleNamespace(facilities=None))
     shown = StageListener()
-    found = write_files(
-        Staged(tmp_path, ("histograms",), "NOT PRIVATE"),
+    _, hashes = write_files(
+        tmp_path,
+        ("histograms",),
+        "NOT PRIVATE",
         config,
         estimates,
         areas=area_names(config),
@@ -51,8 +53,8 @@ def test_codebook_and_copies_name_cells(tmp_path: Path) -> None:
     files = sum(map(len, levels.values()))
     assert (1.0, files, "rows") == shown.shares[""][-1]
     assert [n / files for n in range(files + 1)] == [share for share, _, _ in shown.shares[""]]
-    assert {"histograms", "csv"} == {path.relative_to(tmp_path).parts[0] for path in found.hashes}
-    assert all(sha256_file(path) == digest for path, digest in found.hashes.items())
+    assert {"histograms", "csv"} == {path.relative_to(tmp_path).parts[0] for path in hashes}
+    assert all(sha256_file(path) == digest for path, digest in hashes.items())
     with (tmp_path / "codebook.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert rows[0]["kind"] == "warning"

@@ -46,8 +46,8 @@ def test_final_histograms_do_not_depend_on_what_is_shared(tmp_path: Path, inform
         budgets = facts.budgets[load.part.name]
         measured[load.part.name] = measure_stored(load, counts, budgets, store, stored_files(load, facts))  # type: ignore[arg-type]
     options = EstimateOptions(confidence=Fraction(9, 10))
-    shared = estimate_all(config, facts, lambda load: measured[load.part.name], options)
-    own = estimate_all(config, facts, lambda load: apart(measured[load.part.name]), options)
+    shared = estimate_all(config, facts, lambda load: measured[load.part.name], options, "seeded")
+    own = estimate_all(config, facts, lambda load: apart(measured[load.part.name]), options, "seeded")
     for one, other in zip(shared.levels["persons"], own.levels["persons"], strict=True):
         assert np.array_equal(one.node_ptr, other.node_ptr)
         assert np.array_equal(one.cell, other.cell)

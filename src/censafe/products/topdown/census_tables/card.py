@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -16,7 +15,7 @@ from censafe.products.topdown.census_tables.card_values import CardTable, CardVa
 from censafe.products.topdown.census_tables.shapes import AreaShapes
 from censafe.publication.atomic import atomic_text
 from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
-from censafe.publication.stamps import STAMP_REASONS, Stamp
+from censafe.publication.stamps import STAMP_REASONS
 
 _KIND_WORDS: Final = {
     "us": "nation", "block_group": "block group", "cousub": "county subdivision", "aiannh": "American Indian, Alaska Native or Hawaiian area",
@@ -36,52 +35,32 @@ _RULE: Final = (
 _FOOTER: Final = "Public: everything on this page follows from published counts, and from further runs on them or published estimates. Nothing confidential was read."
 
 
-@dataclass(frozen=True)
-class CardSetting:
-    """How the numbers of a card were made.
-
-    Args:
-        stamp: of a test key or of published data; None for any other release.
-    """
-
-    replicates: int
-    confidence: float
-    stamp: Stamp | None
-
-    @property
-    def level(self) -> str:
-        """The confidence in words."""
-        return f"{100 * self.confidence:g}%"
-
-
-def write_card(
-    path: Path, values: CardValues, code: str, setting: CardSetting, shapes: AreaShapes | None
-) -> None:
+def write_card(path: Path, values: CardValues, code: str, shapes: AreaShapes | None) -> None:
     """Write the card of an area: one HTML file that loads nothing."""
     place = values.codes.index(code)
     words = _KIND_WORDS.get(values.kind, values.kind)
     title = values.names[place] or f"{words[:1].upper()}{words[1:]} {code}"
-    stamp = f"{setting.stamp}: {STAMP_REASONS[setting.stamp]}. " if setting.stamp else ""
+    stamp = f"{values.stamp}: {STAMP_REASONS[values.stamp]}. " if values.stamp else ""
     exhibits = [
-        *_people(values, place, setting),
-        *_homes(values, place, setting),
-        *_beside(values, code, setting),
-        _usable(values, place, setting),
+        *_people(values, place),
+        *_homes(values, place),
+        *_beside(values, code),
+        _usable(values, place),
         *_map(values, code, shapes),
     ]
     sheet = ExhibitSheet(
         title=title,
         kicker=f"Census of one {words}",
-        answer=[f"{stamp}{_headline(values, place, setting)}"],
-        facts=list(_facts(values, place, setting)),
+        answer=[f"{stamp}{_headline(values, place)}"],
+        facts=list(_facts(values, place)),
         exhibits=exhibits,
         settings=[
             ("Area", f"{words} {code}"),
-            ("Intervals", f"{setting.level}, from {_sources(values, setting)}"),
+            ("Intervals", f"{values.level}, from {_sources(values)}"),
         ],
         footer=_FOOTER,
     )
-    atomic_text(path, sheet_html(sheet, f"{setting.stamp}: " if setting.stamp else ""))
+    atomic_text(path, sheet_html(sheet, f"{values.stamp}: " if values.stamp else ""))
 
 
 def _cell(one: CardTable, place: int, line: int = 0) -> tuple[float, float, float]:
@@ -94,12 +73,12 @@ def _use(one: CardTable, place: int, line: int) -> Use | Literal[""]:
     return "" if np.isnan(value) else use_of(value, low, high, exact=bool(one.exact[place, line]))
 
 
-def _ends(one: CardTable, place: int, setting: CardSetting, line: int = 0) -> str:
+def _ends(values: CardValues, one: CardTable, place: int, line: int = 0) -> str:
     """An interval in words."""
     low, high = one.low[place, line], one.high[place, line]
     if low != high:
         return f"between {_text(one, low)} and {_text(one, high)}"
-    return "exact" if one.exact[place, line] else f"did not change in {setting.replicates} runs"
+    return "exact" if one.exact[place, line] else f"did not change in {values.replicates} runs"
 
 
 def _text(one: CardTable, value: float) -> str:
@@ -108,16 +87,16 @@ def _text(one: CardTable, value: float) -> str:
     return f"{value:,.1f}" if one.table.median else f"{value:,.0f}"
 
 
-def _headline(values: CardValues, place: int, setting: CardSetting) -> str:
+def _headline(values: CardValues, place: int) -> str:
     parts = []
     for name, words in (("P1", "people"), ("H1", "housing units")):
         if name in values.tables:
             one = values.tables[name]
-            parts.append(f"{_text(one, one.values[place, 0])} {words} ({_ends(one, place, setting)})")
-    return f"{' and '.join(parts)}. Intervals hold the true number in about {setting.level} of cases."
+            parts.append(f"{_text(one, one.values[place, 0])} {words} ({_ends(values, one, place)})")
+    return f"{' and '.join(parts)}. Intervals hold the true number in about {values.level} of cases."
 
 
-def _facts(values: CardValues, place: int, setting: CardSetting) -> Iterator[tuple[str, str, str]]:
+def _facts(values: CardValues, place: int) -> Iterator[tuple[str, str, str]]:
     for name, words in (
         ("P1", "people"),
         ("P13", "median age"),
@@ -126,10 +105,10 @@ def _facts(values: CardValues, place: int, setting: CardSetting) -> Iterator[tup
     ):
         if name in values.tables:
             one = values.tables[name]
-            yield words, _text(one, one.values[place, 0]) or "none", _ends(one, place, setting)
+            yield words, _text(one, one.values[place, 0]) or "none", _ends(values, one, place)
 
 
-def _people(values: CardValues, place: int, setting: CardSetting) -> Iterator[Exhibit]:
+def _people(values: CardValues, place: int) -> Iterator[Exhibit]:
     tables = [values.tables[name] for name in _PERSONS if name in values.tables]
     if not tables:
         return
@@ -138,20 +117,20 @@ def _people(values: CardValues, place: int, setting: CardSetting) -> Iterator[Ex
         "people",
         "Who lives here?",
         _most(tables, place),
-        _pyramid(ages, place, setting) if ages else None,
-        f"Women and men by age, with the {setting.level} interval of each number as a line." if ages else "",
-        [_table(one, place, setting) for one in tables],
+        _pyramid(ages, place, values.level) if ages else None,
+        f"Women and men by age, with the {values.level} interval of each number as a line." if ages else "",
+        [_table(values, one, place) for one in tables],
     )
 
 
-def _homes(values: CardValues, place: int, setting: CardSetting) -> Iterator[Exhibit]:
+def _homes(values: CardValues, place: int) -> Iterator[Exhibit]:
     tables = [values.tables[name] for name in _HOMES if name in values.tables]
     if tables:
         yield Exhibit(
             "homes",
             "How do they live?",
             _most([one for one in tables if one.table.name == "P16"] or tables, place),
-            tables=[_table(one, place, setting) for one in tables],
+            tables=[_table(values, one, place) for one in tables],
         )
 
 
@@ -173,19 +152,19 @@ def _most(tables: Sequence[CardTable], place: int) -> str:
     return f"The largest group is {label.rstrip(':')}: {_text(one, value)} ({low} to {high}){share}."
 
 
-def _table(one: CardTable, place: int, setting: CardSetting) -> PageTable:
+def _table(values: CardValues, one: CardTable, place: int) -> PageTable:
     rows = []
     for line, cell in enumerate(one.table.lines):
-        value, low, high = _cell(one, place, line)
+        number, low, high = _cell(one, place, line)
         use: str = _use(one, place, line)
         if use == "did not change":
-            use = _ends(one, place, setting, line)
+            use = _ends(values, one, place, line)
         indent = "\u2003" * cell.depth
         rows.append(
-            [f"{indent}{cell.label.rstrip(':')}", _text(one, value), _text(one, low), _text(one, high), use]
+            [f"{indent}{cell.label.rstrip(':')}", _text(one, number), _text(one, low), _text(one, high), use]
         )
     caption = f"{one.table.name}: {_title(one)}"
-    return PageTable(caption, ("", "Number", f"{setting.level} from", "to", "Use it?"), rows, 4)
+    return PageTable(caption, ("", "Number", f"{values.level} from", "to", "Use it?"), rows, 4)
 
 
 def _title(one: CardTable) -> str:
@@ -194,7 +173,7 @@ def _title(one: CardTable) -> str:
     return " ".join(word.capitalize() if word.rstrip(",") in _PROPER else word for word in words)
 
 
-def _pyramid(ages: CardTable, place: int, setting: CardSetting) -> Figure:
+def _pyramid(ages: CardTable, place: int, level: str) -> Figure:
     """Women and men by age side by side."""
     lines = ages.table.lines
     half = (len(lines) - 1) // 2
@@ -214,7 +193,7 @@ def _pyramid(ages: CardTable, place: int, setting: CardSetting) -> Figure:
     left.set_xlim(widest, 0)
     right.set_xlim(0, widest)
     left.set_yticks(rows, labels)
-    figure.supxlabel(f"people; lines are {setting.level} intervals", fontsize=9)
+    figure.supxlabel(f"people; lines are {level} intervals", fontsize=9)
     return figure
 
 
@@ -227,7 +206,7 @@ def _quiet(axes: Axes) -> None:
     axes.tick_params(labelsize=8)
 
 
-def _beside(values: CardValues, code: str, setting: CardSetting) -> Iterator[Exhibit]:
+def _beside(values: CardValues, code: str) -> Iterator[Exhibit]:
     """The areas of the same parent, those of most similar size where there are many."""
     total = next((values.tables[name] for name in ("P1", "H1") if name in values.tables), None)
     own = values.codes.index(code)
@@ -244,15 +223,15 @@ def _beside(values: CardValues, code: str, setting: CardSetting) -> Iterator[Exh
         [name, *(_between(one, place) for one in columns)] for name, place in zip(names, shown, strict=True)
     ]
     words = {"P1": "People", "P13": "Median age", "H1": "Housing units"}
-    headers = ("Area", *(f"{words[one.table.name]} ({setting.level} interval)" for one in columns))
+    headers = ("Area", *(f"{words[one.table.name]} ({values.level} interval)" for one in columns))
     drawn = values.tables.get("P13", total)
     title = "median age" if drawn.table.median else words[drawn.table.name].lower()
     yield Exhibit(
         "neighbors",
         "How does it compare with the areas beside it?",
         f"{larger} of the {len(places)} other areas beside it have more {words[total.table.name].lower()}.",
-        _dots(drawn, shown, names, shown.index(own), f"{title}, with {setting.level} intervals"),
-        f"The {title} of the area and of up to {_MOST_BESIDE} areas of similar size beside it, with {setting.level} intervals.",
+        _dots(drawn, shown, names, shown.index(own), f"{title}, with {values.level} intervals"),
+        f"The {title} of the area and of up to {_MOST_BESIDE} areas of similar size beside it, with {values.level} intervals.",
         [PageTable("Areas beside it, the largest first", headers, rows, len(columns))],
     )
 
@@ -276,7 +255,7 @@ def _dots(one: CardTable, shown: Sequence[int], names: Sequence[str], own: int, 
     return figure
 
 
-def _usable(values: CardValues, place: int, setting: CardSetting) -> Exhibit:
+def _usable(values: CardValues, place: int) -> Exhibit:
     """How many numbers of each table are exact, sure, to be used with care, and not to be used."""
     kinds: tuple[Use, ...] = ("exact", "did not change", "yes", "with care", "no")
     rows, sums = [], dict.fromkeys(kinds, 0)
@@ -300,21 +279,21 @@ def _usable(values: CardValues, place: int, setting: CardSetting) -> Exhibit:
                 5,
             )
         ],
-        how=[_RULE, *_how(values, setting)],
+        how=[_RULE, *_how(values)],
     )
 
 
-def _sources(values: CardValues, setting: CardSetting) -> str:
+def _sources(values: CardValues) -> str:
     """What the intervals come from, and of which tables where there are two kinds."""
-    found = {
-        f"linear estimates of the noisy answers{_of_tables(values, linear=True)}": any(
-            one.linear for one in values.tables.values()
-        ),
-        f"{setting.replicates} replicates by the Census Bureau's rule{_of_tables(values, linear=False)}": not all(
-            one.linear for one in values.tables.values()
-        ),
-    }
-    return ", and from ".join(words for words, there in found.items() if there)
+    kinds = {one.linear for one in values.tables.values()}
+    sources = []
+    if True in kinds:
+        sources.append(f"linear estimates of the noisy answers{_of_tables(values, linear=True)}")
+    if False in kinds:
+        sources.append(
+            f"{values.replicates} replicates by the Census Bureau's rule{_of_tables(values, linear=False)}"
+        )
+    return ", and from ".join(sources)
 
 
 def _of_tables(values: CardValues, *, linear: bool) -> str:
@@ -322,17 +301,17 @@ def _of_tables(values: CardValues, *, linear: bool) -> str:
     return "" if len(names) == len(values.tables) else f" ({', '.join(names)})"
 
 
-def _how(values: CardValues, setting: CardSetting) -> Iterator[str]:
+def _how(values: CardValues) -> Iterator[str]:
     if any(one.linear for one in values.tables.values()):
         yield (
             f"Linear estimates{_of_tables(values, linear=True)} follow from the noisy answers alone, before these were made whole and not negative, with standard "
-            f"deviations that follow from the noise. Their {setting.level} interval is shown in whole numbers, not below 0, and reaches to the published number where "
+            f"deviations that follow from the noise. Their {values.level} interval is shown in whole numbers, not below 0, and reaches to the published number where "
             "that lies outside of it."
         )
     if not all(one.linear for one in values.tables.values()):
         yield (
-            f"Each of {setting.replicates} replicates{_of_tables(values, linear=False)} is a further run of the same computation with new noise on the published counts. How far replicates lie from "
-            f"what was published shows how far this may lie from the truth; intervals of {setting.level} follow by the Census Bureau's rule. A published "
+            f"Each of {values.replicates} replicates{_of_tables(values, linear=False)} is a further run of the same computation with new noise on the published counts. How far replicates lie from "
+            f"what was published shows how far this may lie from the truth; intervals of {values.level} follow by the Census Bureau's rule. A published "
             "count that is far off itself has an interval that is a little too short."
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -28,6 +28,7 @@ from censafe.products.topdown.census_tables.linear import (
 )
 from censafe.products.topdown.census_tables.source import ESTIMATES, Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
+from censafe.publication.stamps import Stamp
 
 Use = Literal["exact", "did not change", "yes", "with care", "no"]
 """Whether a number can be used."""
@@ -93,6 +94,7 @@ class CardValues:
 
     Args:
         parent: of each area, the code of the area that holds it; areas of one parent are compared.
+        stamp: of a test key or of published data; None for any other release.
     """
 
     kind: str
@@ -100,8 +102,15 @@ class CardValues:
     names: tuple[str, ...]
     parent: tuple[str, ...]
     tables: Mapping[str, CardTable]
-    replicates: int = 0
+    replicates: int
+    confidence: float
+    stamp: Stamp | None
     remarks: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> str:
+        """The confidence in words."""
+        return f"{100 * self.confidence:g}%"
 
     def beside(self, code: str) -> tuple[int, ...]:
         """Places of the areas of the same parent, the area itself included."""
@@ -133,8 +142,11 @@ def card_values(
     digits = 0 if place.listed else _PARENTS.get(len(codes[0]), 0)
     parents = np.array([code[:digits] for code in codes.tolist()])
     shown = np.isin(parents, [code[:digits] for code in wanted]) if wanted else np.ones(len(codes), np.bool_)
-    geography = _only(place, shown)
+    number = np.where(shown, np.cumsum(shown) - 1, -1)
+    area = np.where(place.areas.area >= 0, number[place.areas.area], -1)
+    geography = replace(place, areas=AreaBlocks(names[shown], area), remarks=())
     tables = _tables(sources, geography, confidence)
+    replicated = [one for one in sources if isinstance(one, ReplicatedSource)]
     titles = source.names.given(codes) if place.listed else source.names.names(names)
     return CardValues(
         place.name,
@@ -142,16 +154,11 @@ def card_values(
         tuple(titles[shown].tolist()),
         tuple(parents[shown].tolist()),
         tables,
-        sum(len(one.replicates) for one in sources if isinstance(one, ReplicatedSource)),
-        tuple(text for one in sources if isinstance(one, ReplicatedSource) for text in one.remarks),
+        sum(len(one.replicates) for one in replicated),
+        confidence,
+        source.stamp,
+        tuple(text for one in replicated for text in one.remarks),
     )
-
-
-def _only(place: Geography, shown: NDArray[np.bool_]) -> Geography:
-    number = np.where(shown, np.cumsum(shown) - 1, -1)
-    area = np.where(place.areas.area >= 0, number[place.areas.area], -1)
-    areas = AreaBlocks(place.areas.names[shown], area)
-    return Geography(place.name, place.level, place.geounits, areas, listed=place.listed)
 
 
 def interval_sources(
@@ -184,40 +191,30 @@ def _tables(
 ) -> dict[str, CardTable]:
     """The tables of a card, each with the intervals of the first source that has them."""
     source = sources[0]
-    found = {}
+    tables = {}
     for table in (source.tables[name] for name in CARD_TABLES[source.product]):
-        own = _with_intervals(sources, table, geography) if source.holds(table) else None
-        if own is not None:
-            found[table.name] = _gathered(own, table, geography, confidence)
-    if not found:
+        covering = (
+            one for one in sources if isinstance(one, ReplicatedSource) or one.covers(table, geography)
+        )
+        own = next(covering, None) if source.holds(table) else None
+        if own is None:
+            continue
+        parts = []
+        for _, values, intervals in valued(own, table, geography, confidence):
+            known = np.broadcast_to(_invariant(own, table, geography), values.shape)
+            if isinstance(intervals, LinearIntervals):
+                parts.append((values, *intervals.whole(values), known | (intervals.sd == 0)))
+            elif intervals is not None:
+                parts.append((values, intervals.low, intervals.high, known))
+        values, low, high, exact = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        linear = isinstance(own, EstimatedSource)
+        tables[table.name] = CardTable(table, values, low, high, exact.astype(np.bool_), linear)
+    if not tables:
         raise UsageError(
             f"{source.place}: no linear estimates of the tables of a card for every {geography.name} here; fix: "
             f"{ways_to_linear(source.place, _estimable(source), listed=True)}; or {ways_to_replicates(source.place)}"
         )
-    return found
-
-
-def _with_intervals(
-    sources: Sequence[EstimatedSource | ReplicatedSource], table: CensusTable, geography: Geography
-) -> EstimatedSource | ReplicatedSource | None:
-    return next(
-        (one for one in sources if isinstance(one, ReplicatedSource) or one.covers(table, geography)), None
-    )
-
-
-def _gathered(
-    source: EstimatedSource | ReplicatedSource, table: CensusTable, geography: Geography, confidence: float
-) -> CardTable:
-    linear = isinstance(source, EstimatedSource)
-    parts = []
-    for _, values, intervals in valued(source, table, geography, confidence):
-        known = np.broadcast_to(_invariant(source, table, geography), values.shape)
-        if isinstance(intervals, LinearIntervals):
-            parts.append((values, *intervals.whole(values), known | (intervals.sd == 0)))
-        elif intervals is not None:
-            parts.append((values, intervals.low, intervals.high, known))
-    values, low, high, exact = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return CardTable(table, values, low, high, exact.astype(np.bool_), linear)
+    return tables
 
 
 _ALL_PERSONS: Final = {"dhc": ("P1", "P5", "P12"), "pl94": ("P1", "P2")}

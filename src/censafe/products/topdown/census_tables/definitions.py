@@ -114,7 +114,9 @@ def census_tables(product: str = "dhc") -> Mapping[str, CensusTable]:
                 name=entry.get("repeated_as", name),
                 lowest=entry.get("repeated_lowest", base.lowest),
             )
-            for suffix in _span(entry.get("iterations", ""), tuple(iterations)):
+            suffixes = list(iterations)
+            first, _, last = entry.get("iterations", "").partition("-")
+            for suffix in suffixes[suffixes.index(first) : suffixes.index(last) + 1] if first else ():
                 found[own.name + suffix] = _repeated(own, suffix, iterations[suffix], schema)
     return {name: found[name] for name in sorted(found, key=_place)}
 
@@ -166,13 +168,6 @@ def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) ->
 
 def _entries(file: str) -> dict[str, dict[str, Any]]:
     return tomllib.loads(_DATA.joinpath(f"{file}.toml").read_text(encoding="utf-8"))
-
-
-def _span(text: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    if not text:
-        return ()
-    first, _, last = text.partition("-")
-    return names[names.index(first) : names.index(last) + 1]
 
 
 def _lines(name: str, text: str, where: Condition, conditions: ConditionReader) -> tuple[TableLine, ...]:
@@ -233,17 +228,13 @@ class ConditionReader:
                 raise ConfigError(
                     f"table {self._table}: condition {part!r}: give one of {known}, = and its levels"
                 )
-            levels = self._levels(attribute, name, values)
+            problems = Problems()
+            sets = LevelSets(self._sizes[attribute], self._tables.get(attribute, {}))
+            raw: Any = values if name == attribute else {name: values.split(",")}
+            levels = frozenset(sets.read(raw, name, problems))
+            problems.raise_if_any(f"table {self._table}")
             found[attribute] = found.get(attribute, levels) & levels
         return found
-
-    def _levels(self, attribute: str, name: str, values: str) -> frozenset[int]:
-        problems = Problems()
-        sets = LevelSets(self._sizes[attribute], self._tables.get(attribute, {}))
-        raw: Any = values if name == attribute else {name: values.split(",")}
-        found = sets.read(raw, name, problems)
-        problems.raise_if_any(f"table {self._table}")
-        return frozenset(found)
 
 
 def _repeated(

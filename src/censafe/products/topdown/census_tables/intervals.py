@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
-from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.linear import (
     EstimatedSource,
@@ -19,7 +18,7 @@ from censafe.products.topdown.census_tables.linear import (
     ways_to_replicates,
 )
 from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, open_source
-from censafe.products.topdown.census_tables.source import Geography, TableSource
+from censafe.products.topdown.census_tables.source import Geography, SourceWithIntervals, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.publication.microdata.reading import microdata_files
 
@@ -99,18 +98,15 @@ class ReplicateErrors:
         return CellIntervals(low, high, bias, rmse)
 
 
-class ReplicatedSource(TableSource):
+class ReplicatedSource(SourceWithIntervals):
     """Published histograms with their replicates: areas are those in which anything was counted in any of them."""
 
     def __init__(
         self, source: TableSource, replicates: Sequence[TableSource], remarks: Sequence[str] = ()
     ) -> None:
-        super().__init__(source.product, source.place)
-        self._source = source
+        super().__init__(source)
         self.replicates = tuple(replicates)
         self.remarks = tuple(remarks)
-        self.names = source.names
-        self.stamp = source.stamp
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -124,11 +120,6 @@ class ReplicatedSource(TableSource):
             one for one in self._source.levels if all(one in other.levels for other in self.replicates)
         )
 
-    @property
-    def blocks(self) -> NDArray[np.int64] | None:
-        """Geocodes of all blocks as numbers."""
-        return self._source.blocks
-
     def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
         """Areas of a level of all of them."""
         found = [one.level(word) for one in (self._source, *self.replicates)]
@@ -139,10 +130,6 @@ class ReplicatedSource(TableSource):
         area = np.full(len(geounits), -1, np.int64)
         area[inside] = number.reshape(-1)
         return found[0][0], geounits, AreaBlocks(names, area)
-
-    def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
-        """Published histograms of geounits."""
-        return self._source.read(histogram, level, geounits)
 
 
 def replicates_of(run: Path) -> Path:

@@ -16,10 +16,13 @@ from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
-from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import CensusTable
-from censafe.products.topdown.census_tables.source import ESTIMATES, Geography, TableSource
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks
+from censafe.products.topdown.census_tables.source import (
+    ESTIMATES,
+    Geography,
+    SourceWithIntervals,
+    TableSource,
+)
 from censafe.products.topdown.folder import CONFIGURATION
 from censafe.publication.manifest import read_manifest
 
@@ -51,7 +54,7 @@ class LinearIntervals:
         return np.minimum(np.maximum(low, 0), values), np.maximum(high, least)
 
 
-class EstimatedSource(TableSource):
+class EstimatedSource(SourceWithIntervals):
     """What was published, with linear estimates of the same tables.
 
     Args:
@@ -59,7 +62,7 @@ class EstimatedSource(TableSource):
     """
 
     def __init__(self, source: TableSource, folder: Path) -> None:
-        super().__init__(source.product, source.place)
+        super().__init__(source)
         path = folder / ESTIMATES
         if not path.is_file():
             raise UsageError(
@@ -70,34 +73,8 @@ class EstimatedSource(TableSource):
                 f"{folder}, {source.place}: one of them was made with a test key or of published data, and the other was not; fix: give "
                 "`estimates` of the release"
             )
-        self._source = source
         self._path = path
         self._last_rows: tuple[tuple[str, str], dict[str, NDArray[np.generic]]] | None = None
-        self.names = source.names
-        self.stamp = source.stamp
-
-    @property
-    def held(self) -> tuple[str, ...]:
-        """The histograms that there are."""
-        return self._source.held
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Words for the levels that there are, the widest first."""
-        return self._source.levels
-
-    @property
-    def blocks(self) -> NDArray[np.int64] | None:
-        """Geocodes of all blocks as numbers."""
-        return self._source.blocks
-
-    def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
-        """Areas of a level."""
-        return self._source.level(word)
-
-    def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
-        """Published histograms of geounits."""
-        return self._source.read(histogram, level, geounits)
 
     def intervals(
         self, table: CensusTable, geography: Geography, areas: slice, confidence: float
@@ -161,22 +138,19 @@ class EstimatedSource(TableSource):
         pairs = words.group_by(names, use_threads=False).aggregate([])
         return tuple((str(one["geography"]), str(one["table"])) for one in pairs.to_pylist())
 
-    def _read(self, table: CensusTable, geography: Geography) -> pa.Table:
-        return read_rows(
-            self._path,
-            per_byte=MOST_PER_BYTE_OF_RUN,
-            columns=["area", "variable", "estimate", "sd"],
-            filters=[("geography", "=", geography.name), ("table", "=", table.name)],
-        )
-
     def _rows(self, table: CensusTable, geography: Geography) -> dict[str, NDArray[np.generic]]:
         """Area, variable, estimate and standard deviation of a table for one kind of areas; those of the last call are at hand."""
-        asked = (table.name, geography.name)
-        if self._last_rows is None or self._last_rows[0] != asked:
-            found = self._read(table, geography)
-            texts = {name: np.array(found.column(name).to_pylist(), np.str_) for name in ("area", "variable")}
-            numbers = {name: found.column(name).to_numpy() for name in ("estimate", "sd")}
-            self._last_rows = (asked, {**texts, **numbers})
+        key = (table.name, geography.name)
+        if self._last_rows is None or self._last_rows[0] != key:
+            rows = read_rows(
+                self._path,
+                per_byte=MOST_PER_BYTE_OF_RUN,
+                columns=["area", "variable", "estimate", "sd"],
+                filters=[("geography", "=", geography.name), ("table", "=", table.name)],
+            )
+            texts = {name: np.array(rows.column(name).to_pylist(), np.str_) for name in ("area", "variable")}
+            numbers = {name: rows.column(name).to_numpy() for name in ("estimate", "sd")}
+            self._last_rows = (key, {**texts, **numbers})
         return self._last_rows[1]
 
 

@@ -104,7 +104,7 @@ class MicrodataSource(TableSource):
         if layout.beside is None:
             return histograms_of_rows(path, layout, geounits)
         households, units = joined_histograms_of_rows(path, layout, geounits)
-        return households if self._schemas[histogram] == layout.schema.name else units
+        return households if SCHEMAS[self.product][histogram] == layout.schema.name else units
 
 
 def _schemas(layout: MicrodataLayout) -> tuple[str, ...]:

@@ -53,7 +53,9 @@ def make_replicates(
                 own = place.with_name(f"{place.name}-{name}") if name else place
                 with observer.stage(own.name):
                     given = {} if name else made
-                    _replicate(source, own, ReadOptions(results=given), options)
+                    overrides = dict(_manifest(source).config.overrides)
+                    reading = ReadOptions(results=given)
+                    run(str(source / CONFIGURATION), source, own, overrides, reading, options)
                 made[name] = own
             found.append(place)
             observer.advance(number / count, count, "replicates")
@@ -62,7 +64,7 @@ def make_replicates(
 
 def _with_results(folder: Path, results: Mapping[str, Path]) -> dict[str, Path]:
     """Run folders to replicate by name of the result, the run itself last and without a name."""
-    config = _configuration(folder, _manifest(folder))
+    config = _configuration(folder)
     strange = sorted(set(results) - set(config.published))
     if strange:
         raise UsageError(
@@ -75,7 +77,7 @@ def _with_results(folder: Path, results: Mapping[str, Path]) -> dict[str, Path]:
                 stopped_words(place)
                 or f"{folder} was held to {name}, and {place} is not a finished run; fix: give its run folder as the result called {name}"
             )
-        _configuration(place, _manifest(place))
+        _configuration(place)
     return {**found, "": folder}
 
 
@@ -92,8 +94,9 @@ def _manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def _configuration(folder: Path, manifest: Manifest) -> TopdownConfig:
+def _configuration(folder: Path) -> TopdownConfig:
     """The configuration of the run."""
+    manifest = _manifest(folder)
     verify_outputs(
         folder, replace(manifest, parts=(), outputs={CONFIGURATION: manifest.outputs[CONFIGURATION]})
     )
@@ -101,8 +104,3 @@ def _configuration(folder: Path, manifest: Manifest) -> TopdownConfig:
     if plan_release(config).digest() != manifest.plan.digest():
         raise CheckError(f"the plan cannot be rebuilt from {folder / CONFIGURATION}; it was changed")
     return config
-
-
-def _replicate(folder: Path, out: Path, reading: ReadOptions, options: RunOptions) -> None:
-    overrides = dict(_manifest(folder).config.overrides)
-    run(str(folder / CONFIGURATION), folder, out, overrides, reading, options)

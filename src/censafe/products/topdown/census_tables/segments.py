@@ -149,7 +149,7 @@ def _segment_rows(
             continue
         size = len(one.codes)
         same = dict(zip(layout.variables, (layout.fileid, postal, "000", f"{number:02d}"), strict=False))
-        columns: dict[str, pa.Array] = {name: _repeated(text, size) for name, text in same.items()}
+        columns: dict[str, pa.Array] = {name: pa.repeat(text, size) for name, text in same.items()}
         columns[layout.variables[-1]] = one.numbers
         for table in tables:
             cells = _cells(source, table, one.geography)
@@ -181,10 +181,6 @@ def _texts(values: list[str]) -> pa.Array:
     return pa.array(values, pa.string())
 
 
-def _repeated(text: str, size: int) -> pa.Array:
-    return pa.array([text] * size, pa.string())
-
-
 def _header_rows(
     source: TableSource,
     one: _Records,
@@ -196,23 +192,24 @@ def _header_rows(
     layout, codes, size = segment_layout(), one.codes, len(one.codes)
     sumlev, word = one.level["sumlev"], one.level["geography"]
     # a geocode of the spine names the block group of a block as well, which a GEOID does not
-    geoids = codes if word in OFF_SPINE else source.names.beside(codes)["GEOID"]
+    beside = {} if word in OFF_SPINE else source.names.beside(codes)
+    geoids, names = beside.get("GEOID", codes), beside["NAME"] if beside else source.names.given(codes)
     state = str(records[0].codes[0])
     if not OFF_SPINE.get(word, 1):  # areas that may lie in several states
         geoids = np.char.add(state, geoids)
     known: dict[str, pa.Array] = {
-        "FILEID": _repeated(layout.fileid, size),
-        "STUSAB": _repeated(postal, size),
-        "SUMLEV": _repeated(sumlev, size),
-        "GEOVAR": _repeated("00", size),
-        "GEOCOMP": _repeated("00", size),
-        "CHARITER": _repeated("000", size),
-        "CIFSN": _repeated("00", size),
+        "FILEID": pa.repeat(layout.fileid, size),
+        "STUSAB": pa.repeat(postal, size),
+        "SUMLEV": pa.repeat(sumlev, size),
+        "GEOVAR": pa.repeat("00", size),
+        "GEOCOMP": pa.repeat("00", size),
+        "CHARITER": pa.repeat("000", size),
+        "CIFSN": pa.repeat("00", size),
         "LOGRECNO": one.numbers,
         "GEOID": _texts([f"{sumlev}0000US{code}" for code in geoids.tolist()]),
         "GEOCODE": _texts(geoids.tolist()),
-        "STATE": _repeated(state, size),
-        "NAME": _texts(_names(source, word, codes)),
+        "STATE": pa.repeat(state, size),
+        "NAME": _texts([str(name).replace("|", " ") for name in names.tolist()]),
     }
     for name, (first, last) in one.level["parts"].items():
         known[name] = _texts([code[first:last] for code in codes.tolist()])
@@ -222,11 +219,6 @@ def _header_rows(
         known[name] = counts[table].get(one.first, pa.nulls(size, pa.string()))
     empty = pa.nulls(size, pa.string())
     return pa.table({name: known.get(name, empty).cast(pa.string()) for name in layout.header})
-
-
-def _names(source: TableSource, word: str, codes: NDArray[np.str_]) -> list[str]:
-    found = source.names.given(codes) if word in OFF_SPINE else source.names.beside(codes)["NAME"]
-    return [str(name).replace("|", " ") for name in found.tolist()]
 
 
 def _areas_of_blocks(blocks: _Records, records: list[_Records]) -> Iterator[tuple[str, pa.Array]]:

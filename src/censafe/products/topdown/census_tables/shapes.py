@@ -161,8 +161,7 @@ def _converted(path: Path, area_property: str | None) -> Any:
         raise DataError(f"{path}: the file has no polygons; fix: give the polygons of the areas")
     if frame.crs is not None:
         frame = frame.to_crs(4326)
-    codes = [name for name in (area_property, *_CODES) if name in frame.columns]
-    codes = list(dict.fromkeys(codes))
+    codes = list(dict.fromkeys(name for name in (area_property, *_CODES) if name in frame.columns))
     return json.loads(frame[[*codes, frame.geometry.name]].to_json())
 
 
@@ -338,7 +337,8 @@ def _near(places: NDArray[np.float64], ring: Ring) -> NDArray[np.int64]:
 def _points(path: Path) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
     """Name of the column of blocks, its codes, and longitudes and latitudes."""
     if path.suffix.lower() in _FILES:
-        table = _shape_columns(path)
+        frame = _frame(path, geometry=False)
+        table = {str(name): frame[name].tolist() for name in frame.columns if name != "geometry"}
     else:
         table = read_text_columns(path, "the file of points").to_pydict()
     upper = {name.strip().upper(): name for name in table}
@@ -356,8 +356,3 @@ def _points(path: Path) -> tuple[str, NDArray[np.str_], NDArray[np.float64]]:
     except (TypeError, ValueError):
         raise DataError(f"{path}: {latitude} or {longitude} holds what is not a number") from None
     return block.strip(), np.array([text or "" for text in table[block]], np.str_), places
-
-
-def _shape_columns(path: Path) -> dict[str, list[Any]]:
-    frame = _frame(path, geometry=False)
-    return {str(name): frame[name].tolist() for name in frame.columns if name != "geometry"}

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
-from censafe.geography.area_lists import AreaKind, ListedBlocks, kinds_of_blocks
+from censafe.geography.area_lists import ListedBlocks, kinds_of_blocks
 from censafe.geography.area_names import NAMES, AreaNames, read_area_names
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE
@@ -97,10 +97,6 @@ class TableSource(ABC):
         """The tables of the product by name."""
         return census_tables(self.product)
 
-    @property
-    def _schemas(self) -> Mapping[str, str]:
-        return SCHEMAS[self.product]
-
     def holds(self, table: CensusTable) -> bool:
         """Whether there are counts of what the table counts."""
         return table.histogram in self.held
@@ -117,7 +113,7 @@ class TableSource(ABC):
 
     def schema(self, table: CensusTable) -> Schema:
         """Schema of the histogram of a table."""
-        return shipped_schemas()[self._schemas[table.histogram]].schema
+        return shipped_schemas()[SCHEMAS[self.product][table.histogram]].schema
 
     def histograms(self, table: CensusTable, geography: Geography) -> SparseLevel:
         """Histograms of the geounits of a geography; those of the last call are at hand."""
@@ -151,7 +147,12 @@ class TableSource(ABC):
         kinds, remarks = kinds_of_blocks(read(form), blocks, form, counted=every is None)
         found = []
         for kind in kinds:
-            counted = _counted(kind, np.searchsorted(blocks, own))
+            # areas of the kind with any of the blocks
+            used, number = np.unique(kind.area_of[np.searchsorted(blocks, own)], return_inverse=True)
+            none = int(used[0] < 0)
+            if len(used) == none:
+                raise DataError(f"{kind.name}: nothing was counted in any area of the list")
+            counted = AreaBlocks(kind.codes[used[none:]], number.reshape(-1) - none)
             empty = np.setdiff1d(kind.codes, counted.names).tolist()
             if empty:
                 some = ", ".join(empty[:_SHOWN])
@@ -162,15 +163,6 @@ class TableSource(ABC):
                 Geography(kind.name, level, geounits, _of_state(counted, geounits, state), listed=True)
             )
         return tuple(replace(one, remarks=remarks) for one in found)
-
-
-def _counted(kind: AreaKind, place: NDArray[np.int64]) -> AreaBlocks:
-    """Areas of a kind with any of the blocks at these places."""
-    used, number = np.unique(kind.area_of[place], return_inverse=True)
-    none = int(used[0] < 0)
-    if len(used) == none:
-        raise DataError(f"{kind.name}: nothing was counted in any area of the list")
-    return AreaBlocks(kind.codes[used[none:]], number.reshape(-1) - none)
 
 
 def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) -> AreaBlocks:
@@ -184,6 +176,39 @@ def _of_state(areas: AreaBlocks, geounits: NDArray[np.str_], state: str | None) 
     number = np.full(len(areas.names), -1, np.int64)
     number[wanted] = np.arange(len(wanted))
     return AreaBlocks(areas.names[wanted], np.where(inside, number[areas.area], -1))
+
+
+class SourceWithIntervals(TableSource):
+    """What was published, with something that gives intervals of its tables."""
+
+    def __init__(self, source: TableSource) -> None:
+        super().__init__(source.product, source.place)
+        self._source = source
+        self.names = source.names
+        self.stamp = source.stamp
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """The histograms that there are."""
+        return self._source.held
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Words for the levels that there are, the widest first."""
+        return self._source.levels
+
+    @property
+    def blocks(self) -> NDArray[np.int64] | None:
+        """Geocodes of all blocks as numbers."""
+        return self._source.blocks
+
+    def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
+        """Areas of a level."""
+        return self._source.level(word)
+
+    def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """Published histograms of geounits."""
+        return self._source.read(histogram, level, geounits)
 
 
 class HistogramSource(TableSource):

@@ -35,14 +35,6 @@ class AreaBlocks:
     area: NDArray[np.int64] = field(repr=False)
 
 
-@dataclass(frozen=True, eq=False)
-class _Combinations:
-    """Combination of every cell of a schema, -1 outside the universe, and which combinations every line sums."""
-
-    of_cell: NDArray[np.int32]
-    lines: NDArray[np.float64]  # (combinations, lines) of zeros and ones
-
-
 def tabulated(
     table: CensusTable, schema: Schema, blocks: SparseLevel, areas: AreaBlocks
 ) -> Iterator[tuple[slice, _Values]]:
@@ -53,28 +45,35 @@ def tabulated(
 
     Source: 2020 Census DHC technical documentation; medians by linear interpolation within single years (dhc.md 9.1).
     """
-    combinations = _combinations(table, schema)
-    rows = _rows(combinations, blocks, areas)
-    width = len(combinations.lines)
+    of_cell, lines = _combinations(table, schema)
+    combination, area = of_cell[blocks.cell], np.repeat(areas.area, np.diff(blocks.node_ptr))
+    chosen = np.flatnonzero((combination >= 0) & (area >= 0))
+    if bool((np.diff(area[chosen]) < 0).any()):
+        chosen = chosen[np.argsort(area[chosen], kind="stable")]
+    area, combination, count = area[chosen], combination[chosen], blocks.count[chosen]
+    width = len(lines)
     step = max(1, _AT_ONCE // max(width, 1))
     for first in range(0, len(areas.names), step):
         last = min(first + step, len(areas.names))
-        counts = _counts(rows, first, last, width)
+        low, high = np.searchsorted(area, [first, last])
+        key = (area[low:high] - first) * width + combination[low:high]
+        records = np.bincount(key, count[low:high], (last - first) * width)
+        counts = records.astype(np.float64).reshape(last - first, width)
         if table.median:
-            yield (
-                slice(first, last),
-                _medians(counts, combinations.lines, schema.shape[schema.position(table.median)]),
-            )
+            levels = schema.shape[schema.position(table.median)]
+            yield slice(first, last), _medians(counts, lines, levels)
             continue
-        values = counts @ combinations.lines
+        values = counts @ lines
         for number, line in reversed(list(enumerate(table.lines))):
             if line.summed:
                 values[:, number] = values[:, list(line.summed)].sum(axis=1)
         yield slice(first, last), values
 
 
-def _combinations(table: CensusTable, schema: Schema) -> _Combinations:
-    """Combinations of the classes of all attributes that the lines name; those of no line are left out.
+def _combinations(table: CensusTable, schema: Schema) -> tuple[NDArray[np.int32], _Values]:
+    """Combination of every cell, -1 outside the universe, and zeros and ones for those that every line sums, shape (combinations, lines).
+
+    They are of the classes of all attributes that the lines name; those of no line are left out.
 
     Combinations of a table of medians are all there, and numbered by level of its attribute first.
     """
@@ -91,7 +90,7 @@ def _combinations(table: CensusTable, schema: Schema) -> _Combinations:
     used = np.ones(len(member), np.bool_) if table.median else member.any(axis=1)
     number = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
     of_cell = np.broadcast_to(number[combination], schema.shape).reshape(-1)
-    return _Combinations(of_cell, member[used].astype(np.float64))
+    return of_cell, member[used].astype(np.float64)
 
 
 def _classes(table: CensusTable, schema: Schema, name: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -108,34 +107,6 @@ def _classes(table: CensusTable, schema: Schema, name: str) -> tuple[NDArray[np.
     _, first, class_of = np.unique(inside, axis=0, return_index=True, return_inverse=True)
     place = np.argsort(np.argsort(first))
     return place[class_of.reshape(-1)], inside[np.sort(first)]
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Records by area and combination, in the order of the areas."""
-
-    area: NDArray[np.int64]
-    combination: NDArray[np.int32]
-    count: NDArray[np.int32]
-
-
-def _rows(combinations: _Combinations, blocks: SparseLevel, areas: AreaBlocks) -> _Rows:
-    combination = combinations.of_cell[blocks.cell]
-    area = np.repeat(areas.area, np.diff(blocks.node_ptr))
-    chosen = (combination >= 0) & (area >= 0)
-    rows = area[chosen], combination[chosen], blocks.count[chosen]
-    if bool((np.diff(rows[0]) < 0).any()):
-        order = np.argsort(rows[0], kind="stable")
-        rows = rows[0][order], rows[1][order], rows[2][order]
-    return _Rows(*rows)
-
-
-def _counts(rows: _Rows, first: int, last: int, width: int) -> _Values:
-    """Records by combination of a range of areas, shape (areas, combinations)."""
-    low, high = np.searchsorted(rows.area, [first, last])
-    key = (rows.area[low:high] - first) * width + rows.combination[low:high]
-    found = np.bincount(key, rows.count[low:high], (last - first) * width)
-    return found.astype(np.float64).reshape(last - first, width)
 
 
 def _medians(counts: _Values, lines: NDArray[np.float64], levels: int) -> _Values:

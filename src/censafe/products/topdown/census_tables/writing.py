@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -171,15 +172,10 @@ def write_pieces(path: Path, pieces: Iterator[pa.Table]) -> int:
             else pa_csv.CSVWriter(str(temporary), first.schema)
         )
         with opened as writer:
-            for piece in _chained(first, pieces):
+            for piece in itertools.chain([first], pieces):
                 writer.write_table(piece if path.suffix == ".parquet" else csv_table(_shown(piece)))
                 rows += piece.num_rows
     return rows
-
-
-def _chained(first: pa.Table, rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield first
-    yield from rest
 
 
 def _write_sheet(path: Path, pieces: Sequence[pa.Table]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, DataError, StorageError, UsageError
+from censafe.estimation.topdown.levels.facts import part_of
 from censafe.model import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.planning.numbers import loss_text
@@ -33,20 +35,45 @@ from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES
 
 
 @dataclass(frozen=True, eq=False)
-class MicrodataResult:
+class OpenedResult(ABC):
+    """A result that was opened where it was published, as far as it is of one state where one is named."""
+
+    name: str
+    folder: Path
+    schemas: Mapping[str, HistogramSchema] = field(repr=False)
+    state: str | None = field(default=None, kw_only=True)
+
+    @abstractmethod
+    def published_blocks(self, histogram: str) -> NDArray[np.str_]:
+        """Geocodes of the blocks that the file of a histogram has, sorted."""
+
+    @abstractmethod
+    def _read(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """The published histograms of these blocks and no others."""
+
+    def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """The published histograms of the blocks, whose geocodes are given sorted."""
+        if self.state is None:
+            return self._read(histogram, geounits)
+        published = self.published_blocks(histogram)
+        every = np.union1d(geounits, published[~np.char.startswith(published, self.state)])
+        first = int(np.searchsorted(every, geounits[0]))
+        return part_of(self._read(histogram, every), slice(first, first + len(geounits)))
+
+
+@dataclass(frozen=True, eq=False)
+class MicrodataResult(OpenedResult):
     """Microdata whose histograms constrain a run.
 
     The files do not say with which key their noise was drawn, of which records they are, or at what loss. A note beside them that
     a test or a demonstration wrote them is believed; without one, whoever gives them answers for the rest.
 
     Args:
+        source: configuration that is said to have published them.
         files: layout and place of the file of each histogram, by its name.
     """
 
-    name: str
-    folder: Path
     source: str
-    schemas: Mapping[str, HistogramSchema] = field(repr=False)
     files: Mapping[str, tuple[MicrodataLayout, Path]] = field(repr=False)
 
     @property
@@ -58,11 +85,6 @@ class MicrodataResult:
     def published_data(self) -> bool:
         """Whether a note beside the files says that they demonstrate with published data."""
         return (self.folder / STAMP_NOTES[DEMONSTRATION][0]).exists()
-
-    @property
-    def run(self) -> None:
-        """The run that made them is not known."""
-        return
 
     @cached_property
     def digest(self) -> str:
@@ -91,16 +113,11 @@ class MicrodataResult:
         )
 
     def published_blocks(self, histogram: str) -> NDArray[np.str_]:
-        """Geocodes of the blocks that the file of a histogram has, sorted."""
+        """Those that rows of the file name."""
         layout, path = self.files[histogram]
         return row_geounits(path, layout)
 
-    def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
-        """The published histograms of the blocks.
-
-        Args:
-            geounits: geocodes of the blocks, sorted.
-        """
+    def _read(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
         layout, path = self.files[histogram]
         return histograms_of_rows(path, layout, geounits)
 
@@ -124,7 +141,7 @@ def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str
             )
         files[histogram.name] = found[0]
     schemas = {one.name: one.schema for one in theirs.histograms}
-    return MicrodataResult(name, folder, source, schemas, files)
+    return MicrodataResult(name, folder, schemas, source, files)
 
 
 class KnownResult(Protocol):
@@ -151,13 +168,10 @@ class KnownResult(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class PublishedResult:
+class PublishedResult(OpenedResult):
     """A finished run of TopDown whose histograms constrain this one."""
 
-    name: str
-    folder: Path
     manifest: Manifest
-    schemas: Mapping[str, HistogramSchema] = field(repr=False)
 
     @property
     def test_key(self) -> bool:
@@ -168,11 +182,6 @@ class PublishedResult:
     def published_data(self) -> bool:
         """Whether it demonstrates with published data."""
         return self.manifest.published_data
-
-    @property
-    def run(self) -> str:
-        """Random name of the run, as in the ledger."""
-        return self.manifest.run
 
     @property
     def digest(self) -> str:
@@ -192,18 +201,18 @@ class PublishedResult:
             "the loss stated here: the losses of both add."
         )
 
-    def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
-        """The published histograms of the blocks.
-
-        Args:
-            geounits: geocodes of the blocks, sorted.
-        """
+    def _read(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
         path = self._file(histogram)
-        require_blocks(path, histogram_geounits(path), geounits)
+        strange = np.setdiff1d(histogram_geounits(path), geounits)
+        if len(strange):
+            raise DataError(
+                f"{path}: the published result has {len(strange)} blocks that the block files of the records do not have, such as "
+                f"{', '.join(strange[:3].tolist())}; allowed: a result of the same records; fix: give the one that was published of them"
+            )
         return read_histograms(path, geounits)
 
     def published_blocks(self, histogram: str) -> NDArray[np.str_]:
-        """Geocodes of the blocks that the file of a histogram has, sorted."""
+        """Those of the file, unchanged since it was published."""
         return histogram_geounits(self._file(histogram))
 
     def _file(self, histogram: str) -> Path:
@@ -228,49 +237,28 @@ def open_results(
     if strange:
         allowed = ", ".join(config.published) or "none"
         raise UsageError(f"{', '.join(strange)}: {config.origin} holds to no such result; allowed: {allowed}")
-    found: list[PublishedResult | MicrodataResult] = []
+    results: list[PublishedResult | MicrodataResult] = []
     for name, source in config.published.items():
         if name not in folders:
             continue
         folder, theirs = folders[name], load_config(source)
         if (folder / "manifest.json").exists():
-            found.append(_published(name, folder, theirs, source))
+            manifest = read_manifest(folder / "manifest.json")
+            schemas, settings = {one.name: one.schema for one in theirs.histograms}, manifest.config.settings
+            if manifest.plan.product != "topdown" or any(
+                settings.get(f"histograms.{one}.schema") != schema.digest for one, schema in schemas.items()
+            ):
+                raise UsageError(f"{folder} is not a run of topdown {source}, which published {name}")
+            results.append(PublishedResult(name, folder, schemas, manifest))
         elif (alone := microdata_result(name, folder, theirs, source)) is not None:
-            found.append(alone)
+            results.append(alone)
         else:
             raise StorageError(
                 stopped_words(folder)
                 or f"{folder} holds neither a finished run nor microdata; fix: give the run folder that published {name} ({source}), or a "
                 "folder with its microdata"
             )
-    return tuple(found)
-
-
-def _published(name: str, folder: Path, theirs: TopdownConfig, source: str) -> PublishedResult:
-    """The result in a run folder."""
-    manifest = read_manifest(folder / "manifest.json")
-    schemas = {one.name: one.schema for one in theirs.histograms}
-    settings = manifest.config.settings
-    same = manifest.plan.product == "topdown" and all(
-        settings.get(f"histograms.{one}.schema") == schema.digest for one, schema in schemas.items()
-    )
-    if not same:
-        raise UsageError(f"{folder} is not a run of topdown {source}, which published {name}")
-    return PublishedResult(name, folder, manifest, schemas)
-
-
-def require_blocks(path: Path, published: NDArray[np.str_], geounits: NDArray[np.str_]) -> None:
-    """Refuse a published result with blocks that the records do not have. Both lists of blocks are public.
-
-    Args:
-        geounits: geocodes of the blocks of the records, sorted.
-    """
-    strange = np.setdiff1d(published, geounits)
-    if len(strange):
-        raise DataError(
-            f"{path}: the published result has {len(strange)} blocks that the block files of the records do not have, such as "
-            f"{', '.join(strange[:3].tolist())}; allowed: a result of the same records; fix: give the one that was published of them"
-        )
+    return tuple(results)
 
 
 def require_same_use(

@@ -28,14 +28,14 @@ from censafe.model.observer import Observer
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
-from censafe.products.run.options import EstimateOptions, IntervalOptions
+from censafe.products.run.options import IntervalOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
+from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.labels import answer_words, item_words, race_words
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.rehearsal import further_runs
-from censafe.products.topdown.release import Estimates
 from censafe.publication.atomic import sha256_file
 from censafe.publication.intervals.files import (
     PAGES,
@@ -206,10 +206,9 @@ class IntervalSource:
 
     def tree(self, histogram: MeasuredHistogram) -> LinearTree:
         """Linear estimates of all geounits of a histogram."""
-        loads = [load for load in workloads(self.config) if load.histogram.name == histogram.name]
         objectives = [
             LevelObjective.measured([query.label for query in load.queries], self.read(load))
-            for load in loads
+            for load in workloads(self.config, histogram.name)
         ]
         return linear_tree(histogram, self.public, objectives)
 
@@ -237,15 +236,6 @@ class _Counted:
 
 _Classes = dict[tuple[str, str, str], ErrorClasses]
 """Errors of further runs by histogram, kind of area and query."""
-
-
-def intervals_of(
-    staging: Path, source: IntervalSource, options: EstimateOptions, *, stamp: Stamp | None
-) -> dict[str, Any] | None:
-    """Write the intervals that are asked for, if any, as :func:`write_intervals` does."""
-    if options.intervals is None:
-        return None
-    return write_intervals(staging, source, options.intervals, stamp=stamp, observer=options.observer)
 
 
 def write_intervals(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from censafe.errors import DataError, UsageError
-from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
+from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below, part_of
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
@@ -23,7 +22,6 @@ from censafe.estimation.topdown.whole_tree.information import cell_blocks, tree_
 from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel, TreeLevel
 from censafe.estimation.topdown.whole_tree.upward import handed_up, lower_estimates
 from censafe.geography.spines.choice import standard_levels
-from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.subtrees import Subtree
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel
@@ -34,6 +32,7 @@ from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.descents import Documents, Estimates, estimate_levels, gathered
 from censafe.products.topdown.estimate import estimate_all
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.folder import STATE, TOTALS, StoredParts
@@ -44,15 +43,13 @@ from censafe.products.topdown.intake.results import (
     PublishedResult,
     open_results,
 )
-from censafe.products.topdown.intervals.intervals import IntervalSource, intervals_of
+from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.public.files import FilesRun, open_files
 from censafe.products.topdown.public.held import estimate_held_run
-from censafe.products.topdown.public.places import StateResult
 from censafe.products.topdown.public.stated import require_right_sides
-from censafe.products.topdown.release import Estimates, TopdownRelease, gathered, publish, query_facts
+from censafe.products.topdown.release import TopdownRelease, publish
 from censafe.publication.atomic import sha256_path
-from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.manifest import FROM_FILES, ConfigRecord, Manifest, software_versions
 from censafe.publication.measurements.final_levels import FinishedLevel
 from censafe.publication.measurements.geography import ExactTotal, read_exact_totals
@@ -121,23 +118,6 @@ class PartedTree:
             if found is not None:
                 yield found
 
-    def tree(self, part: Subtree) -> LinearTree:
-        """A part with its widest geounits, as a tree of its own: their estimates use what is in the part alone.
-
-        Depth 0 are the geounits of the part at the last level of :attr:`top`, with the same patterns.
-        """
-        top, nodes = self.top, part.nodes(part.depth)
-        below = tuple(self._below(part))
-        widest, own = top.levels[-1], top.lower[-1]
-        objective = widest.objective
-        if objective is not None:
-            objective = _objective_part(objective, nodes)
-        totals = None if widest.totals is None else widest.totals[nodes]
-        alone = np.full(nodes.stop - nodes.start, -1, np.int32)
-        first = TreeLevel(widest.name, objective, alone, widest.support[nodes], totals)
-        levels, lower = [level for level, _ in below], [one for _, one in below]
-        return LinearTree(self.blocks, [first, *levels], [own.of(nodes), *lower])
-
     def _name(self, part: Subtree) -> str:
         return f"{self._histogram.name}_{part.name}"
 
@@ -168,45 +148,33 @@ class PartedTree:
             yield from tree_levels(schema, self.blocks, (level,), (limit,), (self._read(load, part),))
 
 
-def _objective_part(objective: LevelObjective, nodes: slice) -> LevelObjective:
-    if not isinstance(objective.source, StoredAnswers):
-        raise TypeError("a tree is made of stored answers")
-    values = tuple(values[nodes] for values in objective.source.values)
-    return LevelObjective(
-        objective.labels, objective.weights, objective.kinds[nodes], StoredAnswers(values), objective.below
-    )
-
-
 def estimate_files_run(
     config: TopdownConfig, found: FilesRun, stored: StoredParts, options: EstimateOptions
 ) -> Estimates:
     """Every histogram of public files, part by part where the files allow it."""
-    if not found.parts:
-        return estimate_all(config, found.facts, found.read, options)
-    levels: dict[str, tuple[SparseLevel, ...]] = {}
-    reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
-    facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
     source: NoiseSource = "seeded" if found.stamped else "system"
+    if not found.parts:
+        return estimate_all(config, found.facts, found.read, options, source)
+    levels: dict[str, tuple[SparseLevel, ...]] = {}
+    reports: dict[str, Documents] = {}
+    run = found.facts.run
     for histogram in estimation_order(config):
         own = PartedHistogram(histogram, config, found, stored, options)
         blocks, reports[histogram.name] = own.estimated(bounded_facts(config, histogram, found.facts, levels))
+        cells = histogram.schema.schema.cells
         with options.observer.stage("add up"):
-            levels[histogram.name] = _standard(found.facts.run, blocks, histogram.schema.schema.cells)
-        for load, level in zip(own.loads, found.facts.spine.levels, strict=True):
-            facts[histogram.name] += query_facts(load, level.nodes, source)
-    return gathered(config, found.facts, levels, reports, facts)
+            levels[histogram.name] = (
+                sum_histograms(run.standard, blocks, cells)
+                if run.spine is run.standard
+                else standard_levels(run, (blocks,), cells)
+            )
+    return gathered(config, found.facts, levels, reports, source)
 
 
 def _let_go(objectives: list[LevelObjective]) -> Iterator[LevelObjective]:
     """One after another; what a level needed is let go when it is done."""
     while objectives:
         yield objectives.pop(0)
-
-
-def _standard(run: RunSpine, blocks: SparseLevel, cells: int) -> tuple[SparseLevel, ...]:
-    if run.spine is run.standard:
-        return sum_histograms(run.standard, blocks, cells)
-    return standard_levels(run, (blocks,), cells)
 
 
 class PartedHistogram:
@@ -225,46 +193,48 @@ class PartedHistogram:
         self._found = found
         self._stored = stored
         self._options = options
-        self.loads = tuple(load for load in workloads(config) if load.histogram.name == histogram.name)
+        self._loads = workloads(config, histogram.name)
 
-    def tree(self) -> PartedTree:
-        """The linear estimates from below."""
-        found, observer = self._found, self._options.observer
-        return PartedTree(
-            self._histogram, found.facts, found.parts, self.loads, self._objective, self._stored, observer
-        )
-
-    def estimated(self, bounds: PublicFacts) -> tuple[SparseLevel, tuple[dict[str, Any], ...]]:
+    def estimated(self, bounds: PublicFacts) -> tuple[SparseLevel, Documents]:
         """Final histograms of all blocks, in the order of the run, and how every level was solved."""
-        parts, depth = self._found.parts, self._found.parts[0].depth
-        tree = None if self._config.choices.information == "level" else self.tree()
+        parts, depth, observer = self._found.parts, self._found.parts[0].depth, self._options.observer
+        tree = None
+        if self._config.choices.information != "level":
+            tree = PartedTree(
+                self._histogram,
+                self._found.facts,
+                parts,
+                self._loads,
+                self._objective,
+                self._stored,
+                observer,
+            )
+        loads = self._loads[: depth + 1]
+        above = self._own(None, loads) if tree is None else _let_go(tree.objectives_above())
         descent = self._descent(facts_above(bounds, depth))
-        above = self._own(None, self.loads[: depth + 1]) if tree is None else _let_go(tree.objectives_above())
-        documents = [[one] for one in self._descended(descent, self.loads[: depth + 1], above)]
-        documents += [[] for _ in self.loads[depth + 1 :]]
+        documents = [[one] for one in estimate_levels(descent, loads, above, observer)]
+        documents += [[] for _ in self._loads[depth + 1 :]]
         finished = []
         for number, part in enumerate(parts, 1):
             done = self._stored.blocks(f"{self._histogram.name}_{part.name}")
             if done is None:
-                self._options.observer.remark(
-                    f"{self._histogram.name}: {part.name}, {number} of {len(parts)}"
-                )
+                observer.remark(f"{self._histogram.name}: {part.name}, {number} of {len(parts)}")
                 done = self._below(part, bounds, descent.levels[-1], tree)
             finished.append(done)
-            for held, one in zip(documents[depth + 1 :], done.report["levels"], strict=True):
-                held.append(one)
-        return self._joined(finished), tuple(together(held) for held in documents)
+            for of_level, one in zip(documents[depth + 1 :], done.report["levels"], strict=True):
+                of_level.append(one)
+        return self._joined(finished), tuple(together(of_level) for of_level in documents)
 
     def _below(
         self, part: Subtree, bounds: PublicFacts, states: SparseLevel, tree: PartedTree | None
     ) -> FinishedLevel:
         """Estimate everything below the widest geounits of a part, and keep its blocks."""
-        descent = self._descent(facts_below(bounds, part))
+        descent, observer = self._descent(facts_below(bounds, part)), self._options.observer
         descent.adopt(part_of(states, part.nodes(part.depth)))
-        loads = self.loads[part.depth + 1 :]
+        loads = self._loads[part.depth + 1 :]
         own = self._own(part, loads) if tree is None else tree.objectives_below(part)
-        documents = list(self._descended(descent, loads, own))
-        with self._options.observer.stage("keep parts"):
+        documents = list(estimate_levels(descent, loads, own, observer))
+        with observer.stage("keep parts"):
             name = f"{self._histogram.name}_{part.name}"
             return self._stored.store_blocks(name, descent.levels[-1], {"levels": documents})
 
@@ -273,13 +243,6 @@ class PartedHistogram:
         return Descent(
             self._histogram, facts, options.observer, self._config.choices, options.workers, options.solver
         )
-
-    def _descended(
-        self, descent: Descent, loads: Sequence[LevelWorkload], objectives: Iterator[LevelObjective]
-    ) -> Iterator[dict[str, Any]]:
-        for load, objective in zip(loads, objectives, strict=True):
-            with self._options.observer.stage(f"estimate {load.part.name}"):
-                yield descent.estimate(load.part.name, objective)[1].document()
 
     def _own(self, part: Subtree | None, loads: Sequence[LevelWorkload]) -> Iterator[LevelObjective]:
         return (self._objective(load, part) for load in loads)
@@ -317,7 +280,7 @@ def estimate_files(
     held = any(is_held(one) for one in chosen.histograms)
     _require_supported(chosen, options, held=held)
     opened = open_results(chosen, options.results)
-    results = tuple(one if options.state is None else StateResult(one, options.state) for one in opened)
+    results = [replace(one, state=options.state) for one in opened]
     observer = options.observer
     for warning in chosen.warnings:
         observer.remark(f"Warning: {warning}")
@@ -328,21 +291,32 @@ def estimate_files(
         state = folder.identify(manifest.identity)
         if state == "finished":
             observer.remark(f"{out} holds these estimates; they are made again.")
-        found = _opened(chosen, measurements, totals, options)
+        with observer.stage("read"):
+            found = open_files(chosen, measurements, totals_table(measurements, totals), options.state)
+        for remark in found.remarks:
+            observer.remark(f"Warning: {remark}")
         stored = StoredParts(folder.parts, manifest.plan.digest(), found.stamped)
         if held:
-            _require_results(chosen, found, opened, options)
+            require_right_sides(chosen, found.given, options.results)
+            require_same_stamp(found, opened)
+            for one in opened:
+                if isinstance(one, MicrodataResult) and not one.test_key:
+                    observer.remark(f"Warning: {one.warning}")
             estimates = estimate_held_run(chosen, found, results, stored, options)
         else:
             estimates = estimate_files_run(chosen, found, stored, options)
-        source = IntervalSource(chosen, estimates, found.read, options.workers, names)
-        intervals = intervals_of(folder.staging, source, options, stamp=found.stamp)
+        intervals = None
+        if options.intervals is not None:
+            source = IntervalSource(chosen, estimates, found.read, options.workers, names)
+            intervals = write_intervals(
+                folder.staging, source, options.intervals, stamp=found.stamp, observer=observer
+            )
         whole = replace(
             manifest, run=folder.run, test_key=found.stamped, published_data=found.stamp == DEMONSTRATION
         )
         release = TopdownRelease(chosen, estimates, whole, None, options.confidence, False, intervals, names)
         with observer.stage("publish"):
-            publish(out, folder.staging, release, observer=options.observer, workers=options.workers)
+            publish(out, folder.staging, release, observer=observer, workers=options.workers)
     return RunResult(
         out, manifest.plan, found.stamp, state != "new", release.files, observer.stages, measured=False
     )
@@ -374,20 +348,6 @@ def _require_supported(config: TopdownConfig, options: EstimateOptions, *, held:
         )
 
 
-def _require_results(
-    config: TopdownConfig,
-    found: FilesRun,
-    results: tuple[PublishedResult | MicrodataResult, ...],
-    options: EstimateOptions,
-) -> None:
-    """Refuse published results that are missing, or that were made with a test key where the files were not."""
-    require_right_sides(config, found.given, options.results)
-    require_same_stamp(found, results)
-    for one in results:
-        if isinstance(one, MicrodataResult) and not one.test_key:
-            options.observer.remark(f"Warning: {one.warning}")
-
-
 def require_same_stamp(found: FilesRun, results: Sequence[PublishedResult | MicrodataResult]) -> None:
     """Refuse published results that were made with a test key, or of published data, where the files were not."""
     for one in results:
@@ -402,18 +362,6 @@ def require_same_stamp(found: FilesRun, results: Sequence[PublishedResult | Micr
                 f"{one.folder} {kind}, and the measurement files are no such thing; allowed: the {one.name} that was released, or none where the "
                 "files state its counts; fix: give that"
             )
-
-
-def _opened(
-    config: TopdownConfig, measurements: Path, totals: Path | None, options: EstimateOptions
-) -> FilesRun:
-    """Read the headers of the files, and say what is unusual in them."""
-    observer = options.observer
-    with observer.stage("read"):
-        found = open_files(config, measurements, totals_table(measurements, totals), options.state)
-    for remark in found.remarks:
-        observer.remark(f"Warning: {remark}")
-    return found
 
 
 def totals_table(measurements: Path, totals: Path | None) -> tuple[ExactTotal, ...]:

@@ -8,7 +8,7 @@ have one for each state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
@@ -20,18 +20,15 @@ from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
-from censafe.model.plan import NoiseSource
 from censafe.model.topdown.families import Wanted
 from censafe.products.run.options import EstimateOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.descents import Descents
+from censafe.products.topdown.descents import Descents, Estimates
 from censafe.products.topdown.folder import StoredParts
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.public.files import FilesRun, variance_kinds
-from censafe.products.topdown.release import Estimates, gathered, query_facts
-from censafe.publication.certificate.levels import LevelFacts
 from censafe.publication.measurements.chosen import AnswerIndex, ChosenAnswers, read_chosen
 
 _MOST: Final = 1 << 28  # answers that are read at once
@@ -170,19 +167,12 @@ def estimate_held_run(
             config, found.facts, observer, options.workers, results, options.solver, found.given,
             lambda load: variance_kinds(found.index(load).variances),
         )  # fmt: skip
-    reports: dict[str, tuple[Mapping[str, Any], ...]] = {}
-    facts: dict[str, list[LevelFacts]] = {one.name: [] for one in config.histograms}
-    source: NoiseSource = "seeded" if found.stamped else "system"
     for histogram in descents.order:
-        descent = descents.of(histogram)
-        loads = [load for load in workloads(config) if load.histogram.name == histogram.name]
-        reports[histogram.name] = tuple(_estimated(load, found, descent, stored, options) for load in loads)
-        for load, level in zip(loads, found.facts.spine.levels, strict=True):
-            facts[histogram.name] += query_facts(load, level.nodes, source)
+        descent, loads = descents.of(histogram), workloads(config, histogram.name)
+        documents = tuple(_estimated(load, found, descent, stored, options) for load in loads)
         with observer.stage("add up"):
-            descents.finish(histogram, descent)
-    estimates = gathered(config, found.facts, descents.levels, reports, facts)
-    return replace(estimates, remarks=descents.remarks, relations=descents.relations)
+            descents.finish(histogram, descent, documents)
+    return descents.estimates("seeded" if found.stamped else "system")
 
 
 def _estimated(

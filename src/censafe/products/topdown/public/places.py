@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from censafe.errors import DataError
-from censafe.estimation.topdown.levels.facts import part_of
-from censafe.model import SparseLevel
-from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
+from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.intake.results import MicrodataResult, PublishedResult
 from censafe.products.topdown.plan import histogram_part
 from censafe.publication.measurements.layout import LevelFiles, level_files
 
@@ -31,42 +23,6 @@ def files_of_levels(config: TopdownConfig, folder: Path, state: str | None = Non
                 own / f"{level.name}.parquet", level.name, chosen
             )
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class StateResult:
-    """A published result as far as it is of one state."""
-
-    whole: PublishedResult | MicrodataResult
-    state: str
-
-    @property
-    def name(self) -> str:
-        """Of the result in the configuration."""
-        return self.whole.name
-
-    @property
-    def schemas(self) -> Mapping[str, HistogramSchema]:
-        """Of its histograms, by their names."""
-        return self.whole.schemas
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 that tells it from other results, hexadecimal."""
-        return self.whole.digest
-
-    @property
-    def remark(self) -> str:
-        """What a certificate says of it."""
-        return self.whole.remark
-
-    def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
-        """Histograms of the blocks of the state, whose geocodes are given sorted."""
-        published = self.whole.published_blocks(histogram)
-        others = published[~np.char.startswith(published, self.state)]
-        every = np.union1d(geounits, others)
-        first = int(np.searchsorted(every, geounits[0]))
-        return part_of(self.whole.blocks(histogram, every), slice(first, first + len(geounits)))
 
 
 def product_folder(config: TopdownConfig, folder: Path, histogram: MeasuredHistogram) -> Path:

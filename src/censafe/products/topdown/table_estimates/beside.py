@@ -24,9 +24,8 @@ from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint, 
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.folder import CONFIGURATION, read_facts
+from censafe.products.topdown.folder import CONFIGURATION, level_reader, read_facts
 from censafe.products.topdown.intake.results import KnownResult, PublishedResult
-from censafe.products.topdown.measuring import level_reader
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.table_estimates.choice import TableChoice
 from censafe.products.topdown.table_estimates.sums import BesideAnswers, BesideLevel

@@ -167,7 +167,7 @@ class TableEstimates:
         if any(name not in self._sums for name in ready):
             return
         sums = [self._sums.pop(name) for name in ready]
-        loads = [[load for load in workloads(self._config) if load.histogram.name == name] for name in ready]
+        loads = [workloads(self._config, name) for name in ready]
         with self._observer.stage(f"estimate tables of {' and '.join(ready)}"):
             for found in _trees(sums, loads):
                 self._take_rows(found)

@@ -11,6 +11,7 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.information import linear_tree
+from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
@@ -75,6 +76,21 @@ def same(whole: LinearTree, depth: int, nodes: slice, part: LinearTree, at: int)
         assert np.array_equal(one.right[nodes], other.right)
 
 
+def own_tree(parted: PartedTree, part: Subtree) -> LinearTree:
+    """A part with its widest geounits, as a tree of its own: their estimates use what is in the part alone."""
+    nodes, below = part.nodes(part.depth), tuple(parted._below(part))
+    widest, own = parted.top.levels[-1], parted.top.lower[-1]
+    whole = widest.objective
+    assert whole is not None
+    values = StoredAnswers(tuple(values[nodes] for values in whole.source.values))  # type: ignore[attr-defined]
+    objective = LevelObjective(whole.labels, whole.weights, whole.kinds[nodes], values, whole.below)
+    totals = None if widest.totals is None else widest.totals[nodes]
+    alone = np.full(nodes.stop - nodes.start, -1, np.int32)
+    first = TreeLevel(widest.name, objective, alone, widest.support[nodes], totals)
+    levels, lower = [level for level, _ in below], [one for _, one in below]
+    return LinearTree(parted.blocks, [first, *levels], [own.of(nodes), *lower])
+
+
 def test_parts_and_what_is_above_have_the_bits_of_the_whole(trees: Trees) -> None:
     whole, parted, parts = trees
     assert len(parts) > 2
@@ -82,7 +98,7 @@ def test_parts_and_what_is_above_have_the_bits_of_the_whole(trees: Trees) -> Non
     for depth in range(widest + 1):
         same(whole, depth, slice(0, whole.levels[depth].nodes), parted.top, depth)
     for part in parts:
-        tree = parted.tree(part)
+        tree = own_tree(parted, part)
         for at in range(len(tree.levels)):
             depth = widest + at
             same(whole, depth, part.nodes(part.depth + at), tree, at)
