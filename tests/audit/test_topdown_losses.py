@@ -23,7 +23,8 @@ from censafe.products.topdown.configuration.config import TopdownConfig, load_co
 from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import workloads
-from censafe.products.topdown.readings import attribute_losses, levels_below, loss_readings
+from censafe.products.topdown.readings import attribute_losses, loss_readings
+from support.printed_losses import levels_below
 from support.topdown_areas import block_codes, random_areas
 
 DELTA = Fraction(1, 10**10)

@@ -15,7 +15,8 @@ from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, workloads
 from censafe.products.topdown.planner import report
-from censafe.products.topdown.readings import attribute_losses, levels_below
+from censafe.products.topdown.readings import attribute_losses
+from support.printed_losses import levels_below
 from support.shared import shared_data
 
 DELTA = Fraction(1, 10**10)

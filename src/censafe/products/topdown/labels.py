@@ -17,7 +17,7 @@ from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, race_matrix
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.outputs import outputs_of
-from censafe.products.topdown.configuration.shipped import gq_kinds, race_sets, shipped_schemas
+from censafe.products.topdown.configuration.shipped import quarters_labels, race_sets, shipped_schemas
 from censafe.publication.columns import write_codebook_rows
 from censafe.publication.microdata.histograms import histogram_rows
 from censafe.publication.stamps import STAMP_REASONS, Stamp
@@ -61,7 +61,7 @@ def _levels(schema: HistogramSchema, query: CellQuery, attribute: str, size: int
     if (named, size) == ("cenrace", 63):
         return [race_words(level) for level in range(size)]
     if (named, size) == ("hhgq", 8):
-        return [kind.label for kind in gq_kinds()]
+        return list(quarters_labels())
     return [f"{named} {level}" for level in range(size)]
 
 
@@ -72,7 +72,7 @@ def race_words(level: int) -> str:
         >>> race_words(0), race_words(6)
         ('White', 'White and Black')
     """
-    return " and ".join(_RACES[one] for one in race_sets()[level].races)
+    return " and ".join(_RACES[one] for one in race_sets()[level])
 
 
 @cache
@@ -92,7 +92,7 @@ def item_words() -> dict[str, tuple[str, ...]]:
     races = ["total"]
     for row in race_matrix()[1:]:
         codes = row.nonzero()[0].tolist()
-        numbers = {len(race_sets()[code].races) for code in codes}
+        numbers = {len(race_sets()[code]) for code in codes}
         if len(numbers) > 1:
             races.append("two or more races")
         elif len(codes) > 1 or (numbers == {6} and counts[6] not in races):
@@ -102,8 +102,8 @@ def item_words() -> dict[str, tuple[str, ...]]:
     by_origin = ["total", "Hispanic", "not Hispanic", *(f"not Hispanic, {one}" for one in races[1:])]
     quarters = ["total", "institutions"] + [""] * (TABLE_ITEMS["P5"] - 2)
     quarters[6] = "other group quarters"
-    for item, kind in zip(GQ_ITEMS, gq_kinds()[1:], strict=True):
-        quarters[item] = kind.label
+    for item, label in zip(GQ_ITEMS, quarters_labels()[1:], strict=True):
+        quarters[item] = label
     both = {"P1": tuple(races), "P2": tuple(by_origin), "P3": tuple(races), "P4": tuple(by_origin)}
     return {**both, "P5": tuple(quarters), "H1": ("total", "occupied", "vacant")}
 

@@ -58,7 +58,7 @@ def paths_of(config: TopdownConfig, run: RunSpine) -> Paths:
     )
 
 
-@proven("moves.proof.md", digest="04bd9e962d9c4c52")
+@proven("moves.proof.md", digest="6d3bde6a61d65c6c")
 def possible_paths(config: TopdownConfig) -> Paths:
     """Those that blocks can have, whatever the geography: at least what any of them spends.
 
@@ -79,9 +79,8 @@ def possible_paths(config: TopdownConfig) -> Paths:
         histogram.name: tuple(histogram.level_shares[name] for name in levels)
         for histogram in config.histograms
     }
-    together = _joined if config.choices.bypass else _as_they_are
     return Paths(
-        {name: together(own) for name, own in shares.items()},
+        {name: _joined(own) if config.choices.bypass else frozenset([own]) for name, own in shares.items()},
         {
             name: frozenset(
                 [tuple(sum(own[known_depth(config, name) + 1 :], Fraction(0)) for own in shares.values())]
@@ -127,10 +126,6 @@ def move_words(histogram: MeasuredHistogram, records: int, lowest: str) -> str:
     if records == 1:
         return f"one {record}'s record is in another {lowest}"
     return f"the records of two {record}s in different {lowest}s change places"
-
-
-def _as_they_are(shares: tuple[Fraction, ...]) -> frozenset[tuple[Fraction, ...]]:
-    return frozenset([shares])
 
 
 def _joined(shares: tuple[Fraction, ...]) -> frozenset[tuple[Fraction, ...]]:

@@ -21,7 +21,7 @@ from censafe.model import (
 from censafe.model.parsing import parse_fraction
 from censafe.model.proven import proven
 from censafe.model.topdown.constraints import FacilityCounts
-from censafe.model.topdown.histograms import Facilities, GeoLevel, MeasuredHistogram
+from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 from censafe.planning.numbers import loss_text
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
 from censafe.products.topdown.configuration.layout import histogram_layout
@@ -101,13 +101,17 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
     check_pass_order(config)
     if config.reader != "records":
         histogram_layout(config)
-    loss = person_loss(config)
+    loss, other_losses = person_loss(config), {}
+    persons = [one for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
+    if all(one.exact_totals is None for one in persons):
+        entering = person_loss(config, Neighbors.ADD_REMOVE).histograms.values()
+        other_losses = {Neighbors.ADD_REMOVE: sum(entering, Fraction(0))}
     return ReleasePlan(
         product="topdown",
         definition=config.definition,
         neighbors=Neighbors.REPLACE,
         unit=ProtectedUnit.PERSON,
-        other_losses=_other_losses(config),
+        other_losses=other_losses,
         parts=tuple(
             _part(config, histogram, level, loss.histograms[histogram.name])
             for histogram in config.histograms
@@ -123,29 +127,16 @@ def rows_loss(plan: ReleasePlan) -> Fraction:
     return sum((query.cost for part in plan.parts for query in part.queries), Fraction(0))
 
 
-def one_change_loss(plan: ReleasePlan) -> Fraction:
-    """Largest loss that one and the same change of a person has in all histograms together."""
-    return parse_fraction(plan.settings[_TOGETHER])
-
-
 def loss_statements(config: TopdownConfig) -> tuple[str, ...]:
     """How the total comes about, the most that one change costs, and the Bureau's statement under its name; losses rounded up."""
     plan, symbol = plan_release(config), config.definition.symbol
     each = ", ".join(f"{name} {loss_text(loss)}" for name, loss in person_loss(config).histograms.items())
     return (
         f"The total is the sum over histograms of the largest loss of one person's change: {each}. One and the same change costs at most "
-        f"{symbol} {loss_text(one_change_loss(plan))} in all of them.",
+        f"{symbol} {loss_text(parse_fraction(plan.settings[_TOGETHER]))} in all of them.",
         f"By rows of one histogram, the Bureau's statement: {symbol} {loss_text(rows_loss(plan))} for one row of each histogram replaced; it is "
         "not the loss of a person.",
     )
-
-
-def _other_losses(config: TopdownConfig) -> dict[Neighbors, Fraction]:
-    persons = [one for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
-    if any(one.exact_totals is not None for one in persons):
-        return {}
-    losses = person_loss(config, Neighbors.ADD_REMOVE).histograms.values()
-    return {Neighbors.ADD_REMOVE: sum(losses, Fraction(0))}
 
 
 def check_spine(config: TopdownConfig) -> None:
@@ -161,29 +152,23 @@ def check_spine(config: TopdownConfig) -> None:
     """
     if config.choices.spine == "standard":
         return
-    if config.choices.spine == "prim":
-        _check_prim(config)
-        return
-    levels = tuple((level.name, level.prefix) for level in config.run_levels if level.name != "US")
-    known = {shipped_schemas()[name].schema.attributes for name in _SCHEMAS}
-    schemas = {histogram.schema.schema.attributes for histogram in config.histograms}
-    if levels != _LEVELS[len(_LEVELS) - len(levels) :] or not schemas <= known:
-        raise ConfigError(
-            f"spine: {config.choices.spine} needs the schemas {' and '.join(_SCHEMAS)} and the levels "
-            f"{', '.join(name for name, _ in _LEVELS)} of census blocks; fix: --set spine=standard"
-        )
-    for histogram in config.histograms:
-        _check_whole(config, histogram)
-
-
-def _check_prim(config: TopdownConfig) -> None:
     names = tuple(level.name for level in config.run_levels)
-    allowed = [PRIM_LEVELS[first:] for first in range(_PRIM_ROOTS)]
-    if names not in allowed or config.geocodes != "digits":
-        raise ConfigError(
-            f"spine: prim needs the levels {', '.join(PRIM_LEVELS)} of census blocks, from one of the first {_PRIM_ROOTS} on; "
-            f"these are {', '.join(names)}; fix: name these levels, or --set spine=standard"
-        )
+    if config.choices.spine == "prim":
+        allowed = [PRIM_LEVELS[first:] for first in range(_PRIM_ROOTS)]
+        if names not in allowed or config.geocodes != "digits":
+            raise ConfigError(
+                f"spine: prim needs the levels {', '.join(PRIM_LEVELS)} of census blocks, from one of the first {_PRIM_ROOTS} on; "
+                f"these are {', '.join(names)}; fix: name these levels, or --set spine=standard"
+            )
+    else:
+        levels = tuple((level.name, level.prefix) for level in config.run_levels if level.name != "US")
+        known = {shipped_schemas()[name].schema.attributes for name in _SCHEMAS}
+        schemas = {histogram.schema.schema.attributes for histogram in config.histograms}
+        if levels != _LEVELS[len(_LEVELS) - len(levels) :] or not schemas <= known:
+            raise ConfigError(
+                f"spine: {config.choices.spine} needs the schemas {' and '.join(_SCHEMAS)} and the levels "
+                f"{', '.join(name for name, _ in _LEVELS)} of census blocks; fix: --set spine=standard"
+            )
     for histogram in config.histograms:
         _check_whole(config, histogram)
 
@@ -242,25 +227,16 @@ def exact_levels(histogram: MeasuredHistogram) -> tuple[str, ...]:
 
 
 def counted_units(histogram: MeasuredHistogram) -> str:
-    """The units whose published counts bound the histogram; empty where none do."""
-    if histogram.schema.facilities is not None:
-        return unit_words(histogram.schema.facilities)
-    bounded = any(isinstance(one.right, FacilityCounts) for one in histogram.constraints)
-    return "housing units and group quarters by kind" if bounded else ""
-
-
-def unit_words(rule: Facilities) -> str:
-    """The kinds of units whose numbers are published exactly; housing units that each hold somebody are the occupied ones."""
+    """The units whose published counts bound the histogram; empty where none do. Housing units that each hold somebody are the occupied ones."""
+    rule = histogram.schema.facilities
+    if rule is None:
+        bounded = any(isinstance(one.right, FacilityCounts) for one in histogram.constraints)
+        return "housing units and group quarters by kind" if bounded else ""
     kinds = ["occupied housing units" if rule.minimum[0] else "housing units", "group quarters by kind"]
     kinds += [
         f"{name} housing units" if name == "vacant" else f"units of kind {name}" for name in rule.other_kinds
     ]
     return f"{', '.join(kinds[:-1])} and {kinds[-1]}"
-
-
-def rows_of(config: TopdownConfig, histogram: MeasuredHistogram) -> Fraction:
-    """Loss of a histogram by rows, over the levels of the run."""
-    return histogram.loss * sum((histogram.level_shares[one.name] for one in config.run_levels), Fraction(0))
 
 
 def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel, loss: Fraction) -> PartPlan:
@@ -271,7 +247,7 @@ def _part(config: TopdownConfig, histogram: MeasuredHistogram, level: GeoLevel, 
         law = noise_law(config.definition, cost)
         queries.append(QueryPlan(f"{histogram.name}.{query}", level.name, law, cost))
     # where nothing that is measured can change, a ledger is charged the cost by rows
-    factor = loss / rows_of(config, histogram) or Fraction(1)
+    factor = loss / sum(level_costs(config, histogram).values(), Fraction(0)) or Fraction(1)
     return PartPlan(histogram_part(histogram, level), tuple(queries), factor=factor)
 
 

@@ -85,9 +85,10 @@ def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = 
     names = [level.name for level in config.run_levels]
     for tallies, name in ((TALLIES, "topdown"), (DHC_TALLIES, "dhc")):
         if set(names) <= set(tallies) and (size is not None or names[0] == "US"):
-            planned = effort_of(rate_of(name), size, _answers(config, tallies, size))
+            geounits = _geounits(tallies, size)
+            answers = {load.part.name: load.answers * geounits[load.level.name] for load in workloads(config)}
+            planned = effort_of(rate_of(name), size, answers)
             if asked.data is None:
-                geounits = _geounits(tallies, size)
                 linear = most_work(config, asked, {name: geounits[name] for name in names})
             return replace(planned, linear=linear)
     if asked.tables or asked.areas:
@@ -96,12 +97,6 @@ def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = 
             "blocks"
         )
     return None
-
-
-def _answers(config: TopdownConfig, tallies: Mapping[str, int], size: int | None) -> dict[str, int]:
-    """All answers of every part of the plan."""
-    geounits = _geounits(tallies, size)
-    return {load.part.name: load.answers * geounits[load.level.name] for load in workloads(config)}
 
 
 def _geounits(tallies: Mapping[str, int], size: int | None) -> dict[str, int]:
@@ -139,15 +134,24 @@ def asked(config: TopdownConfig, name: str, *, combined: bool) -> tuple[Asked, .
         raise ConfigError("targets are turned into budgets under rho only, not under epsilon")
     histogram, query, level = _resolve(config, name)
     written = f"{histogram.name}.{query.name}/{level}"
-    own = _own_name(config, histogram, query, level)
     if not combined:
+        measured = (
+            plan.table
+            for load in workloads(config, histogram.name)
+            if load.level.name == level
+            for one, plan in zip(load.queries, load.part.queries, strict=True)
+            if one.key == query.key
+        )
+        own = next(measured, None)
         if own is None:
             raise ConfigError(
                 f"{name}: this query is not measured at {level}, so it has no budget of its own; "
                 "add '`minimize` rho' or '`maximize` accuracy', which combine what is measured"
             )
-        return (Asked(written, (Term(Fraction(1), {own: Fraction(1)}),), True),)
-    sizes = dict.fromkeys(_group_sizes(query))
+        return (Asked(written, (Term(Fraction(1), {f"{own}/{level}": Fraction(1)}),), True),)
+    # for every kind of answer, how many levels of each attribute are summed in it
+    summed = [dict.fromkeys(np.bincount(factor.of_level).tolist()) for factor in query.factors]
+    sizes = dict.fromkeys(itertools.product(*summed))
     answers = []
     for size in sizes:
         terms = tuple(_terms(histogram, query, level, size))
@@ -207,24 +211,6 @@ def _resolve(config: TopdownConfig, name: str) -> tuple[MeasuredHistogram, CellQ
         return histograms[word], histograms[word].schema.query(text), level
     except (ValueError, KeyError) as problem:
         raise ConfigError(f"{name!r}: {problem}") from None
-
-
-def _own_name(
-    config: TopdownConfig, histogram: MeasuredHistogram, query: CellQuery, level: str
-) -> str | None:
-    """Name of the budget of the measured query with the same answers."""
-    for load in workloads(config):
-        if load.histogram is histogram and load.level.name == level:
-            for one, plan in zip(load.queries, load.part.queries, strict=True):
-                if one.key == query.key:
-                    return f"{plan.table}/{level}"
-    return None
-
-
-def _group_sizes(query: CellQuery) -> Iterator[tuple[int, ...]]:
-    """For every kind of answer, how many levels of each attribute are summed in it."""
-    sizes = [dict.fromkeys(np.bincount(factor.of_level).tolist()) for factor in query.factors]
-    return itertools.product(*sizes)
 
 
 def _terms(
@@ -306,22 +292,21 @@ def report(config: TopdownConfig, *, confidence: Fraction, delta: Fraction) -> P
 
 def paper(config: TopdownConfig) -> str:
     """The shares of levels and queries as the certificates of the 2020 runs list them."""
-    rows = []
-    for load in workloads(config):
-        name = load.level.name
-        for query, plan in zip(load.queries, load.part.queries, strict=True):
-            rows.append(
-                _ShareRow(
-                    load.histogram.name,
-                    name,
-                    str(load.histogram.level_shares[name]),
-                    query.name,
-                    query.answers,
-                    str(load.histogram.query_shares[name][query.name]),
-                    str(plan.cost),
-                )
+    return paper_csv(
+        [
+            _ShareRow(
+                load.histogram.name,
+                load.level.name,
+                str(load.histogram.level_shares[load.level.name]),
+                query.name,
+                query.answers,
+                str(load.histogram.query_shares[load.level.name][query.name]),
+                str(plan.cost),
             )
-    return paper_csv(rows)
+            for load in workloads(config)
+            for query, plan in zip(load.queries, load.part.queries, strict=True)
+        ]
+    )
 
 
 def query_facts(config: TopdownConfig) -> tuple[QueryFacts, ...]:
@@ -357,7 +342,7 @@ def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
     for histogram in config.histograms:
         shares = ", ".join(f"{level} {float(100 * s):.2f}%" for level, s in histogram.level_shares.items())
         answers = dict.fromkeys(
-            f"{load.level.name} {load.answers:,}" for load in workloads(config) if load.histogram is histogram
+            f"{load.level.name} {load.answers:,}" for load in workloads(config, histogram.name)
         )
         notes += [
             f"{histogram.name}: {config.definition.symbol} {decimal_text(histogram.loss)} by rows, by level {shares}.",
@@ -369,7 +354,12 @@ def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
     notes += exact_figures(config)
     notes += _earlier(config, delta)
     if config.choices.production_spine:
-        notes.append(_spine_note(config))
+        notes.append(
+            f"Spine standard: {spine_refusal(config)}"
+            if config.choices.spine == "standard"
+            else "Spine: optimized, that of the 2020 production, where the input gives block attributes (GRF-C, or columns of the units). Without them "
+            "a run uses the standard spine, whose total is no larger; --set spine=standard shows it and its losses by place."
+        )
     if config.choices.bypass:
         notes.append(
             f"Spine {config.choices.spine}: the budget of an only child is spent at its parent. Costs and margins are those of "
@@ -380,16 +370,6 @@ def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:
         names = ", ".join(level.name for level in skipped)
         notes.append(f"The run starts at {config.root}; the shares of {names} are not spent.")
     return tuple(notes)
-
-
-def _spine_note(config: TopdownConfig) -> str:
-    """Which spine a run will use, where the data decide it."""
-    if config.choices.spine == "standard":
-        return f"Spine standard: {spine_refusal(config)}"
-    return (
-        "Spine: optimized, that of the 2020 production, where the input gives block attributes (GRF-C, or columns of the units). Without them "
-        "a run uses the standard spine, whose total is no larger; --set spine=standard shows it and its losses by place."
-    )
 
 
 def _level_sums(config: TopdownConfig, stack: Stack) -> str:
@@ -436,7 +416,7 @@ def _earlier(config: TopdownConfig, delta: Fraction) -> list[str]:
 def _counts(config: TopdownConfig, histogram: MeasuredHistogram) -> str:
     """Tables and statistics that are measured at one geounit of each level, and in the nation where its geounits are known."""
     allowed = histogram.schema.allowed()
-    loads = [load for load in workloads(config) if load.histogram is histogram]
+    loads = workloads(config, histogram.name)
     found = {load.level.name: counts_of_queries(load.queries, allowed) for load in loads}
     same = dict.fromkeys(found.values())
     texts = [

@@ -19,14 +19,13 @@ from censafe.products.topdown.intake.production_spine import load_of_unknown_run
 from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
 from censafe.products.topdown.person_loss import Changes, known_depth, largest_changes
 from censafe.products.topdown.person_questions import (
-    Release,
     answer_losses,
     household_losses,
     largest_place_changes,
     place_losses,
     releases_of,
 )
-from censafe.products.topdown.plan import LevelWorkload, level_costs, plan_release, record_words, workloads
+from censafe.products.topdown.plan import LevelWorkload, plan_release, record_words, workloads
 
 _OWN_SHARES: Final = "; the noise is that of geounits with the levels' own shares"
 
@@ -92,7 +91,10 @@ def _moves(config: TopdownConfig, own_shares: str) -> Iterator[RecordChange]:
             dict.fromkeys(move_words(histogram, records, lowest) for histogram, records in changes)
         )
         words = f"{words} of the same {area}, all else being known"
-        name = f"{lowest} within {area}, {_together(changes)}"
+        # one person and the two units left and entered are a household that moves
+        kinds = {(record_words(histogram), records) for histogram, records in changes}
+        moves = len(changes) == 2 and kinds == {("person", 1), ("housing unit", 2)}
+        name = f"{lowest} within {area}, {'a household' if moves else 'all histograms by rows'}"
         yield RecordChange(name, words + spread, _below(config, changes, below))
         if any(records > 1 for _, records in changes):
             once = [(histogram, 1) for histogram in config.histograms]
@@ -103,13 +105,6 @@ def _moves(config: TopdownConfig, own_shares: str) -> Iterator[RecordChange]:
             words = f"{words}; on the standard spine, as in the slides of the Bureau"
             name = f"{lowest} within {area}, as printed"
             yield RecordChange(name, words + own_shares, _below(config, once, {lowest}))
-
-
-def _together(changes: Sequence[tuple[MeasuredHistogram, int]]) -> str:
-    """Name of the change of all histograms: one person and the two units left and entered are a household that moves."""
-    kinds = {(record_words(histogram), records) for histogram, records in changes}
-    moves = len(changes) == 2 and kinds == {("person", 1), ("housing unit", 2)}
-    return "a household" if moves else "all histograms by rows"
 
 
 def _below(
@@ -239,23 +234,6 @@ def attribute_losses(
     }
 
 
-def levels_below(config: TopdownConfig, histogram: MeasuredHistogram) -> dict[str, Fraction]:
-    """Loss of all levels below each level of the standard spine, as the Bureau's certificates print it for a block within an area.
-
-    That is the loss of one record that is in another block of the area, where the spine is the standard one and no totals
-    within the area are published exactly.
-
-    Example:
-        >>> from censafe.products.topdown.configuration.config import load_config
-        >>> config = load_config("e2e-1940")
-        >>> levels_below(config, config.histogram("persons"))["County"]
-        Fraction(1, 16)
-    """
-    costs = level_costs(config, histogram)
-    names = tuple(costs)
-    return {name: sum((costs[n] for n in names[i + 1 :]), Fraction(0)) for i, name in enumerate(names[:-1])}
-
-
 @proven("moves.proof.md", digest="648baafd36574eef")
 def move_losses(config: TopdownConfig, histogram: MeasuredHistogram, paths: Paths) -> dict[str, Fraction]:
     """Loss of the block of one record of a histogram within the area that holds it, by level of the area; no other record is in another block.
@@ -289,34 +267,38 @@ def loss_readings(
 ) -> tuple[LossReading, ...]:
     """Answers of a person in all histograms; attributes and areas of the records of each; then places of a person and of households in all."""
     known = possible_paths(config) if paths is None else paths
-    releases = releases_of(config, paths)
-    cited = _cited(releases)
-    found = [
-        LossReading.of("all", "answer", name, loss, config.definition, delta, f"{_ANSWER}{cited}")
-        for name, loss in answer_losses(releases).items()
-    ]
-    lowest = config.run_levels[-1].name
+    releases, lowest = releases_of(config, paths), config.run_levels[-1].name
+    several = len(releases) > 1
+    cited = (
+        "; with the results that the release cites, at the budgets of their configurations as shipped"
+        if several
+        else ""
+    )
+    # histogram, kind of question, name, loss, and which records change
+    rows = [("all", "answer", name, loss, _ANSWER + cited) for name, loss in answer_losses(releases).items()]
     for histogram in config.histograms:
         for name, loss in attribute_losses(config, histogram, known).items():
-            found.append(LossReading.of(histogram.name, "attribute", name, loss, config.definition, delta))
+            rows.append((histogram.name, "attribute", name, loss, ""))
         for area, loss in move_losses(config, histogram, known).items():
             words = move_words(histogram, moved_records(histogram, lowest, area) or 1, lowest)
             change = f"by rows: {words}, and no other record changes"
-            found.append(
-                LossReading.of(
-                    histogram.name, f"{lowest} within", area, loss, config.definition, delta, change
-                )
-            )
-    if len(config.histograms) > 1 or len(releases) > 1:
+            rows.append((histogram.name, f"{lowest} within", area, loss, change))
+    if len(config.histograms) > 1 or several:
         for area, loss in place_losses(releases).items():
-            found.append(
-                LossReading.of(
-                    "all", f"{lowest} within", area, loss, config.definition, delta, f"{_PLACE}{cited}"
-                )
-            )
+            rows.append(("all", f"{lowest} within", area, loss, _PLACE + cited))
     if len({histogram.schema.record for histogram in config.histograms}) > 1:
-        found += _households(releases, lowest, delta)
-    return tuple(found)
+        households = {persons: household_losses(releases, persons) for persons in _SIZES}
+        for persons, (loss, _) in households.items():
+            name = f"with {persons} persons"
+            rows.append(("all", "records of a household", name, loss, _RECORDS + cited))
+        change = f"it moves into a vacant housing unit of another {lowest}, where its tenure may be another one{cited}"
+        for persons, (_, places) in households.items():
+            kind = f"{lowest} of a household with {persons} persons within"
+            rows += [("all", kind, area, loss, change) for area, loss in places.items()]
+    return tuple(
+        LossReading.of(histogram, kind, name, loss, config.definition, delta, change)
+        for histogram, kind, name, loss, change in rows
+    )
 
 
 _ANSWER: Final = "one answer of one person, what follows from it in the household's record, and nothing else"
@@ -326,29 +308,3 @@ _PLACE: Final = (
 )
 _RECORDS: Final = "all of them are others, in the same unit"
 _SIZES: Final = (2, 4, 7)  # of households that are stated
-
-
-def _cited(releases: Sequence[Release]) -> str:
-    return (
-        "; with the results that the release cites, at the budgets of their configurations as shipped"
-        if len(releases) > 1
-        else ""
-    )
-
-
-def _households(releases: Sequence[Release], lowest: str, delta: Fraction) -> Iterator[LossReading]:
-    """Households of some sizes: all records of persons and unit replaced, then all of them in another block."""
-    definition, cited = releases[0].config.definition, _cited(releases)
-    found = {persons: household_losses(releases, persons) for persons in _SIZES}
-    for persons, (loss, _) in found.items():
-        name = f"with {persons} persons"
-        yield LossReading.of(
-            "all", "records of a household", name, loss, definition, delta, f"{_RECORDS}{cited}"
-        )
-    change = (
-        f"it moves into a vacant housing unit of another {lowest}, where its tenure may be another one{cited}"
-    )
-    for persons, (_, places) in found.items():
-        kind = f"{lowest} of a household with {persons} persons within"
-        for area, loss in places.items():
-            yield LossReading.of("all", kind, area, loss, definition, delta, change)

@@ -15,9 +15,10 @@ from censafe.evaluation.counts.characteristics import (
 )
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.products.topdown.configuration.shipped import gq_kinds, gq_types, race_sets, shipped_schemas
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.pairs import SMALL, pair_of, population
 from support.shared import shared_data
+from support.shipped_levels import gq_kinds, gq_types, race_sets
 
 SETS = shipped_cell_sets()
 PL94 = shipped_schemas()["pl94-persons"]

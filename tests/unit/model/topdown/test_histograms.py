@@ -14,15 +14,10 @@ from censafe.model import ProtectedUnit
 from censafe.model.topdown.pl94 import RACE_ITEMS
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.schema_checks import check_schemas
-from censafe.products.topdown.configuration.shipped import (
-    gq_kinds,
-    gq_types,
-    race_sets,
-    schema_text,
-    shipped_schemas,
-)
+from censafe.products.topdown.configuration.shipped import schema_text, shipped_schemas
 from censafe.products.topdown.labels import answer_words
 from support.shared import shared_data
+from support.shipped_levels import gq_kinds, gq_types, race_sets
 
 
 def test_records_fall_into_their_cells() -> None:

@@ -13,9 +13,9 @@ from censafe.geography.spines.tree import E2E_1940, PL94_US
 from censafe.population.blocks import BlockData, e2e_layout, ipums, pl94_layout, read_blocks
 from censafe.population.blocks.ipums import KIND_OF_GQTYPE, read_ipums
 from censafe.population.files import lines
-from censafe.products.topdown.configuration.shipped import gq_kinds
 from support.fixed_width import home_1940, person_1940, write_lines
 from support.histograms import E2E, PL94, dense, flat_index
+from support.shipped_levels import gq_kinds
 
 LAYOUT = e2e_layout(E2E, E2E_1940)
 FAMILY = [home_1940(1, 2), person_1940(1), person_1940(1, age="017", race=2, hispan=1)]

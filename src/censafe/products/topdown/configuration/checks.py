@@ -25,6 +25,7 @@ from censafe.products.topdown.configuration.schema_checks import (
     check_passes,
     check_schema_table,
     check_schemas,
+    named_table,
 )
 from censafe.products.topdown.configuration.shipped import schema_text, shipped_schemas
 
@@ -51,7 +52,14 @@ def check_levels(document: Document, spine: str, problems: Problems) -> tuple[Ge
     for (upper, above), (lower, below) in pairwise(prefixed):
         if below <= above:
             problems.add("levels", f"{lower} must have a longer prefix than {upper}, which stands above it")
-    _check_made(levels, spine, problems)
+    own = PRIM_LEVELS if spine == "prim" else ()
+    made = [level.name for level in levels if level.prefix is None and level.name not in own]
+    if made:
+        problems.add(
+            "levels",
+            f"{listed(made)} without a prefix: give the length of the prefix, 0 or more; only spine = prim makes levels of its own, "
+            f"those of {listed(PRIM_LEVELS)}",
+        )
     return tuple(levels)
 
 
@@ -88,18 +96,6 @@ def _check_level(raw: object, where: str, above: Sequence[GeoLevel], problems: P
         )
         return None
     return GeoLevel(name, above[-1].prefix + digits, "", column, digits)
-
-
-def _check_made(levels: Sequence[GeoLevel], spine: str, problems: Problems) -> None:
-    """Only the spine of the DHC makes geounits, and only those of its own levels."""
-    own = set(PRIM_LEVELS) if spine == "prim" else set()
-    made = [level.name for level in levels if level.prefix is None and level.name not in own]
-    if made:
-        problems.add(
-            "levels",
-            f"{listed(made)} without a prefix: give the length of the prefix, 0 or more; only spine = prim makes levels of its own, "
-            f"those of {listed(PRIM_LEVELS)}",
-        )
 
 
 def check_geocodes(
@@ -187,7 +183,15 @@ def check_histograms(
     chosen = _check_measure(document, names, problems)
     measured = tuple(histogram for name in chosen if (histogram := found[name]) is not None)
     _refuse_repeated([histogram.folder for histogram in measured], "histograms.NAME.measurements", problems)
-    _check_starts(measured, root, tuple(level.name for level in levels), problems)
+    order = [level.name for level in levels]
+    for histogram in measured:  # a run must not start below the level whose totals make its promise
+        exact = histogram.exact_totals
+        if exact and root and order.index(exact) < order.index(root):
+            problems.add(
+                "root",
+                f"{root} is below {exact}, whose totals are the exact ones of histograms.{histogram.name}; "
+                "start there or above",
+            )
     return measured
 
 
@@ -219,15 +223,18 @@ def _check_histogram(
     table = check_entry(raw, key, _HISTOGRAM_KEYS, problems)
     names = tuple(level.name for level in levels)
     chosen = check_choice(table.get("schema"), f"{key}.schema", tuple(schemas), problems)
-    exact = _check_exact_totals(table, key, names, problems)
-    folder = _check_folder(table, key, problems)
+    exact = None
+    if "exact_totals" in table:
+        exact = check_choice(table["exact_totals"], f"{key}.exact_totals", names, problems)
+    folder = table.get("measurements", name)
+    if "measurements" in table and not (isinstance(folder, str) and _NAME.fullmatch(folder)):
+        problems.add(f"{key}.measurements", "the name of a folder has letters, digits, - and _")
     loss = _check_histogram_loss(name, losses, problems)
     level_shares = _check_level_shares(document, name, names, problems)
     if chosen is None:
         return None
     words = Queries(schemas[chosen])
-    tables = check_schema_table(document.values.get("query_shares", {}), "query_shares", problems)
-    shares = tables.get(name, {})
+    shares = named_table(document, "query_shares", problems).get(name, {})
     query_shares = _check_query_shares(shares, f"query_shares.{name}", names, words, problems)
     passes = check_passes(table.get("passes", []), f"{key}.passes", names, query_shares, words, problems)
     if len(problems.messages) > before or loss is None:
@@ -241,7 +248,7 @@ def _check_histogram(
         {n: level_shares[n] for n in names},
         measured,
         passes,
-        folder or name,
+        folder,
     )
 
 
@@ -249,44 +256,12 @@ def _check_level_shares(
     document: Document, name: str, names: tuple[str, ...], problems: Problems
 ) -> dict[str, Fraction]:
     key = f"level_shares.{name}"
-    table = check_schema_table(document.values.get("level_shares", {}), "level_shares", problems)
-    shares = _check_shares(table.get(name, {}), key, problems)
+    shares = _check_shares(named_table(document, "level_shares", problems).get(name, {}), key, problems)
     _require_levels(shares, names, key, "has no budget; give it a share above 0", problems)
     for level, share in shares.items():
         if share == 0:
             problems.add(f"{key}.{level}", "a level without budget cannot be estimated; give it more than 0")
     return shares
-
-
-def _check_exact_totals(
-    table: Mapping[str, Any], key: str, names: tuple[str, ...], problems: Problems
-) -> str | None:
-    if "exact_totals" not in table:
-        return None
-    return check_choice(table["exact_totals"], f"{key}.exact_totals", names, problems)
-
-
-def _check_folder(table: Mapping[str, Any], key: str, problems: Problems) -> str | None:
-    """Folder of the noisy measurements; None where none is named."""
-    folder = table.get("measurements")
-    if folder is None or (isinstance(folder, str) and _NAME.fullmatch(folder)):
-        return folder
-    problems.add(f"{key}.measurements", "the name of a folder has letters, digits, - and _")
-    return None
-
-
-def _check_starts(
-    histograms: Iterable[MeasuredHistogram], root: str | None, names: tuple[str, ...], problems: Problems
-) -> None:
-    """A run must not start below the level whose totals make its promise."""
-    for histogram in histograms:
-        exact = histogram.exact_totals
-        if exact and root and names.index(exact) < names.index(root):
-            problems.add(
-                "root",
-                f"{root} is below {exact}, whose totals are the exact ones of histograms.{histogram.name}; "
-                "start there or above",
-            )
 
 
 def _check_histogram_loss(name: str, losses: Mapping[str, Any], problems: Problems) -> Fraction | None:

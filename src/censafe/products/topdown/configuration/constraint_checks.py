@@ -21,7 +21,7 @@ from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram,
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
 from censafe.products.topdown.configuration.level_sets import LevelSets, whole
-from censafe.products.topdown.configuration.schema_checks import check_entry, check_schema_table
+from censafe.products.topdown.configuration.schema_checks import check_entry, check_schema_table, named_table
 
 _RELATIONS: Final = ("=", "<=", ">=")
 _SIDES: Final = {
@@ -39,9 +39,7 @@ def check_published(
 ) -> dict[str, Mapping[str, MeasuredHistogram]]:
     """Histograms of the configurations that published earlier results, by the name of the result."""
     found = {}
-    for name, source in check_schema_table(
-        document.values.get("published", {}), "published", problems
-    ).items():
+    for name, source in named_table(document, "published", problems).items():
         key = f"published.{name}"
         if not isinstance(source, str):
             problems.add(
@@ -60,7 +58,7 @@ def check_stacks(
 ) -> tuple[Stack, ...]:
     """Which histograms are estimated together; those that no stack names are estimated alone, all in the order of measure."""
     raw = document.values.get("stacks", [])
-    names = tuple(check_schema_table(document.values.get("histograms", {}), "histograms", problems))
+    names = tuple(named_table(document, "histograms", problems))
     if not isinstance(raw, list) or not all(isinstance(item, list) and item for item in raw):
         problems.add("stacks", 'give lists of histograms, such as [["units", "households"]]')
         return ()

@@ -89,7 +89,9 @@ def _override(values: dict[str, Any], key: str, text: str) -> None:
     if head in LOSSES:
         _override_loss(values, head, inner, key, field.parse(text))
     elif head in _DEPTHS:
-        _require_depth(head, inner, key)
+        if len(inner) != _DEPTHS[head]:
+            example = "persons.County" if head == "level_shares" else "persons.County.total"
+            raise ConfigError(f"--set {key}: name one share, such as {head}.{example}")
         _put(values, (head, *inner), field.parse(text))
     elif head == "histograms":
         if len(inner) != 2 or inner[1] not in _HISTOGRAM_TEXTS:
@@ -114,12 +116,6 @@ def _override_loss(values: dict[str, Any], head: str, inner: list[str], key: str
             raise ConfigError(f"--set {key}: every histogram has its own; say --set {listed(names)}")
         inner = list(values[head])
     _put(values, (head, *inner), loss)
-
-
-def _require_depth(head: str, inner: list[str], key: str) -> None:
-    if len(inner) != _DEPTHS[head]:
-        example = "persons.County" if head == "level_shares" else "persons.County.total"
-        raise ConfigError(f"--set {key}: name one share, such as {head}.{example}")
 
 
 def _put(values: dict[str, Any], path: tuple[str, ...], value: object) -> None:

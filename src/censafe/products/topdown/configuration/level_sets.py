@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -84,7 +84,9 @@ class LevelSets:
         """
         if isinstance(raw, Mapping):
             return self._of_columns(raw, key, problems)
-        entries = [_span(item) for item in _items(raw)]
+        items = raw if isinstance(raw, list) else [raw]
+        parts = (part for item in items for part in (item.split(",") if isinstance(item, str) else [item]))
+        entries = [_span(part) for part in parts]
         known = range(self.levels)
         spans = [span for span in entries if span is not None]
         found = tuple(level for span in spans for level in span[: self.levels] if level in known)
@@ -164,11 +166,6 @@ class LevelSets:
             )
             return ()
         return texts
-
-
-def _items(raw: object) -> Sequence[object]:
-    items = raw if isinstance(raw, list) else [raw]
-    return [part for item in items for part in (item.split(",") if isinstance(item, str) else [item])]
 
 
 def _span(item: object) -> range | None:

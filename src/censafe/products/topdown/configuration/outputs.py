@@ -17,7 +17,12 @@ from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice
 from censafe.products.topdown.census_tables.definitions import CensusTable, parse_table
 from censafe.products.topdown.configuration.level_sets import LevelSets, whole
-from censafe.products.topdown.configuration.schema_checks import Queries, check_entry, check_schema_table
+from censafe.products.topdown.configuration.schema_checks import (
+    Queries,
+    check_entry,
+    check_schema_table,
+    named_table,
+)
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.layouts import (
     UNIT,
@@ -248,7 +253,7 @@ def check_outputs(
     entries = check_entry(
         document.values.get("outputs", {}),
         "outputs",
-        tuple(check_schema_table(document.values.get("histograms", {}), "histograms", problems)),
+        tuple(named_table(document, "histograms", problems)),
         problems,
     )
     lowest = levels[-1].prefix if levels else None
@@ -266,7 +271,7 @@ def check_own_tables(
 ) -> dict[str, CensusTable]:
     """Tables of the configuration, by name."""
     by_name, found = {one.name: one for one in histograms}, {}
-    entries = check_schema_table(document.values.get("tables", {}), "tables", problems)
+    entries = named_table(document, "tables", problems)
     if entries and any(outputs_of(one).tables for one in histograms):
         problems.add("tables", "the run writes the tables of the redistricting data; leave out one of both")
     for name, raw in entries.items():
@@ -285,9 +290,7 @@ def _own_layouts(
     """Layouts of microdata of the configuration, by name."""
     own = {one.schema.name: one.schema for one in histograms}
     layouts = {}
-    for name, entry in check_schema_table(
-        document.values.get("microdata", {}), "microdata", problems
-    ).items():
+    for name, entry in named_table(document, "microdata", problems).items():
         try:
             layouts[name] = microdata_layout(name, _plain(entry), own)
         except ConfigError as error:

@@ -6,26 +6,14 @@ from censafe.errors import UsageError
 from censafe.products.topdown.configuration.config import TopdownConfig
 
 
-def only_run(config: TopdownConfig) -> tuple[str, ...]:
-    """What the configuration holds to that only a run can, as phrases.
-
-    Example:
-        >>> from censafe.products.topdown.configuration.config import load_config
-        >>> only_run(load_config("pl94-us"))
-        ()
-    """
+def require_free(config: TopdownConfig, what: str) -> None:
+    """Refuse a configuration whose histograms are held to other results, before any file is opened."""
     found = []
     for histogram in config.histograms:
         if histogram.constraints:
             names = ", ".join(one.name for one in histogram.constraints)
             found.append(f"the constraints {names} of {histogram.name}")
     found += [f"the joint estimation of {stack.name}" for stack in config.stacks if len(stack.histograms) > 1]
-    return tuple(found)
-
-
-def require_free(config: TopdownConfig, what: str) -> None:
-    """Refuse a configuration whose histograms are held to other results, before any file is opened."""
-    found = only_run(config)
     if found:
         raise UsageError(
             f"{config.origin}: {what} cannot take this configuration yet, because of {'; '.join(found)}. Nothing was read, and nothing "

@@ -10,6 +10,7 @@ from typing import Any, Final
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema
 from censafe.model.entries import nearest
 from censafe.model.topdown.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
+from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
 from censafe.products.topdown.configuration.level_sets import LevelSets, LevelTable, read_level_table, whole
 
@@ -40,6 +41,11 @@ def check_schema_table(raw: object, key: str, problems: Problems) -> Mapping[str
         return raw
     problems.add(key, f"{shown(raw)} is not a table of keys")
     return {}
+
+
+def named_table(document: Document, noun: str, problems: Problems) -> Mapping[str, Any]:
+    """The table of keys that a document has under a noun; empty without."""
+    return check_schema_table(document.values.get(noun, {}), noun, problems)
 
 
 def check_entry(raw: object, key: str, allowed: Sequence[str], problems: Problems) -> Mapping[str, Any]:
@@ -108,8 +114,14 @@ def _check_labels(
 ) -> dict[str, tuple[str, ...]]:
     """Words for the levels of attributes, which may stand in their tables, and for the groups of recodes that have any."""
     named = [
-        (item["name"], f"{key}.attributes[{place}].labels", _words(item, tables), size)
+        (
+            item["name"],
+            f"{key}.attributes[{place}].labels",
+            item.get("labels", list(columns["label"]) if "label" in columns else None),
+            size,
+        )
         for place, (item, size) in enumerate(zip(table["attributes"], schema.shape, strict=True))
+        for columns in [tables[item["name"]]]
     ]
     named += [
         (name, f"{key}.recodes.{name}.labels", table["recodes"][name].get("labels"), len(recode.groups))
@@ -127,11 +139,6 @@ def _check_labels(
             continue
         found[name] = tuple(texts)
     return found
-
-
-def _words(item: Mapping[str, Any], tables: Mapping[str, LevelTable]) -> object:
-    column = tables[item["name"]].get("label")
-    return item.get("labels", None if column is None else list(column))
 
 
 def _check_name(name: str, key: str, what: str, problems: Problems) -> None:

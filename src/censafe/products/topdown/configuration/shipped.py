@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from types import MappingProxyType
@@ -17,47 +16,6 @@ from censafe.products.topdown.configuration.schema_checks import check_schemas
 
 _DATA: Final = resources.files("censafe.products.topdown.configuration").joinpath("data")
 _RACES: Final = ("white", "black", "aian", "asian", "nhopi", "sor")
-
-
-@dataclass(frozen=True)
-class RaceSet:
-    """One of the 63 combinations of races.
-
-    Args:
-        p1_item: its item in table P1 of the redistricting data (and, with P3 for P1, in P3).
-    """
-
-    level: int
-    code: str
-    races: tuple[str, ...]
-    p1_item: str
-    p2_item: str
-
-
-@dataclass(frozen=True)
-class GqKind:
-    """One of the eight levels of hhgq."""
-
-    level: int
-    label: str
-    codes: tuple[str, ...]
-    ipums1940: int
-    label_1940: str
-
-
-@dataclass(frozen=True)
-class GqType:
-    """One of the 25 detailed kinds of unit.
-
-    Args:
-        input_codes: group quarters codes of the confidential file; a blank one means a housing unit too.
-    """
-
-    level: int
-    hhgq: int
-    label: str
-    input_codes: tuple[str, ...]
-    mdf_code: str
 
 
 @lru_cache(maxsize=1)
@@ -78,63 +36,38 @@ def shipped_schemas() -> Mapping[str, HistogramSchema]:
 
 
 @lru_cache(maxsize=1)
-def race_sets() -> tuple[RaceSet, ...]:
-    """The levels of cenrace in order.
+def race_sets() -> tuple[tuple[str, ...], ...]:
+    """The races of every level of cenrace: the 63 combinations of them.
 
     Example:
-        >>> race_sets()[6].races, race_sets()[62].code
-        (('white', 'black'), '63')
+        >>> race_sets()[6], len(race_sets()[62])
+        (('white', 'black'), 6)
     """
     return tuple(
-        RaceSet(
-            int(row["level"]),
-            row["mdf_code"],
-            tuple(race for race in _RACES if row[race] == "1"),
-            row["p1_item"],
-            row["p2_item"],
-        )
-        for row in _rows("cenrace_levels.csv")
+        tuple(race for race in _RACES if row[race] == "1") for row in level_rows("cenrace_levels.csv")
     )
 
 
 @lru_cache(maxsize=1)
-def gq_kinds() -> tuple[GqKind, ...]:
-    """The levels of hhgq in order.
+def quarters_labels() -> tuple[str, ...]:
+    """Words for the eight levels of hhgq.
 
     Example:
-        >>> gq_kinds()[3].label, gq_kinds()[3].codes, gq_kinds()[3].ipums1940
-        ('nursing', ('301',), 4)
+        >>> quarters_labels()[3]
+        'nursing'
     """
-    return tuple(
-        GqKind(
-            int(row["hhgq8"]),
-            row["label"],
-            tuple(code for code in row["gq_codes"].split() if code.isdigit()),
-            int(row["ipums1940_gqtype"]),
-            row["ipums1940_label"],
-        )
-        for row in _rows("hhgq8_levels.csv")
-    )
+    return tuple(row["label"] for row in level_rows("hhgq8_levels.csv"))
 
 
 @lru_cache(maxsize=1)
-def gq_types() -> tuple[GqType, ...]:
-    """The 25 detailed kinds of unit in order.
+def major_kinds() -> tuple[int, ...]:
+    """The level of hhgq of every one of the 25 detailed kinds of unit.
 
     Example:
-        >>> gq_types()[24].input_codes, gq_types()[24].hhgq
-        (('702', '704', '706', '903', '904'), 7)
+        >>> len(major_kinds()), major_kinds()[24]
+        (25, 7)
     """
-    return tuple(
-        GqType(
-            int(row["hhgq25"]),
-            int(row["hhgq8"]),
-            row["label"],
-            tuple(code for code in row["input_gqtype"].split() if code.isdigit()),
-            row["mdf_gqtype"],
-        )
-        for row in _rows("hhgq_levels.csv")
-    )
+    return tuple(int(row["hhgq8"]) for row in level_rows("hhgq_levels.csv"))
 
 
 def schema_text(name: str) -> str:
@@ -142,5 +75,6 @@ def schema_text(name: str) -> str:
     return _DATA.joinpath(name).read_text(encoding="utf-8")
 
 
-def _rows(name: str) -> list[dict[str, str]]:
+def level_rows(name: str) -> list[dict[str, str]]:
+    """Rows of a table of levels, in the order of the levels."""
     return list(csv.DictReader(schema_text(name).splitlines()))

@@ -32,7 +32,7 @@ from censafe.population.findings import Finding, raise_if_fatal
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import histogram_layout, level_rules
-from censafe.products.topdown.configuration.shipped import gq_types
+from censafe.products.topdown.configuration.shipped import major_kinds
 from censafe.products.topdown.folder import GEOGRAPHY
 from censafe.products.topdown.intake.facts import (
     declared_totals,
@@ -237,10 +237,9 @@ class RecordIntake(Intake):
         facilities = data.facilities
         if any(one.schema.facilities is not None for one in histograms):
             # the eight kinds of unit of the redistricting data from the 25 kinds
-            kinds = gq_types()
-            facilities = np.zeros((len(data.facilities), 1 + max(one.hhgq for one in kinds)), np.int32)
-            for kind in kinds:
-                facilities[:, kind.hhgq] += data.facilities[:, kind.level]
+            facilities = np.zeros((len(data.facilities), 1 + max(major_kinds())), np.int32)
+            for kind, major in enumerate(major_kinds()):
+                facilities[:, major] += data.facilities[:, kind]
         exact = {one.name: data.histograms[one.schema.name] for one in histograms}
         return self._added_up(exact, data.spine, data.areas, facilities, findings=findings)
 
