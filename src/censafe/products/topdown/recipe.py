@@ -143,7 +143,12 @@ def _results_first(
             plan_release(one).total
             for one in (config, *(load_config(each, settings) for each in missing.values()))
         ]
-        _require_cap(sum(losses, Fraction(0)), ", ".join(missing), options)
+        total = sum(losses, Fraction(0))
+        if options.test_key is None and options.cap is not None and options.cap < total:
+            raise OverspendError(
+                f"the cap {options.cap} does not allow this release with {', '.join(missing)}, which is released first: together they cost {loss_text(total)}. Nothing "
+                "was spent. Raise the cap, or give a result that was released before"
+            )
         with RunFolder(out):  # refuses what is not a folder for a run, and leaves none behind
             pass
     folders = {}
@@ -154,15 +159,6 @@ def _results_first(
         own = replace(options, tables=None, areas=None, ledger_of={})
         run(source, theirs, folders[name], settings, replace(reading, results={}), own)
     return folders
-
-
-def _require_cap(total: Fraction, missing: str, options: RunOptions) -> None:
-    """Refuse a cap that allows the results that are released first, and not what follows."""
-    if options.test_key is None and options.cap is not None and options.cap < total:
-        raise OverspendError(
-            f"the cap {options.cap} does not allow this release with {missing}, which is released first: together they cost {loss_text(total)}. Nothing "
-            "was spent. Raise the cap, or give a result that was released before"
-        )
 
 
 def _require_demonstration(data: Path, options: RunOptions) -> None:

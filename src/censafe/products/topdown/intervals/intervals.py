@@ -76,7 +76,9 @@ def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tup
     found: dict[str, tuple[IntervalQuery, ...]] = {}
     known: set[str] = set()
     for histogram in config.histograms:
-        wanted = names or _default(histogram)
+        schema = histogram.schema.schema
+        usual = ("total", *(name for name in schema.names if schema.cells > 1))
+        wanted = names or outputs_of(histogram).intervals or usual
         queries = [(name, _query(histogram, name)) for name in dict.fromkeys(wanted)]
         known |= {name for name, query in queries if query is not None}
         found[histogram.name] = tuple(query for _, query in queries if query is not None)
@@ -87,12 +89,6 @@ def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tup
             f"`queries` {missing[0]}: no such query.{nearest(missing[0], offered)} Allowed: {', '.join(offered)}, and attributes or recodes joined by *"
         )
     return found
-
-
-def _default(histogram: MeasuredHistogram) -> tuple[str, ...]:
-    schema = histogram.schema.schema
-    usual = ("total", *(name for name in schema.names if schema.cells > 1))
-    return outputs_of(histogram).intervals or usual
 
 
 def _offered(histogram: MeasuredHistogram) -> Iterator[str]:
@@ -111,7 +107,7 @@ def _query(histogram: MeasuredHistogram, name: str) -> IntervalQuery | None:
     """The query of a name; None where the histogram has none."""
     schema = histogram.schema
     if name in outputs_of(histogram).tables:
-        weights = _units_table() if name == "H1" else _persons_table(name)
+        weights = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]) if name == "H1" else _persons_table(name)
         labels = tuple(f"{name}_{item:03d} {words}" for item, words in enumerate(item_words()[name], 1))
         return IntervalQuery(name, labels, weights)
     words = [word.strip() for word in name.split("*")]
@@ -122,8 +118,7 @@ def _query(histogram: MeasuredHistogram, name: str) -> IntervalQuery | None:
         query = schema.query(name)
     except ValueError:
         return None
-    weights = _one_hot(query)
-    return IntervalQuery(name, tuple(answer_words(schema, query)), weights)
+    return IntervalQuery(name, tuple(answer_words(schema, query)), _one_hot(query))
 
 
 def _one_hot(query: CellQuery) -> NDArray[np.float64]:
@@ -163,10 +158,6 @@ def _persons_table(name: str) -> NDArray[np.float64]:
         return np.asarray(races * counted)
     found = np.vstack([np.ones(len(kind)), hispanic, 1 - hispanic, races[1:] * (1 - hispanic)])
     return np.asarray(found * counted)
-
-
-def _units_table() -> NDArray[np.float64]:
-    return np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
 
 
 _STATE_DIGITS: Final = 2
@@ -249,22 +240,34 @@ def write_intervals(
     """Write the table of intervals, its codebook, and a page for each state, into ``staging``."""
     queries = chosen_queries(source.config, options.queries)
     sets = area_sets(source.public.run, options.areas, observer, source.areas)
-    counted = {
-        one.name: _counted(queries[one.name], source.estimates.levels[one.name][-1])
-        for one in source.config.histograms
-        if queries[one.name]
-    }
+    counted = {}
+    for name, own in queries.items():
+        if own:
+            weights = csr_array(np.vstack([query.weights for query in own]))
+            counted[name] = _Counted(own, weights, counts_of(source.estimates.levels[name][-1], weights))
     simulated = options.simulations > 0
     classes = _simulate(source, options, counted, sets, observer) if simulated else {}
-    shown: list[IntervalRows] = []
+    # pages show levels between states and blocks, two at most, or the lowest where there are none
+    lower = [level.name for level in source.public.run.standard.levels if level.digits > _STATE_DIGITS]
+    kinds, shown = lower[:-1][:_PANELS] or lower, list[IntervalRows]()
     with IntervalWriter(staging, options.confidences, simulated=simulated, stamp=stamp) as writer:
         for histogram in source.config.histograms:
             if histogram.name in counted:
                 with observer.stage(f"intervals of {histogram.name}"):
-                    rows = _rows(source, histogram, counted[histogram.name], sets, classes, options)
-                    shown += _written(writer, rows, source.public)
+                    for rows in _rows(source, histogram, counted[histogram.name], sets, classes, options):
+                        writer.add(rows)
+                        if rows.kind in kinds:
+                            shown.append(rows)
         written = writer.rows
-    document = _document(options, queries, sets, written)
+    document: dict[str, Any] = {
+        "confidence": [percent(one) for one in options.confidences],
+        "queries": {name: [query.name for query in own] for name, own in queries.items()},
+        "areas": {one.kind: one.number for one in sets},
+        "area_list": None if options.areas is None else sha256_file(options.areas),
+        "simulations": options.simulations,
+        "seed": options.seed,
+        "rows": written,
+    }
     with observer.stage("pages of intervals"):
         (staging / PAGES).mkdir()
         write_interval_codebook(
@@ -284,11 +287,6 @@ def counts_of(level: SparseLevel, weights: csr_array) -> Integers:
         (level.count.astype(np.float64), level.cell, level.node_ptr), shape=(level.nodes, cells)
     )
     return np.rint((counts @ weights.T).toarray()).astype(np.int64)
-
-
-def _counted(queries: tuple[IntervalQuery, ...], blocks: SparseLevel) -> _Counted:
-    weights = csr_array(np.vstack([query.weights for query in queries]))
-    return _Counted(queries, weights, counts_of(blocks, weights))
 
 
 def _rows(
@@ -380,23 +378,6 @@ def _simulate(
     return found
 
 
-def _written(
-    writer: IntervalWriter, rows: Iterator[IntervalRows], public: PublicFacts
-) -> Iterator[IntervalRows]:
-    """Write all rows; those of the levels that pages show are handed on."""
-    shown = _shown(public)
-    for one in rows:
-        writer.add(one)
-        if one.kind in shown:
-            yield one
-
-
-def _shown(public: PublicFacts) -> tuple[str, ...]:
-    """Levels that pages show: those between states and blocks, two at most, or the lowest where there are none."""
-    levels = [level.name for level in public.run.standard.levels if level.digits > _STATE_DIGITS]
-    return tuple(levels[:-1][:_PANELS] or levels)
-
-
 def _pages(
     folder: Path,
     rows: Sequence[IntervalRows],
@@ -436,20 +417,3 @@ def _within(rows: IntervalRows, code: str) -> IntervalRows:
         published=rows.published[chosen],
         simulated=(),
     )
-
-
-def _document(
-    options: IntervalOptions,
-    queries: Mapping[str, Sequence[IntervalQuery]],
-    sets: Sequence[AreaSet],
-    rows: int,
-) -> dict[str, Any]:
-    return {
-        "confidence": [percent(one) for one in options.confidences],
-        "queries": {name: [query.name for query in own] for name, own in queries.items()},
-        "areas": {one.kind: one.number for one in sets},
-        "area_list": None if options.areas is None else sha256_file(options.areas),
-        "simulations": options.simulations,
-        "seed": options.seed,
-        "rows": rows,
-    }

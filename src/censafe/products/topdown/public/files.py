@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -18,13 +18,12 @@ from censafe.estimation.topdown.levels.facts import (
     standard_depth,
     whole_geounits,
 )
-from censafe.estimation.topdown.levels.limits import LevelLimits, level_limits
+from censafe.estimation.topdown.levels.limits import level_limits
 from censafe.geography.geocodes import ALPHABETS, pack_characters
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.geography.spines.tree import LevelRule, Spine, SpineLevel, build_spine
 from censafe.model import NoiseLaw, QueryPlan
-from censafe.model.plan import NoiseSource
 from censafe.model.topdown.constraints import PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram, constraints_on
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
@@ -46,7 +45,7 @@ from censafe.products.topdown.public.stated import (
 from censafe.publication.measurements.chosen import AnswerIndex, index_answers
 from censafe.publication.measurements.geography import ExactTotal, read_geography
 from censafe.publication.measurements.layout import LevelFiles
-from censafe.publication.measurements.level import PublicAnswers, read_answers
+from censafe.publication.measurements.level import read_answers
 from censafe.publication.measurements.listing import ListedLevel, texts
 from censafe.publication.measurements.rows import locate_rows
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp, stamp_of
@@ -213,48 +212,18 @@ def facilities_of_files(
     path = folder / Path(GEOGRAPHY).name
     if blocks and path.is_file():
         known, codes = read_geography(path), run.standard.leaf.codes
-        kinds = 0 if counts is None else counts.shape[1]
         own = slice(None) if state is None else np.isin(known.codes, codes)
         units = known.units[own]
         same = np.array_equal(known.codes[own], codes)
-        if not same or (counts is not None and not np.array_equal(units[:, :kinds], counts)):
+        if not same or (counts is not None and not np.array_equal(units[:, : counts.shape[1]], counts)):
             raise DataError(f"{path}: other blocks or other counts of units than the measurement files have")
         return units, ()
-    return _taken(config, folder, run, found, counts)
-
-
-def _counts(
-    config: TopdownConfig, run: RunSpine, found: Mapping[str, ListedLevel]
-) -> NDArray[np.int64] | None:
-    """Counts by kind that bounds of the records tell, in the standard order; None where they do not."""
-    bounded = [one for one in config.histograms if one.schema.facilities is not None]
-    counts: NDArray[np.int64] | None = None
-    for histogram in bounded:
-        counts = bounded_facilities(histogram.schema, found[histogram_part(histogram, config.run_levels[-1])])
-        break
-    if not bounded:
-        counts = stated_facilities(config, found)
-    if counts is not None and run.order is not None:
-        back = np.empty_like(run.order)
-        back[run.order] = np.arange(len(back))
-        counts = counts[back]
-    return counts
-
-
-def _taken(
-    config: TopdownConfig,
-    folder: Path,
-    run: RunSpine,
-    found: Mapping[str, ListedLevel],
-    counts: NDArray[np.int64] | None,
-) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """Counts of units where there is no file of blocks, and what is missing in them."""
-    bounded = [one for one in config.histograms if one.schema.facilities is not None]
-    rule = bounded[0].schema.facilities if bounded else None
+    # there is no file of blocks; what is missing in the counts is said
+    rules = [rule for one in config.histograms if (rule := one.schema.facilities) is not None]
     require_facilities(config, counts, folder)
-    if counts is not None and rule is None:
+    if counts is not None and not rules:
         return counts.astype(np.int32), ()
-    if counts is None or rule is None:
+    if counts is None:
         words = "no measured histogram has bounds by kind of unit: the records of group quarters are not in the output"
         alone = np.zeros((run.standard.leaf.nodes, _KINDS), np.int32)
         lowest = found[histogram_part(config.histograms[0], config.run_levels[-1])].constraints
@@ -262,9 +231,26 @@ def _taken(
             place = np.arange(len(alone)) if run.order is None else run.order
             alone[place, 0] = lowest["total"].values[:, 0]
         return alone, (words,)
-    others = np.zeros((len(counts), len(rule.other_kinds)), np.int64)
-    missing = f"units of {', '.join(rule.other_kinds)} are not in the measurement files, and taken as none"
-    return np.hstack([counts, others]).astype(np.int32), (missing,) if rule.other_kinds else ()
+    kinds = rules[0].other_kinds
+    others = np.zeros((len(counts), len(kinds)), np.int64)
+    missing = f"units of {', '.join(kinds)} are not in the measurement files, and taken as none"
+    return np.hstack([counts, others]).astype(np.int32), (missing,) if kinds else ()
+
+
+def _counts(
+    config: TopdownConfig, run: RunSpine, found: Mapping[str, ListedLevel]
+) -> NDArray[np.int64] | None:
+    """Counts by kind that bounds of the records tell, in the standard order; None where they do not."""
+    bounded = next((one for one in config.histograms if one.schema.facilities is not None), None)
+    if bounded is None:
+        counts = stated_facilities(config, found)
+    else:
+        counts = bounded_facilities(bounded.schema, found[histogram_part(bounded, config.run_levels[-1])])
+    if counts is not None and run.order is not None:
+        back = np.empty_like(run.order)
+        back[run.order] = np.arange(len(back))
+        counts = counts[back]
+    return counts
 
 
 def totals_of_files(
@@ -369,11 +355,21 @@ class FilesRun:
         wanted = [places[one] for one in np.unique(place[nodes]).tolist()]
         level = spine.levels[depth]
         geounits = level.names(np.arange(nodes.start, nodes.stop))
-        shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
+        shapes = tuple(full_shape(load.histogram.schema.schema, query) for query in load.queries)
         queries = [query.name for query in load.queries]
         answers = read_answers(self.files[name], wanted, _letters(geounits), queries, shapes)
         self._require_measured(depth, nodes, self.files[name], answers.variances)
-        return _measurements(load, geounits, answers, "seeded" if self.stamped else "system")
+        budgets, rows = file_budgets(load, answers.variances)
+        return LevelMeasurements(
+            name,
+            geounits,
+            load.part.queries,
+            shapes,
+            budgets,
+            tuple(tuple(row) for row in rows.tolist()),
+            answers.values,
+            "seeded" if self.stamped else "system",
+        )
 
     def index(self, load: LevelWorkload) -> AnswerIndex:
         """Where the measurements of a level are, and how exact, without their answers."""
@@ -426,51 +422,8 @@ def open_files(
         for one, level in zip(first, config.run_levels, strict=True):
             _require_same_geounits(one, found[histogram_part(histogram, level)])
     codes = [level.codes for level in first]
-    if blocks:
-        run = spine_of_files(codes, _rules(config), folder, level_rules(config))
-    else:
-        run = spine_above_blocks(codes, _rules(config), folder)
-    facilities, remarks = facilities_of_files(config, folder, run, found, state, blocks=blocks)
-    given = stated_right_sides(config, found)
-    known = tuple(table) or sum((stated_totals(one, run, given) for one in config.histograms), ())
-    declared, limits = _exact(config, run, found, known, facilities)
-    return FilesRun(
-        PublicFacts(run, facilities, limits, {}, (), None, declared),
-        _stamp(files.values()),
-        remarks,
-        () if declared else _parts(run, found, config),
-        files,
-        {name: (level.places, level.place) for name, level in found.items()},
-        given,
-        known,
-    )
-
-
-def _exact(
-    config: TopdownConfig,
-    run: RunSpine,
-    found: Mapping[str, ListedLevel],
-    table: Sequence[ExactTotal],
-    facilities: NDArray[np.int32],
-) -> tuple[dict[str, DeclaredTotals], dict[str, tuple[LevelLimits, ...]]]:
-    """Totals of histograms that other results hold, whose exact sums are limits of every cell, and limits of the others."""
-    units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
-    limits, declared = {}, {}
-    for histogram in config.histograms:
-        own = [one for one in table if one.histogram in ("", histogram.name)]
-        totals = totals_of_files(config, histogram, run, found, own)
-        if is_held(histogram):
-            declared[histogram.name] = totals
-        else:
-            limits[histogram.name] = level_limits(
-                run.spine, histogram.schema, constraints_on(histogram), units, totals.single, totals.groups
-            )
-    return declared, limits
-
-
-def _rules(config: TopdownConfig) -> list[LevelRule]:
-    """The levels of the files, also those that no geocode holds."""
-    return [
+    # the levels of the files, also those that no geocode holds
+    rules = [
         LevelRule(
             level.name,
             _INNER if level.prefix is None else level.prefix,
@@ -479,11 +432,35 @@ def _rules(config: TopdownConfig) -> list[LevelRule]:
         )
         for level in config.run_levels
     ]
-
-
-def _stamp(files: Iterable[LevelFiles]) -> Stamp | None:
-    stamps = {level.stamp for level in files}
-    return stamp_of(test_key=STAMP in stamps, published_data=DEMONSTRATION in stamps)
+    if blocks:
+        run = spine_of_files(codes, rules, folder, level_rules(config))
+    else:
+        run = spine_above_blocks(codes, rules, folder)
+    facilities, remarks = facilities_of_files(config, folder, run, found, state, blocks=blocks)
+    given = stated_right_sides(config, found)
+    known = tuple(table) or sum((stated_totals(one, run, given) for one in config.histograms), ())
+    units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
+    limits, declared = {}, {}
+    for histogram in config.histograms:
+        own = [one for one in known if one.histogram in ("", histogram.name)]
+        totals = totals_of_files(config, histogram, run, found, own)
+        if is_held(histogram):  # its exact sums are limits of every cell
+            declared[histogram.name] = totals
+        else:
+            limits[histogram.name] = level_limits(
+                run.spine, histogram.schema, constraints_on(histogram), units, totals.single, totals.groups
+            )
+    stamps = {level.stamp for level in files.values()}
+    return FilesRun(
+        PublicFacts(run, facilities, limits, {}, (), None, declared),
+        stamp_of(test_key=STAMP in stamps, published_data=DEMONSTRATION in stamps),
+        remarks,
+        () if declared else _parts(run, found, config),
+        files,
+        {name: (level.places, level.place) for name, level in found.items()},
+        given,
+        known,
+    )
 
 
 def _parts(run: RunSpine, found: Mapping[str, ListedLevel], config: TopdownConfig) -> tuple[Subtree, ...]:
@@ -510,26 +487,6 @@ def _require_same_geounits(one: ListedLevel, other: ListedLevel) -> None:
             f"level {one.name}: {len(only)} geounits stand in only one of {one.folder} and {other.folder}, such as "
             f"{', '.join(only[:_NAMED].tolist())}; fix: name files of one run, or estimate one product at a time (--set measure=...)"
         )
-
-
-def _measurements(
-    load: LevelWorkload,
-    geounits: NDArray[np.str_],
-    answers: PublicAnswers,
-    source: NoiseSource,
-) -> LevelMeasurements:
-    budgets, rows = file_budgets(load, answers.variances)
-    shapes = tuple(full_shape(load.histogram.schema.schema, query) for query in load.queries)
-    return LevelMeasurements(
-        load.part.name,
-        geounits,
-        load.part.queries,
-        shapes,
-        budgets,
-        tuple(tuple(row) for row in rows.tolist()),
-        answers.values,
-        source,
-    )
 
 
 def file_budgets(

@@ -55,12 +55,7 @@ def bounded_facilities(schema: HistogramSchema, blocks: ListedLevel) -> NDArray[
         | (counts * np.asarray(rule.minimum) != lower)
         | (counts < 0)
     )
-    bad = texts(blocks.codes[wrong.any(axis=1)])
-    if len(bad):
-        raise DataError(
-            f"level {blocks.name}, {blocks.folder}: bounds that are not multiples of those of one unit ({len(bad)} geounits), such as "
-            f"{', '.join(bad[:_NAMED].tolist())}; fix: name files and configuration of one product"
-        )
+    _refuse(blocks, wrong.any(axis=1), "bounds that are not multiples of those of one unit")
     return counts
 
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from censafe.errors import DataError, UsageError
 from censafe.geography.spines.paths import RunSpine
 from censafe.model.topdown.constraints import AnswersInStack
-from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 from censafe.model.topdown.level_measurements import LevelBudgets
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.folder import STATE
-from censafe.products.topdown.intake.results import MicrodataResult, PublishedResult, open_results
+from censafe.products.topdown.intake.results import open_results
 from censafe.products.topdown.plan import workloads
 from censafe.products.topdown.public.estimate import (
     files_manifest,
@@ -39,7 +37,7 @@ from censafe.products.topdown.table_estimates.beside import (
 from censafe.products.topdown.table_estimates.choice import EstimatedAreas, TableChoice, table_choice
 from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
 from censafe.publication.atomic import move_into_place, sha256_path
-from censafe.publication.manifest import Manifest, hash_outputs, write_manifest
+from censafe.publication.manifest import hash_outputs, write_manifest
 from censafe.publication.measurements.chosen import AnswerIndex
 from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
 from censafe.publication.measurements.rows import data_files
@@ -52,19 +50,19 @@ _COUNTY: Final = slice(3, 8)
 _NAMED: Final = 5
 
 
-@dataclass(frozen=True, eq=False)
-class PresentFiles:
-    """What is read for some tables."""
-
-    config: TopdownConfig
-    blocks: bool
-    remarks: tuple[str, ...]
-
-
-def present_files(config: TopdownConfig, folder: Path, choice: TableChoice) -> PresentFiles:
-    """The histograms that tables need and the levels that the files hold of them."""
+def present_files(
+    config: TopdownConfig, folder: Path, choice: TableChoice
+) -> tuple[TopdownConfig, bool, list[str]]:
+    """The configuration of the histograms that tables need and of the levels that the files hold of them, whether these reach the blocks, and remarks."""
     wanted = [one for one in config.histograms if choice.of(one.name)]
-    linked = [one for one in config.histograms if one not in wanted and _is_linked(one, wanted)]
+    # what has sums that are the same in a wanted histogram
+    equal = {
+        one.right.histogram
+        for histogram in wanted
+        for one in histogram.constraints
+        if isinstance(one.right, AnswersInStack) and one.relation == "="
+    }
+    linked = [one for one in config.histograms if one not in wanted and one.name in equal]
     alone = replace(config, histograms=tuple(wanted))
     own = {one.name: product_folder(alone, folder, one) for one in wanted}
     remarks: list[str] = []
@@ -77,8 +75,21 @@ def present_files(config: TopdownConfig, folder: Path, choice: TableChoice) -> P
             remarks.append(
                 f"{folder}: there is no folder {one.folder}; what {one.name} say of the same numbers is not used for tables of {names}"
             )
-    levels, absent = _levels(config, tuple(own.values()))
-    remarks += absent
+    levels = tuple(
+        level
+        for level in config.run_levels
+        if all(data_files(place / f"{level.name}.parquet" / CONSTRAINT) for place in own.values())
+    )
+    if not levels:
+        raise DataError(
+            f"{' and '.join(map(str, own.values()))}: there are no files of any level; allowed: folders LEVEL.parquet/{CONSTRAINT} and "
+            f"LEVEL.parquet/{DPQUERY} of one or more of {', '.join(level.name for level in config.run_levels)}; fix: name the folder that holds them"
+        )
+    if absent := [level.name for level in config.run_levels if level not in levels]:
+        remarks.append(
+            f"there are no files of level{'s' if len(absent) > 1 else ''} {', '.join(absent)}; the estimates are those from "
+            f"{', '.join(level.name for level in levels)} alone"
+        )
     blocks = levels[-1] is config.run_levels[-1]
     if choice.areas is not None and not blocks:
         raise UsageError(
@@ -91,39 +102,7 @@ def present_files(config: TopdownConfig, folder: Path, choice: TableChoice) -> P
         root=levels[0].name,
         histograms=tuple(one for one in config.histograms if one.name in own),
     )
-    return PresentFiles(found, blocks, tuple(remarks))
-
-
-def _levels(config: TopdownConfig, own: Sequence[Path]) -> tuple[tuple[GeoLevel, ...], tuple[str, ...]]:
-    """Levels of which there are files in all folders, and what is said of the others."""
-    levels = tuple(
-        level
-        for level in config.run_levels
-        if all(data_files(place / f"{level.name}.parquet" / CONSTRAINT) for place in own)
-    )
-    if not levels:
-        raise DataError(
-            f"{' and '.join(map(str, own))}: there are no files of any level; allowed: folders LEVEL.parquet/{CONSTRAINT} and "
-            f"LEVEL.parquet/{DPQUERY} of one or more of {', '.join(level.name for level in config.run_levels)}; fix: name the folder that holds them"
-        )
-    absent = [level.name for level in config.run_levels if level not in levels]
-    if not absent:
-        return levels, ()
-    return levels, (
-        f"there are no files of level{'s' if len(absent) > 1 else ''} {', '.join(absent)}; the estimates are those from "
-        f"{', '.join(level.name for level in levels)} alone",
-    )
-
-
-def _is_linked(histogram: MeasuredHistogram, wanted: Sequence[MeasuredHistogram]) -> bool:
-    """Whether one of the wanted histograms has sums that are the same in this one."""
-    return any(
-        isinstance(one.right, AnswersInStack)
-        and one.relation == "="
-        and one.right.histogram == histogram.name
-        for other in wanted
-        for one in other.constraints
-    )
+    return found, blocks, remarks
 
 
 def areas_above_blocks(run: RunSpine) -> tuple[tuple[EstimatedAreas, ...], tuple[str, ...]]:
@@ -154,14 +133,11 @@ def areas_above_blocks(run: RunSpine) -> tuple[tuple[EstimatedAreas, ...], tuple
     )
     area_of[inside] = number.ravel()
     found.append(EstimatedAreas("county", whole, area_of, lowest))
-    return tuple(found), _left_out(names[divided], keys[outside & ~inside])
-
-
-def _left_out(states: NDArray[np.str_], counties: NDArray[np.str_]) -> tuple[str, ...]:
-    if not len(states):
-        return ()
-    return (
-        f"{len(np.unique(counties))} counties of {len(states)} states that American Indian areas divide ({', '.join(states[:_NAMED].tolist())}"
+    if not len(divided):
+        return tuple(found), ()
+    left_out, states = np.unique(keys[outside & ~inside]), names[divided]
+    return tuple(found), (
+        f"{len(left_out)} counties of {len(states)} states that American Indian areas divide ({', '.join(states[:_NAMED].tolist())}"
         f"{', ...' if len(states) > _NAMED else ''}) have no estimate: files without blocks do not say which counties these areas lie in",
     )
 
@@ -178,43 +154,56 @@ def estimate_tables_of_files(
     Unlike the published counts these need neither all levels nor the results that the counts are held to. Answers are added up row by row as they are read.
     """
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    chosen, choice = _asked(config, options)
+    chosen, observer = load_config(config, options.settings), options.observer
+    require_state(chosen, options.state)
+    choice = table_choice(chosen, options.tables, options.areas)
+    if choice is None:
+        raise UsageError("`tables`: none are named; fix: name tables, such as P12, or leave `tables` out")
+    for warning in chosen.warnings:
+        observer.remark(f"Warning: {warning}")
     files = {name: path for name, path in options.results.items() if _holds_files(chosen, name, path)}
     results = open_results(
         chosen, {name: path for name, path in options.results.items() if name not in files}
     )
-    observer = options.observer
     with RunFolder(out) as folder:
         with observer.stage("hash inputs"):
             manifest = files_manifest(chosen, measurements, totals, results, options.state, created)
             more = {f"files of {name}": sha256_path(path) for name, path in files.items()}
         manifest = replace(manifest, identity={**manifest.identity, "tables": choice.digest, **more})
         state = folder.identify(manifest.identity)
-        present = present_files(chosen, measurements, choice)
+        measured, blocks, remarks = present_files(chosen, measurements, choice)
         with observer.stage("read"):
             table = totals_table(measurements, totals)
-            found = open_files(present.config, measurements, table, options.state, blocks=present.blocks)
-        for remark in (*present.remarks, *found.remarks):
+            found = open_files(measured, measurements, table, options.state, blocks=blocks)
+        for remark in (*remarks, *found.remarks):
             observer.remark(f"Warning: {remark}")
-        measured = _measured(chosen, present, found, results, files, options)
-        estimates = _estimated(present, found, choice, measured, options)
+        require_same_stamp(found, results)
+        earlier: list[MeasuredResult] = []  # published results whose noisy answers can be used
+        if blocks:
+            earlier += [one for one in map(result_of_run, results) if one is not None]
+            earlier += [
+                _result_of_files(name, chosen.published[name], path, found, options)
+                for name, path in files.items()
+            ]
+        if len(earlier) < len(options.results):
+            observer.remark(_NOT_USED)
+        tables = _estimated(measured, found, choice, earlier, options, blocks=blocks)
         stages = {name: round(seconds, 3) for name, seconds in observer.stages.items()}
-        manifest = replace(manifest, run=folder.run, stages=stages)
-        _publish(out, folder, manifest, found, estimates)
+        tables.write(folder.staging, found.stamp)
+        written = replace(
+            manifest,
+            run=folder.run,
+            stages=stages,
+            test_key=found.stamped,
+            published_data=found.stamp == DEMONSTRATION,
+            outputs=hash_outputs(folder.staging, [folder.staging / name for name in ESTIMATE_FILES]),
+            post_processing={"table_estimates": tables.document()},
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        write_manifest(folder.staging / "manifest.json", written)
+        move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
     shown = (*ESTIMATE_FILES, "manifest.json")
     return RunResult(out, manifest.plan, found.stamp, state != "new", shown, observer.stages, measured=False)
-
-
-def _asked(config: str, options: EstimateOptions) -> tuple[TopdownConfig, TableChoice]:
-    """The configuration and the tables that are wanted."""
-    chosen = load_config(config, options.settings)
-    require_state(chosen, options.state)
-    choice = table_choice(chosen, options.tables, options.areas)
-    if choice is None:
-        raise UsageError("`tables`: none are named; fix: name tables, such as P12, or leave `tables` out")
-    for warning in chosen.warnings:
-        options.observer.remark(f"Warning: {warning}")
-    return chosen, choice
 
 
 def _holds_files(config: TopdownConfig, name: str, folder: Path) -> bool:
@@ -223,28 +212,6 @@ def _holds_files(config: TopdownConfig, name: str, folder: Path) -> bool:
         return False
     theirs = load_config(config.published[name])
     return any((folder / histogram.folder).is_dir() for histogram in theirs.histograms)
-
-
-def _measured(
-    config: TopdownConfig,
-    present: PresentFiles,
-    found: FilesRun,
-    results: Sequence[PublishedResult | MicrodataResult],
-    files: Mapping[str, Path],
-    options: EstimateOptions,
-) -> list[MeasuredResult]:
-    """The published results whose noisy answers can be used."""
-    require_same_stamp(found, results)
-    measured: list[MeasuredResult] = []
-    if present.blocks:
-        measured += [one for one in map(result_of_run, results) if one is not None]
-        measured += [
-            _result_of_files(name, config.published[name], path, found, options)
-            for name, path in files.items()
-        ]
-    if len(measured) < len(options.results):
-        options.observer.remark(_NOT_USED)
-    return measured
 
 
 def _result_of_files(
@@ -271,15 +238,16 @@ def _result_of_files(
 
 
 def _estimated(
-    present: PresentFiles,
+    config: TopdownConfig,
     found: FilesRun,
     choice: TableChoice,
     results: Sequence[MeasuredResult],
     options: EstimateOptions,
+    *,
+    blocks: bool,
 ) -> TableEstimates:
     """Read the answers level by level, and estimate the tables."""
-    config, observer = present.config, options.observer
-    loads = workloads(config)
+    observer, loads = options.observer, workloads(config)
     indices: dict[str, AnswerIndex] = {}
     budgets: dict[str, LevelBudgets] = {}
     for load in loads:
@@ -288,7 +256,7 @@ def _estimated(
             indices[name] = found.index(load)
         budgets[name] = file_budgets(load, indices[name].variances)[0]
     areas = None
-    if not present.blocks:
+    if not blocks:
         areas, remarks = areas_above_blocks(found.facts.run)
         for remark in remarks:
             observer.remark(f"Warning: {remark}")
@@ -307,19 +275,3 @@ def _estimated(
                 tables.read(load, SummedAnswers(indices[load.part.name]))
         tables.finish(histogram.name)
     return tables
-
-
-def _publish(
-    out: Path, folder: RunFolder, manifest: Manifest, found: FilesRun, tables: TableEstimates
-) -> None:
-    tables.write(folder.staging, found.stamp)
-    written = replace(
-        manifest,
-        test_key=found.stamped,
-        published_data=found.stamp == DEMONSTRATION,
-        outputs=hash_outputs(folder.staging, [folder.staging / name for name in ESTIMATE_FILES]),
-        post_processing={"table_estimates": tables.document()},
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    write_manifest(folder.staging / "manifest.json", written)
-    move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))

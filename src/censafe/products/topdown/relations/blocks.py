@@ -7,6 +7,7 @@ and flags fit its persons. All of it follows from published estimates alone, and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,18 +34,6 @@ from censafe.products.topdown.relations.definitions import (
 _SLACK = 2  # persons that a household of seven or more may have above seven, before more is a last resort
 
 
-@dataclass(frozen=True)
-class BrokenRelation:
-    """A relation that a block does not keep."""
-
-    geocode: str
-    relation: str
-    own: int
-    right: int
-    excess: int
-    reason: str
-
-
 @dataclass(eq=False)
 class RelatedBlocks:
     """The relations of one run.
@@ -56,7 +45,7 @@ class RelatedBlocks:
     histograms: tuple[MeasuredHistogram, ...]
     known: KnownBlocks
     workers: int = 1
-    broken: list[BrokenRelation] = field(default_factory=list)
+    broken: list[dict[str, Any]] = field(default_factory=list)
     moves: dict[str, dict[str, int]] = field(default_factory=dict)
     _persons: SparseLevel | None = None
 
@@ -71,13 +60,14 @@ class RelatedBlocks:
         side = next(
             (one for one in relation_sides().values() if one.schema.digest == histogram.schema.digest), None
         )
-        self.known.estimated[histogram.name] = (histogram.schema, levels[-1])
         if side is None:
             return levels
         before = self._persons is None
         persons = levels[-1] if self._persons is None else self._persons
-        schema = relation_sides()["persons"].schema
-        home = _records(persons, inside(relation_sides()["persons"].whole, _at(schema, persons)))
+        schema, whole = relation_sides()["persons"].schema, relation_sides()["persons"].whole
+        chosen = inside(whole, _at(schema, persons))
+        block = np.repeat(np.arange(persons.nodes), np.diff(persons.node_ptr))
+        home = np.bincount(block[chosen], persons.count[chosen], persons.nodes).astype(np.int64)
         occupied = _occupied(self.histograms, self.known)
         target = relation_targets(side.relations, schema, persons, {"home": home, "occupied": occupied})
         cells = related_cells(side, group)
@@ -107,8 +97,8 @@ class RelatedBlocks:
         missed: Integers,
         home: Integers,
         occupied: Integers,
-    ) -> Iterator[BrokenRelation]:
-        """Relations of blocks that are missed, those that only prepare others left out."""
+    ) -> Iterator[dict[str, Any]]:
+        """Relations of blocks that are missed, as the manifest states them; those that only prepare others are left out."""
         names = [one.name for one in side.relations]
         impossible = (home < occupied) | ((home > 0) & (occupied == 0))
         for block, number in np.argwhere(missed[:, : len(names)] > 0).tolist():
@@ -119,15 +109,19 @@ class RelatedBlocks:
                 if impossible[block]
                 else "an integer program found no records that meet it and that the other relations and the edit rules allow"
             )
-            yield BrokenRelation(
-                str(self.known.spine.leaf.plain_names(np.array([block]))[0]), names[number],
-                int(found.sums[block, number]), int(target[block, number]), int(missed[block, number]), reason,
-            )  # fmt: skip
+            yield {
+                "geocode": str(self.known.spine.leaf.plain_names(np.array([block]))[0]),
+                "relation": names[number],
+                "own": int(found.sums[block, number]),
+                "right": int(target[block, number]),
+                "excess": int(missed[block, number]),
+                "reason": reason,
+            }
 
     @property
     def remark(self) -> str:
         """What a certificate says of the choice."""
-        blocks = len({one.geocode for one in self.broken})
+        blocks = len({one["geocode"] for one in self.broken})
         where = (
             "every block"
             if not blocks
@@ -140,28 +134,19 @@ class RelatedBlocks:
 
     def document(self) -> dict[str, Any]:
         """What the manifest says."""
-        blocks = {one.geocode for one in self.broken}
-        by_relation: dict[str, int] = {}
-        for one in self.broken:
-            by_relation[one.relation] = by_relation.get(one.relation, 0) + 1
+        blocks = {one["geocode"] for one in self.broken}
         return {
             "moves": self.moves,
             "blocks": self.known.spine.leaf.nodes,
             "blocks_with_exceptions": len(blocks),
-            "exceptions_by_relation": by_relation,
-            "exceptions": [vars(one) for one in self.broken],
+            "exceptions_by_relation": dict(Counter(one["relation"] for one in self.broken)),
+            "exceptions": self.broken,
         }
 
 
 def _at(schema: Any, level: SparseLevel) -> Mapping[str, NDArray[np.integer]]:
     names, shape = schema.schema.names, schema.schema.shape
     return dict(zip(names, np.unravel_index(level.cell, shape), strict=True))
-
-
-def _records(level: SparseLevel, chosen: NDArray[np.bool_]) -> Integers:
-    """Chosen records of every block."""
-    block = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
-    return np.bincount(block[chosen], level.count[chosen], level.nodes).astype(np.int64)
 
 
 def _occupied(histograms: tuple[MeasuredHistogram, ...], known: KnownBlocks) -> Integers:

@@ -7,7 +7,7 @@ geounits that hold the same blocks: the nation, parts of states, counties, and b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,11 +39,6 @@ class MeasuredResult:
     config: TopdownConfig
     public: PublicFacts
     read: Callable[[LevelWorkload], LevelMeasurements] = field(repr=False)
-
-    @property
-    def run(self) -> RunSpine:
-        """Its tree."""
-        return self.public.run
 
 
 def has_answers(result: KnownResult) -> bool:
@@ -81,40 +76,40 @@ def answers_beside(
     """The answers of results at the geounits of a run, by histogram and level."""
     found: dict[tuple[str, str], BesideLevel] = {}
     for result in results:
-        if not np.isin(public.run.standard.leaf.codes, result.run.standard.leaf.codes).all():
+        if not np.isin(public.run.standard.leaf.codes, result.public.run.standard.leaf.codes).all():
             observer.remark(
                 f"The noisy answers of {result.name} are not used for linear estimates: it does not have all blocks."
             )
             continue
         used: set[str] = set()
-        for histogram, constraint in _matching(config, result, wanted):
-            for load in _loads(public, result, constraint):
-                if load.part.name in used:
+        # constraints of our histograms to the result; those of which it counts a part come first, since an answer is used once
+        matching = [
+            (histogram, constraint, right)
+            for histogram in config.histograms
+            if wanted.of(histogram.name)
+            for constraint in histogram.constraints
+            if isinstance(right := constraint.right, PublishedAnswers)
+            and constraint.relation == "="
+            and right.result == result.name
+        ]
+        matching.sort(key=lambda match: match[0].schema.grouped(match[1].groups).covers)
+        for histogram, constraint, right in matching:
+            for load in workloads(result.config, right.histogram):
+                if load.level.name not in public.spine.names or load.part.name in used:
                     continue
                 if histogram.schema.grouped(constraint.groups).covers:
                     _require_same_records(public, histogram.name, result, load.histogram.name)
                 with observer.stage(f"read {result.name} {load.part.name}"):
-                    level = _level(histogram, load, constraint, public, result)
+                    level = _level(histogram, load, constraint, right, public, result)
                 if level is not None:
                     found[histogram.name, load.level.name] = level
                     used.add(load.part.name)
     return found
 
 
-def _loads(
-    public: PublicFacts, result: MeasuredResult, constraint: LinearConstraint
-) -> Iterator[LevelWorkload]:
-    """The measured levels of the histogram that a constraint holds to, as far as our tree has levels of their names."""
-    for load in workloads(result.config):
-        right = constraint.right
-        same = isinstance(right, PublishedAnswers) and load.histogram.name == right.histogram
-        if same and load.level.name in public.spine.names:
-            yield load
-
-
 def _require_same_records(public: PublicFacts, histogram: str, result: MeasuredResult, theirs: str) -> None:
     """Refuse a result whose exact total over the same blocks is another one."""
-    if not np.array_equal(public.run.standard.leaf.codes, result.run.standard.leaf.codes):
+    if not np.array_equal(public.run.standard.leaf.codes, result.public.run.standard.leaf.codes):
         return
     own, other = _exact_total(public, histogram), _exact_total(result.public, theirs)
     if own is not None and other is not None and own != other:
@@ -134,33 +129,17 @@ def _exact_total(public: PublicFacts, histogram: str) -> int | None:
     return None
 
 
-def _matching(
-    config: TopdownConfig, result: MeasuredResult, wanted: TableChoice
-) -> Iterator[tuple[MeasuredHistogram, LinearConstraint]]:
-    """Our histograms that are held to a result; those of which it counts a part come first, since an answer is used once."""
-    found = [
-        (histogram, one)
-        for histogram in config.histograms
-        if wanted.of(histogram.name)
-        for one in histogram.constraints
-        if isinstance(one.right, PublishedAnswers) and one.relation == "=" and one.right.result == result.name
-    ]
-    yield from sorted(found, key=lambda pair: pair[0].schema.grouped(pair[1].groups).covers)
-
-
 def _level(
     histogram: MeasuredHistogram,
     load: LevelWorkload,
     constraint: LinearConstraint,
+    right: PublishedAnswers,
     public: PublicFacts,
     result: MeasuredResult,
 ) -> BesideLevel | None:
     """Their answers at our geounits; None where no query says anything of ours, or no geounit is the same."""
-    right = constraint.right
-    if not isinstance(right, PublishedAnswers):
-        raise TypeError("a constraint on published answers")
-    depth, other = (one.names.index(load.level.name) for one in (public.spine, result.run.spine))
-    theirs = same_geounits(public.run, depth, result.run, other)
+    depth, other = (one.names.index(load.level.name) for one in (public.spine, result.public.run.spine))
+    theirs = same_geounits(public.run, depth, result.public.run, other)
     here = theirs >= 0
     if not here.any():
         return None

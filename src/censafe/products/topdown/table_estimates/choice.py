@@ -86,22 +86,18 @@ def table_choice(
         known = [census_tables(product)[name] for name in CARD_TABLES[product]]
         return TableChoice(tuple(one for one in known if one.histogram in held and not one.median), areas)
     chosen = [table_named(name, product) for name in dict.fromkeys(names)]
-    for one in chosen:
-        _require(one, held)
+    for table in chosen:
+        if table.needs:
+            raise UsageError(f"table {table.name} cannot be estimated: the records do not tell {table.needs}")
+        if table.median:
+            raise UsageError(
+                f"table {table.name} is of medians, which no linear estimate gives; fix: leave it out, and ask for intervals of replicates"
+            )
+        if table.histogram not in held:
+            raise UsageError(
+                f"table {table.name} counts {table.histogram}, which this run does not measure; allowed: tables of {', '.join(held)}"
+            )
     return TableChoice(tuple(chosen), areas)
-
-
-def _require(table: CensusTable, held: Sequence[str]) -> None:
-    if table.needs:
-        raise UsageError(f"table {table.name} cannot be estimated: the records do not tell {table.needs}")
-    if table.median:
-        raise UsageError(
-            f"table {table.name} is of medians, which no linear estimate gives; fix: leave it out, and ask for intervals of replicates"
-        )
-    if table.histogram not in held:
-        raise UsageError(
-            f"table {table.name} counts {table.histogram}, which this run does not measure; allowed: tables of {', '.join(held)}"
-        )
 
 
 def line_sum(table: CensusTable, number: int) -> CellSum:

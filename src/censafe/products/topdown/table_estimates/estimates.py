@@ -92,7 +92,11 @@ class TableEstimates:
             estimated_areas(choice, public, observer, stored=stored) if areas is None else tuple(areas)
         )
         self._beside = {} if beside is None else dict(beside)
-        self._used = _used(public, self._areas, stored=stored)
+        self._used: tuple[Flags, ...] = (
+            tuple(np.ones(level.nodes, np.bool_) for level in public.spine.levels)
+            if stored
+            else used_geounits(public.spine, [(one.area_of, one.lowest) for one in self._areas])
+        )
         self._sums: dict[str, HistogramSums] = {}
         self._counted: dict[str, tuple[int, int]] = {}
         self._whole: set[str] = set()
@@ -117,10 +121,9 @@ class TableEstimates:
         for second in measured.values():
             for one in second.constraints:
                 right = one.right
-                known = isinstance(right, AnswersInStack) and right.histogram in measured
                 if (
                     isinstance(right, AnswersInStack)
-                    and known
+                    and right.histogram in measured
                     and one.relation == "="
                     and self.choice.of(second.name)
                 ):
@@ -169,19 +172,36 @@ class TableEstimates:
         sums = [self._sums.pop(name) for name in ready]
         loads = [workloads(self._config, name) for name in ready]
         with self._observer.stage(f"estimate tables of {' and '.join(ready)}"):
-            for found in _trees(sums, loads):
-                self._take_rows(found)
+            for tree, places, tables, columns in _trees(sums, loads):
+                for rows in self._rows(tree, places, tables, columns):
+                    self.rows.append(rows)
+                    if rows.left_out:
+                        self._observer.remark(
+                            f"tables {tables[0].name} to {tables[-1].name}: {rows.left_out} areas of {rows.kind} have no linear estimate, since they "
+                            "divide geounits whose parts were not drawn; name them in `areas` for one."
+                        )
 
-    def _take_rows(self, found: _Tree) -> None:
-        """Estimate the areas of all kinds from a tree."""
-        rows = list(_rows(found, self._public, self._areas, self._used))
-        self.rows += rows
-        for one in rows:
-            if one.left_out:
-                self._observer.remark(
-                    f"tables {found.tables[0].name} to {found.tables[-1].name}: {one.left_out} areas of {one.kind} have no linear estimate, since they "
-                    "divide geounits whose parts were not drawn; name them in `areas` for one."
-                )
+    def _rows(
+        self,
+        tree: SumTree,
+        places: Mapping[int, int],
+        tables: Sequence[CensusTable],
+        columns: NDArray[np.int64],
+    ) -> Iterator[TableRows]:
+        """Estimates of tables for the areas of every kind, from the depth in their tree of every level of the spine and the columns of their cells."""
+        names = tuple(table.name for table in tables for _ in table.lines)
+        variables = tuple(variable for table in tables for variable in table.variables)
+        for areas in self._areas:
+            members, covered = area_members(self._public.spine, areas.area_of, len(areas.codes), self._used)
+            chosen = np.flatnonzero(covered)
+            values = np.zeros((len(chosen), len(variables)))
+            variances = values.copy()
+            for row, area in enumerate(chosen.tolist()):
+                own = [(places[depth], node) for depth, node in members[area]]
+                values[row] = tree.union_values(own)[columns]
+                variances[row] = tree.union_variances(own)[columns]
+            left_out = len(covered) - len(chosen)
+            yield TableRows(areas.kind, areas.codes[chosen], names, variables, values, variances, left_out)
 
     def estimated(self) -> tuple[dict[str, int], dict[str, int]]:
         """Areas that get estimates, by kind, and those that geounits without used answers cut, where there are any."""
@@ -195,22 +215,18 @@ class TableEstimates:
 
     def document(self) -> dict[str, Any]:
         """What the manifest says of the estimates, as JSON values."""
+        beside: dict[str, list[str]] = {}  # levels at which answers of earlier results are used
+        for histogram, level in self._beside:
+            beside.setdefault(histogram, []).append(level)
         return {
             "tables": [table.name for table in self.choice.tables],
             "areas": {one.kind: len(one.codes) for one in self._areas},
             "geounits": {part: geounits for part, (geounits, _) in self._counted.items()},
             "answers": {part: answers for part, (_, answers) in self._counted.items()},
-            "beside": self._shared_levels(),
+            "beside": beside,
             "rows": sum(one.values.size for one in self.rows),
             "left_out": {one.kind: one.left_out for one in self.rows if one.left_out},
         }
-
-    def _shared_levels(self) -> dict[str, list[str]]:
-        """By histogram the levels at which answers of earlier results are used."""
-        found: dict[str, list[str]] = {}
-        for histogram, level in self._beside:
-            found.setdefault(histogram, []).append(level)
-        return found
 
     def write(self, folder: Path, stamp: Stamp | None) -> None:
         """Write the estimates and their codebook."""
@@ -234,56 +250,19 @@ class TableEstimates:
         )
 
 
-def _used(public: PublicFacts, areas: Sequence[EstimatedAreas], *, stored: bool) -> tuple[Flags, ...]:
-    if stored:
-        return tuple(np.ones(level.nodes, np.bool_) for level in public.spine.levels)
-    return used_geounits(public.spine, [(one.area_of, one.lowest) for one in areas])
-
-
-@dataclass(frozen=True, eq=False)
-class _Tree:
-    """Linear estimates of some tables: depth in their tree of every level of the spine, and which of its sums are cells of tables."""
-
-    tree: SumTree
-    places: Mapping[int, int]
-    tables: tuple[CensusTable, ...]
-    columns: NDArray[np.int64]
-
-
-def _trees(sums: Sequence[HistogramSums], loads: Sequence[Sequence[LevelWorkload]]) -> Iterator[_Tree]:
-    """The tree of one histogram, or that of two together where these can be tied."""
+def _trees(
+    sums: Sequence[HistogramSums], loads: Sequence[Sequence[LevelWorkload]]
+) -> Iterator[tuple[SumTree, Mapping[int, int], tuple[CensusTable, ...], NDArray[np.int64]]]:
+    """The tree of one histogram, or that of two together where these can be tied: depths, tables, and which of its sums are their cells."""
     if len(sums) == 2 and all(one.tied for one in sums):
         tree, places = stacked_tree(sums[0], sums[1], list(zip(*loads, strict=True)))
         columns = [np.arange(one.problem.sums) < one.problem.sums - one.shared for one in sums]
         tables = tuple(table for one in sums for table in one.tables)
-        yield _Tree(tree, places, tables, np.flatnonzero(np.concatenate(columns)))
+        yield tree, places, tables, np.flatnonzero(np.concatenate(columns))
         return
     for one, own in zip(sums, loads, strict=True):
         if one.tables:
-            tree, places = one.tree(own)
-            yield _Tree(tree, places, one.tables, np.arange(one.problem.sums - one.shared))
-
-
-def _rows(
-    found: _Tree, public: PublicFacts, areas: Sequence[EstimatedAreas], used: Sequence[Flags]
-) -> Iterator[TableRows]:
-    names: list[str] = []
-    variables: list[str] = []
-    for table in found.tables:
-        names += [table.name] * len(table.lines)
-        variables += table.variables
-    for one in areas:
-        members, whole = area_members(public.spine, one.area_of, len(one.codes), used)
-        chosen = np.flatnonzero(whole)
-        values = np.zeros((len(chosen), len(variables)))
-        variances = values.copy()
-        for row, area in enumerate(chosen.tolist()):
-            own = [(found.places[depth], node) for depth, node in members[area]]
-            values[row] = found.tree.union_values(own)[found.columns]
-            variances[row] = found.tree.union_variances(own)[found.columns]
-        yield TableRows(
-            one.kind, one.codes[chosen], tuple(names), tuple(variables), values, variances, len(whole) - len(chosen)
-        )  # fmt: skip
+            yield *one.tree(own), one.tables, np.arange(one.problem.sums - one.shared)
 
 
 def _table(rows: TableRows, schema: pa.Schema) -> pa.Table:

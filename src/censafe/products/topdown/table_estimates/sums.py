@@ -16,7 +16,6 @@ from censafe.estimation.topdown.cell_sums.structure import CellSum, SumProblem, 
 from censafe.estimation.topdown.cell_sums.tree import SumLevel, SumTree, sum_tree
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers, query_weight
 from censafe.estimation.topdown.levels.facts import PublicFacts
-from censafe.geography.spines.tree import SpineLevel
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats, Integers
 from censafe.model.topdown.answer_sums import AnswerSums, Summing, SummingInRounds
@@ -45,12 +44,6 @@ class BesideLevel:
     variances: Floats = field(repr=False)
     kinds: NDArray[np.int32] = field(repr=False)
     values: tuple[Integers, ...] = field(repr=False)
-
-    def after(self, source: Summing | SummingInRounds, queries: int) -> Summing | SummingInRounds:
-        """A histogram's own answers, and these as further queries."""
-        if isinstance(source, SummingInRounds):
-            return _TogetherInRounds(source, queries, self)
-        return _Together(source, queries, self)
 
     def sums(self, asked: AnswerSums, queries: int, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of these answers of some geounits, int64, shape (n, sums)."""
@@ -128,7 +121,18 @@ class HistogramSums:
         self.shared = len(shared)
         self._beside = {level: one for (name, level), one in (beside or {}).items() if name == histogram.name}
         more = {query.name: query for one in self._beside.values() for query in one.queries}
-        self.problem = sum_problem(histogram, tables, self._facilities, shared, tuple(more.values()))
+        schema = histogram.schema
+        names = dict.fromkeys(name for level in histogram.query_shares.values() for name in level)
+        sums = [line_sum(table, number) for table in tables for number in range(len(table.lines))]
+        # the cells of the tables, table by table and line by line, then what another histogram shares
+        self.problem = SumProblem(
+            schema.schema,
+            [*(schema.query(name) for name in names), *more.values()],
+            schema.allowed(),
+            [*sums, *shared],
+            self._facilities.kinds,
+            self._facilities.known,
+        )
         self._groups = AnswerGroups(self.problem)
         self._limits = public.exact_limits(histogram.name)
         self._states: dict[int, Floats] = {}
@@ -160,9 +164,9 @@ class HistogramSums:
 
     def read(self, load: LevelWorkload, source: Summing | SummingInRounds, workers: int = 1) -> Floats:
         """Estimate the states of a level from its answers, and take them."""
-        beside = self._beside.get(load.level.name)
-        if beside is not None:
-            source = beside.after(source, len(load.queries))
+        if (beside := self._beside.get(load.level.name)) is not None:
+            together = _TogetherInRounds if isinstance(source, SummingInRounds) else _Together
+            source = together(source, len(load.queries), beside)  # type: ignore[arg-type]  # of its kind
         states = own_states(self._own(load), source, workers)
         depth = self._depth(load)
         found = self.problem.flat(states)[self._used[depth]]
@@ -191,8 +195,12 @@ class HistogramSums:
             level, limit = self._public.spine.levels[depth], self._limits[depth]
             known, parent = self._known(depth), level.parent
             if known is None and limit.groups is not None:
-                levels.append(_whole(level, limit.groups.of, limit.groups.totals))
-                parent = limit.groups.of
+                # a level of sums whose totals are known, of which the geounits are parts
+                of, totals = limit.groups.of, np.asarray(limit.groups.totals)
+                above = np.full(len(totals), _WHOLE)
+                above[of] = level.parent
+                levels.append(SumLevel(f"{level.name} (whole)", above, known=totals[:, None]))
+                parent = of
             places[depth] = len(levels)
             levels.append(SumLevel(level.name, parent, self._own(load), self._parted(depth), known))
         return sum_tree(self.problem, levels), places
@@ -210,20 +218,17 @@ class HistogramSums:
 
     def _own(self, load: LevelWorkload) -> OwnLevel:
         if load.part.name not in self._levels:
-            self._levels[load.part.name] = self._own_level(load)
+            depth, budgets = self._depth(load), self._public.budgets[load.part.name]
+            weights = np.array([[query_weight(one) for one in row] for row in level_variances(budgets)])
+            names, kinds = [query.name for query in load.queries], budgets.kinds
+            beside = self._beside.get(load.level.name)
+            if beside is not None:
+                names += [query.name for query in beside.queries]
+                weights, kinds = beside.joined(weights, kinds)
+            self._levels[load.part.name] = OwnLevel.of(
+                self._groups, names, weights, kinds, self._facilities.present(depth), self._used[depth]
+            )
         return self._levels[load.part.name]
-
-    def _own_level(self, load: LevelWorkload) -> OwnLevel:
-        depth, budgets = self._depth(load), self._public.budgets[load.part.name]
-        weights = np.array([[query_weight(one) for one in row] for row in level_variances(budgets)])
-        names, kinds = [query.name for query in load.queries], budgets.kinds
-        beside = self._beside.get(load.level.name)
-        if beside is not None:
-            names += [query.name for query in beside.queries]
-            weights, kinds = beside.joined(weights, kinds)
-        return OwnLevel.of(
-            self._groups, names, weights, kinds, self._facilities.present(depth), self._used[depth]
-        )
 
 
 def stacked_tree(
@@ -266,13 +271,6 @@ def group_sums(schema: HistogramSchema, groups: CellGroups) -> tuple[CellSum, ..
         }
         found.append((SumTerm(when),))
     return tuple(found)
-
-
-def _whole(level: SpineLevel, of: NDArray[np.integer], totals: NDArray[np.integer]) -> SumLevel:
-    """The level of sums whose totals are known, where geounits are parts of them."""
-    parent = np.full(len(totals), _WHOLE)
-    parent[of] = level.parent
-    return SumLevel(f"{level.name} (whole)", parent, known=np.asarray(totals)[:, None])
 
 
 class _Facilities:
@@ -327,21 +325,3 @@ class _Facilities:
         units = self._public.facilities[:, :kinds].astype(np.int64)
         units = units if run.order is None else units[run.order]
         return np.asarray(np.add.reduceat(units, run.spine.starts[depth], axis=0))
-
-
-def sum_problem(
-    histogram: MeasuredHistogram,
-    tables: Sequence[CensusTable],
-    facilities: _Facilities,
-    shared: Sequence[CellSum] = (),
-    beside: Sequence[CellQuery] = (),
-) -> SumProblem:
-    """The cells of some tables as sums of cells of their histogram, table by table and line by line."""
-    schema: HistogramSchema = histogram.schema
-    shares: Mapping[str, Mapping[str, object]] = histogram.query_shares
-    names = dict.fromkeys(name for level in shares.values() for name in level)
-    sums = [line_sum(table, number) for table in tables for number in range(len(table.lines))]
-    sums += shared
-    return SumProblem(
-        schema.schema, [*(schema.query(name) for name in names), *beside], schema.allowed(), sums, facilities.kinds, facilities.known
-    )  # fmt: skip

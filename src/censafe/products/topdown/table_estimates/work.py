@@ -16,10 +16,9 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.intake.intake import open_intake
-from censafe.products.topdown.plan import LevelWorkload, workloads
+from censafe.products.topdown.plan import workloads
 from censafe.products.topdown.table_estimates.choice import LOWER_LEVELS, TableChoice, table_choice
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
-from censafe.products.topdown.table_estimates.sums import HistogramSums
 
 # Processor seconds of the linear estimates of synthetic states of 643,077 and 60,000 persons with one to five tables: by answer that is drawn and added up,
 # by number of an estimator (of every pattern of budgets and facilities) and by pattern, which two threads share; by answer of one geounit to
@@ -42,12 +41,13 @@ _BLOCKS_OF_A_GROUP: Final = 10_000  # the last digits of a geocode of 16 are tho
 
 
 def _linear_work(
-    choice: TableChoice, areas: Sequence[str], estimates: int, answers: Mapping[str, int], *, stored: bool
+    choice: TableChoice, words: Sequence[str], areas: int, answers: Mapping[str, int], *, stored: bool
 ) -> LinearWork:
     """What is the same with data and without."""
+    estimates = areas * sum(len(table.lines) for table in choice.tables)
     return LinearWork(
         tables=tuple(table.name for table in choice.tables),
-        areas=" and ".join([", ".join(areas[:-1]), areas[-1]] if len(areas) > 1 else areas),
+        areas=" and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words),
         geounits=0,
         answers=answers,
         seconds=sum(answers.values()) * _ANY_ANSWER,
@@ -78,28 +78,25 @@ def work_of_data(config: TopdownConfig, asked: AskedTables, data: Path) -> Linea
         f"{number:,} {kind if number == 1 else _PLURALS.get(kind, kind)}" for kind, number in areas.items()
     ]
     answers = {load.part.name: sums.answers(load) for load, sums in used}
-    found = _linear_work(choice, words, sum(areas.values()) * _cells(choice), answers, stored=stored)
+    found = _linear_work(choice, words, sum(areas.values()), answers, stored=stored)
     geounits: dict[str, int] = {}
     for load, sums in used:
         geounits[load.histogram.name] = geounits.get(load.histogram.name, 0) + sums.geounits(load)
+    # time of two threads on two cores
+    patterns, numbers = np.sum([sums.patterns(load) for load, sums in used], axis=0)
+    together = found.drawn * _ANSWER + float(numbers) * _NUMBER + float(patterns) * _PATTERN
+    one_geounit = sum({load.histogram.name: load.answers for load, _ in used}.values())
+    seconds = one_geounit * _SET_UP + found.estimates * _ESTIMATE + together / _CORES
     return replace(
         found,
         geounits=max(geounits.values(), default=0),
-        seconds=_seconds(used, found),
+        seconds=seconds,
         scratch_bytes=0 if stored else _DOUBLE * sum(int(np.prod(sums.shape(load))) for load, sums in used),
         known=True,
         left_out=left_out,
         remarks=tuple(observer.remarks),
         size=public.spine.levels[-1].nodes,
     )
-
-
-def _seconds(used: Sequence[tuple[LevelWorkload, HistogramSums]], found: LinearWork) -> float:
-    """Time of two threads on two cores."""
-    patterns, numbers = np.sum([sums.patterns(load) for load, sums in used], axis=0)
-    shared = found.drawn * _ANSWER + float(numbers) * _NUMBER + float(patterns) * _PATTERN
-    one_geounit = sum({load.histogram.name: load.answers for load, _ in used}.values())
-    return one_geounit * _SET_UP + found.estimates * _ESTIMATE + shared / _CORES
 
 
 def most_work(config: TopdownConfig, asked: AskedTables, geounits: Mapping[str, int]) -> LinearWork | None:
@@ -122,7 +119,7 @@ def most_work(config: TopdownConfig, asked: AskedTables, geounits: Mapping[str, 
         load.part.name: load.answers * used[load.level.name] for load in loads if load.level.name in used
     }
     words = list(dict.fromkeys(_PLURALS.get(kind, kind) for kind in (*_PLURALS, *areas)))
-    found = _linear_work(choice, words, sum(areas.values()) * _cells(choice), answers, stored=stored)
+    found = _linear_work(choice, words, sum(areas.values()), answers, stored=stored)
     return replace(
         found,
         geounits=sum(used.values()),
@@ -142,7 +139,3 @@ def _listed_geounits(config: TopdownConfig, path: Path) -> tuple[dict[str, int],
         cut |= np.minimum.reduceat(kind.area_of, starts) < np.maximum.reduceat(kind.area_of, starts)
     sizes = np.diff(np.append(starts, len(blocks)))
     return areas, {"Block_Group": int(cut.sum()), "Block": int(sizes[cut].sum())}
-
-
-def _cells(choice: TableChoice) -> int:
-    return sum(len(table.lines) for table in choice.tables)
