@@ -245,9 +245,10 @@ def open_results(
         if (folder / "manifest.json").exists():
             manifest = read_manifest(folder / "manifest.json")
             schemas, settings = {one.name: one.schema for one in theirs.histograms}, manifest.config.settings
-            if manifest.plan.product != "topdown" or any(
-                settings.get(f"histograms.{one}.schema") != schema.digest for one, schema in schemas.items()
-            ):
+            same = manifest.plan.product == "topdown" and all(
+                settings.get(f"histograms.{one}.schema") == schema.digest for one, schema in schemas.items()
+            )
+            if not same:
                 raise UsageError(f"{folder} is not a run of topdown {source}, which published {name}")
             results.append(PublishedResult(name, folder, schemas, manifest))
         elif (alone := microdata_result(name, folder, theirs, source)) is not None:

@@ -45,6 +45,12 @@ class BesideLevel:
     kinds: NDArray[np.int32] = field(repr=False)
     values: tuple[Integers, ...] = field(repr=False)
 
+    def after(self, source: Summing | SummingInRounds, queries: int) -> Summing | SummingInRounds:
+        """A histogram's own answers, and these as further queries."""
+        if isinstance(source, SummingInRounds):
+            return _TogetherInRounds(source, queries, self)
+        return _Together(source, queries, self)
+
     def sums(self, asked: AnswerSums, queries: int, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of these answers of some geounits, int64, shape (n, sums)."""
         more = asked.only(asked.query >= queries)
@@ -165,8 +171,7 @@ class HistogramSums:
     def read(self, load: LevelWorkload, source: Summing | SummingInRounds, workers: int = 1) -> Floats:
         """Estimate the states of a level from its answers, and take them."""
         if (beside := self._beside.get(load.level.name)) is not None:
-            together = _TogetherInRounds if isinstance(source, SummingInRounds) else _Together
-            source = together(source, len(load.queries), beside)  # type: ignore[arg-type]  # of its kind
+            source = beside.after(source, len(load.queries))
         states = own_states(self._own(load), source, workers)
         depth = self._depth(load)
         found = self.problem.flat(states)[self._used[depth]]
