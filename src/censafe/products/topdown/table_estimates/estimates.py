@@ -92,11 +92,7 @@ class TableEstimates:
             estimated_areas(choice, public, observer, stored=stored) if areas is None else tuple(areas)
         )
         self._beside = {} if beside is None else dict(beside)
-        self._used: tuple[Flags, ...] = (
-            tuple(np.ones(level.nodes, np.bool_) for level in public.spine.levels)
-            if stored
-            else used_geounits(public.spine, [(one.area_of, one.lowest) for one in self._areas])
-        )
+        self._used = _used(public, self._areas, stored=stored)
         self._sums: dict[str, HistogramSums] = {}
         self._counted: dict[str, tuple[int, int]] = {}
         self._whole: set[str] = set()
@@ -248,6 +244,13 @@ class TableEstimates:
         write_codebook_rows(
             folder / CODEBOOK, "table_estimates", words, stamp=stamp, universe=False, **reason
         )
+
+
+def _used(public: PublicFacts, areas: Sequence[EstimatedAreas], *, stored: bool) -> tuple[Flags, ...]:
+    """Of every level, the geounits whose answers are used: all that are stored, or those that make up the areas."""
+    if stored:
+        return tuple(np.ones(level.nodes, np.bool_) for level in public.spine.levels)
+    return used_geounits(public.spine, [(one.area_of, one.lowest) for one in areas])
 
 
 def _trees(
