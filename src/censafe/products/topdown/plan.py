@@ -127,13 +127,18 @@ def rows_loss(plan: ReleasePlan) -> Fraction:
     return sum((query.cost for part in plan.parts for query in part.queries), Fraction(0))
 
 
+def one_change_loss(plan: ReleasePlan) -> Fraction:
+    """Largest loss that one and the same change of a person has in all histograms together."""
+    return parse_fraction(plan.settings[_TOGETHER])
+
+
 def loss_statements(config: TopdownConfig) -> tuple[str, ...]:
     """How the total comes about, the most that one change costs, and the Bureau's statement under its name; losses rounded up."""
     plan, symbol = plan_release(config), config.definition.symbol
     each = ", ".join(f"{name} {loss_text(loss)}" for name, loss in person_loss(config).histograms.items())
     return (
         f"The total is the sum over histograms of the largest loss of one person's change: {each}. One and the same change costs at most "
-        f"{symbol} {loss_text(parse_fraction(plan.settings[_TOGETHER]))} in all of them.",
+        f"{symbol} {loss_text(one_change_loss(plan))} in all of them.",
         f"By rows of one histogram, the Bureau's statement: {symbol} {loss_text(rows_loss(plan))} for one row of each histogram replaced; it is "
         "not the loss of a person.",
     )
