@@ -9,9 +9,7 @@ already are not repeated.
 from __future__ import annotations
 
 import argparse
-import csv
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,16 +20,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from make_full_information import CASES, DOCS, Case, synthetic
+from make_full_information import CASES, Case, synthetic
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from studies import DOCS, DrawsFile
 
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.intake.intake import BlockIntake, Loaded
 from censafe.products.topdown.rehearsal import at_loss, rehearse
 
-CSV = DOCS / "area_unions.csv"
 INFORMATION = ("level", "lower")
 SIZES = (2, 10, 30, 100)
 PLACES = ("in one parent", "in one grandparent", "neighbors", "anywhere")
@@ -47,7 +45,9 @@ QUERIES = {
 }
 GROUPS = ("hispanic", "white", "black", "aian", "asian", "nhpi", "other", "two or more")
 COUNTS = (*QUERIES, *GROUPS)
-FIELDS = ("case", "design", "draw", "information", "place", "size", "unions", *COUNTS)
+DRAWS = DrawsFile(
+    DOCS / "area_unions.csv", ("case", "design", "draw", "information", "place", "size", "unions", *COUNTS)
+)
 COUNTIES = {
     "hi2020": ("15005", "15007", "15009"),
     "ri2010": ("44001", "44005"),
@@ -248,42 +248,25 @@ def _matrix(level: Any, cells: int) -> csr_array:
     return csr_array((level.count.astype(np.int64), level.cell, level.node_ptr), (level.nodes, cells))
 
 
-def rows() -> list[dict[str, str]]:
-    """All errors so far."""
-    if not CSV.exists():
-        return []
-    with CSV.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def run(case: Case, designs: list[Design], draws: int, work: Path) -> None:
     """The draws of a case that are missing."""
-    have: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for row in rows():
-        if row["case"] == case.name:
-            have[row["design"], row["information"]].add(int(row["draw"]))
-    wanted = [
+    missing = [
         (draw, design, choice)
         for design in designs
-        for draw in range(1, draws + 1)
         for choice in INFORMATION
-        if draw not in have[design.name, choice]
+        for draw in DRAWS.missing(range(1, draws + 1), case=case.name, design=design.name, information=choice)
     ]
-    if not wanted:
+    if not missing:
         return
     config = DESIGNS[0].config(case, "level")
     with BlockIntake(data_of(case, work), config, ReadOptions()) as intake:
         loaded = intake.load()
     name = config.histograms[0].name
     study = Study(loaded, list(unions_of(loaded, name)), concentrated(loaded, name, groups_of(config)))
-    for draw, design, choice in wanted:
+    for draw, design, choice in missing:
         made = errors(study, design.config(case, choice), draw)
-        new = not CSV.exists()
-        with CSV.open("a", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            if new:
-                writer.writerow(FIELDS)
-            writer.writerows((case.name, design.name, draw, choice, *row) for row in made)
+        keys = (case.name, design.name, draw, choice)
+        DRAWS.add(dict(zip(DRAWS.fields, (*keys, *row), strict=True)) for row in made)
 
 
 def main() -> None:

@@ -14,19 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent / "tests"))
+from measured import page_table
+from studies import DOCS, data_folder
 
-from measured import page_table  # noqa: E402
-
-from censafe.evaluation.outputs import number_text, read_evaluation, read_frame  # noqa: E402
-from censafe.evaluation.pages.sweep import sweep_page  # noqa: E402
-from censafe.evaluation.pages.topdown import metric_values, topdown_page  # noqa: E402
-from censafe.evaluation.topdown.accuracy import SHORT  # noqa: E402
-from censafe.publication.pages.exhibits import svg_text  # noqa: E402
-from support.topdown_shared import write_illinois, write_sixteen, write_vermont  # noqa: E402
-
-SHARED = DOCS.parents[1] / "shared" / "data" / "population"
+from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
+from censafe.evaluation.pages.sweep import sweep_page
+from censafe.evaluation.pages.topdown import metric_values, topdown_page
+from censafe.evaluation.topdown.accuracy import SHORT
+from censafe.publication.pages.exhibits import svg_text
 
 SCRIPT = "docs/make_accuracy.py"
 PAGE = DOCS / "accuracy.md"
@@ -34,28 +29,13 @@ PAGE = DOCS / "accuracy.md"
 
 @dataclass(frozen=True)
 class Case:
-    """One data set: how its folder is made, and how it is evaluated."""
+    """One data set, and how it is evaluated."""
 
     name: str
     title: str
     words: str
     arguments: tuple[str, ...]
     histogram: str = "persons"
-
-    def data(self, work: Path) -> Path:
-        """The data folder; made when it is not there."""
-        folder = work / f"data-{self.name}"
-        if self.name == "ri2018":
-            return SHARED / "pl94_ri2018"
-        if not folder.exists():
-            makers: dict[str, Any] = {
-                "hi2020": lambda: write_sixteen(folder, "hi2020_blocks"),
-                "ri2010": lambda: write_sixteen(folder, "ri2010_blocks"),
-                "il2020": lambda: write_illinois(folder),
-                "vt2010": lambda: write_vermont(folder),
-            }
-            makers[self.name]()
-        return folder
 
 
 CASES = (
@@ -132,7 +112,7 @@ def evaluate(case: Case, options: argparse.Namespace) -> None:
     """One evaluation in a process of its own."""
     config, *settings = case.arguments
     command = [
-        sys.executable, "-c", "from censafe.cli import main; main()", "evaluate", "topdown", config, str(case.data(options.work)),
+        sys.executable, "-c", "from censafe.cli import main; main()", "evaluate", "topdown", config, str(data_folder(case.name, options.work)),
         str(options.work / case.name), *settings, "--runs", options.runs, "--workers", options.workers,
     ]  # fmt: skip
     subprocess.run(command, check=True)  # noqa: S603

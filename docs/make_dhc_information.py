@@ -10,7 +10,6 @@ standard output; with --table nothing is run.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from studies import DOCS, DrawsFile, data_folder, markdown, mean_text, missed
 
-from censafe import synthesize
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import PartPlan, ReleasePlan, SparseLevel
 from censafe.products.run.options import ReadOptions
@@ -29,11 +28,12 @@ from censafe.products.topdown.intake.intake import Loaded, open_intake
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.rehearsal import TestMeasurementStore, rehearse, rehearse_results
 
-CSV = Path(__file__).resolve().parent / "dhc_information.csv"
 CHOICES = ("level", "lower")
 LEVELS = ("State", "County", "Block")
 """Of which the table has errors; the file has those of all."""
-FIELDS = ("draw", "information", "histogram", "level", "query", "geounits", "error")
+DRAWS = DrawsFile(
+    DOCS / "dhc_information.csv", ("draw", "information", "histogram", "level", "query", "geounits", "error")
+)
 
 
 def main() -> None:
@@ -43,25 +43,12 @@ def main() -> None:
     parser.add_argument("--persons", type=int, default=2000)
     parser.add_argument("--state", default="44")
     parser.add_argument("--table", action="store_true")
-    given = parser.parse_args()
-    done = rows()
-    if not given.table:
+    options = parser.parse_args()
+    if not options.table:
         with TemporaryDirectory() as folder:
-            data = Path(folder) / "data"
-            synthesize(data, persons=given.persons, states=[given.state], layout="dhc")
-            measure(
-                data, [one for one in range(given.draws) if one not in {int(row["draw"]) for row in done}]
-            )
-        done = rows()
-    sys.stdout.write("\n".join(table(done)) + "\n")
-
-
-def rows() -> list[dict[str, str]]:
-    """The errors of all draws so far."""
-    if not CSV.is_file():
-        return []
-    with CSV.open(newline="") as stream:
-        return list(csv.DictReader(stream))
+            data = data_folder(options.state, Path(folder), options.persons, layout="dhc")
+            measure(data, [*DRAWS.missing(range(options.draws))])
+    sys.stdout.write("\n".join(table(DRAWS.rows())) + "\n")
 
 
 def measure(data: Path, draws: Sequence[int]) -> None:
@@ -73,19 +60,14 @@ def measure(data: Path, draws: Sequence[int]) -> None:
     earlier = open_intake(data, before, ReadOptions()).load()
     for draw in draws:
         results = rehearse_results({"redistricting": (before, earlier)}, draw)
-        found = []
+        rows = []
         store = SingleStore(plan_release(configs["level"]), draw)
         for name, config in configs.items():
             made = rehearse(config, loaded, draw, results=results, store=store)
-            found += [
-                {"draw": draw, "information": name, **one} for one in errors(config, loaded, made.levels)
+            rows += [
+                {"draw": draw, "information": name, **row} for row in errors(config, loaded, made.levels)
             ]
-        new = not CSV.is_file()
-        with CSV.open("a", newline="") as stream:
-            writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-            if new:
-                writer.writeheader()
-            writer.writerows(found)
+        DRAWS.add(rows)
         sys.stderr.write(f"draw {draw}\n")
 
 
@@ -117,48 +99,32 @@ def errors(
         truth = standard_levels(run, own, cells)
         for name, exact, made in zip(run.standard.names, truth, levels[histogram.name], strict=True):
             for text in histogram.query_shares[config.run_levels[0].name]:
-                label = histogram.schema.query(text).label
-                missed = difference(label, exact, made)
+                error = missed(made, exact, histogram.schema.query(text).label).mean()
                 yield {
                     "histogram": histogram.name, "level": name, "query": text,
-                    "geounits": len(exact.geounits), "error": missed / len(exact.geounits),
+                    "geounits": len(exact.geounits), "error": error,
                 }  # fmt: skip
-
-
-def difference(label: np.ndarray, one: SparseLevel, other: SparseLevel) -> int:
-    """Sum over geounits and answers of the absolute difference."""
-    answers = int(label.max()) + 1
-    keys, counts = [], []
-    for level, sign in ((one, 1), (other, -1)):
-        geounit = np.repeat(np.arange(len(level.geounits)), np.diff(level.node_ptr))
-        keys.append(geounit * answers + label[level.cell])
-        counts.append(sign * level.count.astype(np.int64))
-    _, place = np.unique(np.concatenate(keys), return_inverse=True)
-    return int(np.abs(np.bincount(place, np.concatenate(counts))).sum())
 
 
 def table(done: list[dict[str, str]]) -> list[str]:
     """The lines of the table: mean over draws and standard error, and the paired difference."""
-    found: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    errors_of: dict[tuple[str, str, str], dict[str, dict[int, float]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     for row in done:
         key = row["histogram"], row["level"], row["query"]
         if row["level"] in LEVELS:
-            found[key][row["information"]][int(row["draw"])] = float(row["error"])
-    lines = ["| histogram | level | query | level | lower | lower - level |", "|---|---|---|---:|---:|---:|"]
-    for key, own in found.items():
+            errors_of[key][row["information"]][int(row["draw"])] = float(row["error"])
+    rows = []
+    for key, own in errors_of.items():
         draws = sorted(set(own["level"]) & set(own["lower"]))
-        level, lower = (np.array([own[name][one] for one in draws]) for name in CHOICES)
+        level, lower = (np.array([own[name][draw] for draw in draws]) for name in CHOICES)
         if not level.any() and not lower.any():
             continue
         change = lower - level
         share = f" ({100 * change.mean() / level.mean():+.1f}%)" if level.mean() else ""
-        lines.append(f"| {' | '.join(key)} | {spread(level)} | {spread(lower)} | {spread(change)}{share} |")
-    return lines
-
-
-def spread(values: np.ndarray) -> str:
-    """Mean and its standard error."""
-    return f"{values.mean():.2f} ± {values.std(ddof=1) / len(values) ** 0.5:.2f}"
+        rows.append((*key, mean_text(level), mean_text(lower), mean_text(change) + share))
+    return markdown(("histogram", "level", "query", "level", "lower", "lower - level"), rows, words=3)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Sequence
 from itertools import product
@@ -21,6 +20,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from measured import emit
 from numpy.typing import NDArray
+from studies import markdown, mean_text
 
 from censafe import configuration, release, synthesize
 from censafe.geography.spines.tree import PL94_PR
@@ -121,28 +121,20 @@ def main() -> None:
 def price_table(draws: Sequence[Errors]) -> list[str]:
     """A line for each query: the error as ever and the difference, at every level."""
     schemas = {one.name: one.schema for one in load_config("dhc-us").histograms}
-    lines = [
-        f"| answers | {' | '.join(f'{level} | difference' for level in DIGITS)} |",
-        f"|---|{'---:|---:|' * len(DIGITS)}",
-    ]
+    rows = []
     for histogram, queries in QUERIES.items():
         for text, words in queries.items():
             cells = [
                 cell for level in DIGITS for cell in price([one[histogram, text, level] for one in draws])
             ]
-            lines.append(f"| {words} ({schemas[histogram].query(text).answers}) | {' | '.join(cells)} |")
-    return lines
+            rows.append((f"{words} ({schemas[histogram].query(text).answers})", *cells))
+    return markdown(("answers", *(word for level in DIGITS for word in (level, "difference"))), rows)
 
 
 def price(pairs: Sequence[tuple[float, float]]) -> list[str]:
     """The error and the paired difference, each with its standard error over the draws where there are several."""
-    apart = np.array([own for own, _ in pairs])
-    change = np.array([joint for _, joint in pairs]) - apart
-    errors = [
-        f" ± {part.std(ddof=1) / math.sqrt(len(pairs)):.2f}" if len(pairs) > 1 else ""
-        for part in (apart, change)
-    ]
-    return [f"{apart.mean():.2f}{errors[0]}", f"{change.mean():+.2f}{errors[1]}"]
+    apart, joint = np.array(pairs).T
+    return [mean_text(apart), mean_text(joint - apart, sign="+")]
 
 
 if __name__ == "__main__":

@@ -9,8 +9,6 @@ docs/full_information.csv; draws that are there already are not repeated. With -
 from __future__ import annotations
 
 import argparse
-import csv
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,42 +16,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import make_dhc_information
 import numpy as np
+import union_tables
+from measured import page_table
+from studies import DOCS, DrawsFile, data_folder, missed
 
-DOCS = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent / "tests"))
+from censafe.products.run.options import ReadOptions
+from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.intake.intake import BlockIntake, Loaded
+from censafe.products.topdown.rehearsal import rehearse
 
-import make_dhc_information  # noqa: E402
-import union_tables  # noqa: E402
-from measured import page_table  # noqa: E402
-
-from censafe.population.synthetic.blocks import synthesize_histograms  # noqa: E402
-from censafe.products.run.options import ReadOptions  # noqa: E402
-from censafe.products.topdown.configuration.config import TopdownConfig, load_config  # noqa: E402
-from censafe.products.topdown.intake.intake import BlockIntake, Loaded  # noqa: E402
-from censafe.products.topdown.rehearsal import rehearse  # noqa: E402
-from support.topdown_shared import write_illinois, write_sixteen  # noqa: E402
-
-SHARED = DOCS.parents[1] / "shared" / "data" / "population"
 SCRIPT = "docs/make_full_information.py"
 PAGE = DOCS / "full_information.md"
-CSV = DOCS / "full_information.csv"
 CHOICES = ("level", "lower")
 FEWEST = 10  # draws, below which standard errors of differences say little
 PERSONS = (
     "total", "votingage", "hispanic", "cenrace", "hispanic * cenrace", "votingage * hispanic * cenrace", "hhgq", "detailed",
 )  # fmt: skip
 SIXTEEN = ("total", "votingage", "hispanic", "hispanic_race", "votingage * hispanic", "detailed")
-FIELDS = (
-    "case",
-    "draw",
-    "information",
-    "level",
-    "query",
-    "geounits",
-    "possible",
-    "error",
-    "error_possible",
+DRAWS = DrawsFile(
+    DOCS / "full_information.csv",
+    ("case", "draw", "information", "level", "query", "geounits", "possible", "error", "error_possible"),
 )
 
 
@@ -68,22 +52,11 @@ class Case:
     settings: dict[str, str]
     queries: tuple[str, ...] = PERSONS
     persons: int = 0
-    state: str = ""
 
     def data(self, work: Path) -> Path:
         """The data folder; made when it is not there."""
-        folder = work / self.name
-        if self.name == "ri2018":
-            return SHARED / "pl94_ri2018"
-        if self.persons:
-            synthesize_histograms(
-                folder, persons=self.persons, states=[self.state], seed=int(self.state), layout="pl94"
-            )
-        elif self.name == "il2020":
-            write_illinois(folder)
-        else:
-            write_sixteen(folder, f"{self.name}_blocks")
-        return folder
+        state = self.name.removeprefix("synthetic-")
+        return data_folder(state, work, self.persons, seed=int(state) if self.persons else 0)
 
 
 def synthetic(state: str, persons: int) -> Case:
@@ -93,14 +66,7 @@ def synthetic(state: str, persons: int) -> Case:
     )
     settings = {"root": "State", "spine": "standard", "measure": "persons"}
     return Case(
-        f"synthetic-{state}",
-        f"A synthetic state ({state})",
-        words,
-        "pl94-us",
-        settings,
-        PERSONS,
-        persons,
-        state,
+        f"synthetic-{state}", f"A synthetic state ({state})", words, "pl94-us", settings, PERSONS, persons
     )
 
 
@@ -145,18 +111,9 @@ def main() -> None:
     (DOCS / "full_information.md").write_text(page(), encoding="utf-8")
 
 
-def rows() -> list[dict[str, str]]:
-    """All errors so far."""
-    if not CSV.exists():
-        return []
-    with CSV.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def run(case: Case, draws: int, work: Path) -> None:
     """The draws of a case that are missing."""
-    have = {int(row["draw"]) for row in rows() if row["case"] == case.name}
-    missing = [draw for draw in range(1, draws + 1) if draw not in have]
+    missing = [*DRAWS.missing(range(1, draws + 1), case=case.name)]
     if not missing:
         return
     data = case.data(work)
@@ -166,56 +123,35 @@ def run(case: Case, draws: int, work: Path) -> None:
     with BlockIntake(data, configs["level"], ReadOptions()) as intake:
         loaded = intake.load()
     for draw in missing:
-        found = [row for choice in CHOICES for row in errors(case, configs[choice], loaded, draw)]
-        new = not CSV.exists()
-        with CSV.open("a", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            if new:
-                writer.writerow(FIELDS)
-            writer.writerows(found)
+        DRAWS.add(row for choice in CHOICES for row in errors(case, configs[choice], loaded, draw))
 
 
-def errors(case: Case, config: TopdownConfig, loaded: Loaded, draw: int) -> Iterator[tuple[Any, ...]]:
+def errors(case: Case, config: TopdownConfig, loaded: Loaded, draw: int) -> Iterator[dict[str, Any]]:
     """Mean L1 errors of one estimate, by level and query."""
-    found = rehearse(config, loaded, draw)
+    estimates = rehearse(config, loaded, draw)
     name = config.histograms[0].name
     schema = config.histograms[0].schema
-    labels = [schema.query(query).label for query in case.queries]
     levels = loaded.facts.spine.levels
     for depth, (level, truth, own) in enumerate(
-        zip(levels, loaded.exact[name], found.levels[name], strict=True)
+        zip(levels, loaded.exact[name], estimates.levels[name], strict=True)
     ):
         if level.nodes == 1 and depth and levels[depth - 1].nodes == 1:
             continue  # a copy of the level above
         upper = loaded.facts.limits[name][depth].upper
         possible = upper.any(axis=1) if upper.shape[1] else np.ones(level.nodes, bool)
-        for query, error in zip(case.queries, sums(own, truth, labels, schema.schema.cells), strict=True):
-            yield (
-                case.name, draw, config.choices.information, level.name, query, level.nodes, int(possible.sum()),
-                f"{error.mean():.6f}", f"{error[possible].mean():.6f}",
-            )  # fmt: skip
-
-
-def sums(own: Any, truth: Any, labels: list[np.ndarray], cells: int) -> Iterator[np.ndarray]:
-    """L1 error of every geounit, query by query."""
-    keys, counts = [], []
-    for level, sign in ((own, 1), (truth, -1)):
-        node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
-        keys.append((node, level.cell))
-        counts.append(sign * level.count.astype(np.int64))
-    node, cell = (np.concatenate([pair[side] for pair in keys]) for side in (0, 1))
-    difference = np.concatenate(counts)
-    for label in labels:
-        answers = int(label.max()) + 1
-        places, at = np.unique(node * answers + label[cell], return_inverse=True)
-        of = np.bincount(at.ravel(), difference)
-        yield np.bincount(places // answers, np.abs(of), own.nodes)
+        for query in case.queries:
+            error = missed(own, truth, schema.query(query).label)
+            yield {
+                "case": case.name, "draw": draw, "information": config.choices.information, "level": level.name, "query": query,
+                "geounits": level.nodes, "possible": int(possible.sum()),
+                "error": f"{error.mean():.6f}", "error_possible": f"{error[possible].mean():.6f}",
+            }  # fmt: skip
 
 
 def page() -> str:
     """The page."""
     table: dict[tuple[str, str, str, str], dict[int, tuple[float, float]]] = defaultdict(dict)
-    for row in rows():
+    for row in DRAWS.rows():
         key = (row["case"], row["level"], row["query"], row["information"])
         table[key][int(row["draw"])] = (float(row["error"]), float(row["error_possible"]))
     return "\n".join([HEAD, *summary(table), *union_tables.section(), *dhc_section()]) + "\n"
@@ -223,7 +159,7 @@ def page() -> str:
 
 def dhc_section() -> list[str]:
     """What is put together for the DHC, and its errors as far as docs/make_dhc_information.py has measured any."""
-    done = make_dhc_information.rows()
+    done = make_dhc_information.DRAWS.rows()
     draws = len({row["draw"] for row in done})
     if draws < FEWEST:
         return [

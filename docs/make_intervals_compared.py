@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from make_replicates import keys, without_noise
 from measured import emit
+from studies import markdown
 
 import censafe
 from censafe.products.topdown.census_tables.linear import LinearIntervals
@@ -208,13 +209,10 @@ def by_table(cells: Cells) -> Iterator[tuple[str, str, Cells]]:
 
 
 def shown(
-    header: Sequence[str],
-    rows: Iterable[tuple[str, str, Cells]],
-    texts: Callable[[Cells], list[str]],
+    header: Sequence[str], rows: Iterable[tuple[str, str, Cells]], texts: Callable[[Cells], list[str]]
 ) -> list[str]:
     """Rows as a Markdown table."""
-    lines = [f"| {' | '.join(header)} |", f"|---|---|{'---:|' * (len(header) - 2)}"]
-    return lines + [f"| {' | '.join((first, second, *texts(part)))} |" for first, second, part in rows]
+    return markdown(header, [(first, second, *texts(part)) for first, second, part in rows], words=2)
 
 
 def coverage(part: Cells) -> list[str]:

@@ -9,16 +9,15 @@ secret.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from measured import marked
 from numpy.typing import NDArray
+from studies import DOCS, answers, data_folder, markdown, mean_text, missed
 
 from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
 from censafe.model import ExactHistograms, SparseLevel
@@ -26,9 +25,7 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.rehearsal import rehearse
 
-DOCS = Path(__file__).resolve().parent
 SCRIPT = "docs/make_joint.py"
-SHARED = DOCS.parents[1] / "shared" / "data" / "population"
 QUERIES = ("total", "hhgq", "votingage", "hispanic * cenrace", "votingage * hispanic * cenrace", "detailed")
 KINDS = (
     "with occupied units: fewer persons in households than these",
@@ -87,17 +84,8 @@ class Case:
     title: str
     words: str
     settings: dict[str, str]
-    data: Callable[[Path], Path]
-
-
-def synthetic(work: Path) -> Path:
-    """Records of a small state, made when they are not there."""
-    folder = work / "synthetic"
-    if not folder.exists():
-        words = ["--persons", "60000", "--states", "50", "--layout", "pl94", "--quiet"]
-        command = [sys.executable, "-c", "from censafe.cli import main; main()", "synth", str(folder), *words]
-        subprocess.run(command, check=True)  # noqa: S603
-    return folder
+    persons: int = 0
+    state: str = ""
 
 
 CASES = (
@@ -106,14 +94,14 @@ CASES = (
         "Rhode Island 2018, blocks of the end-to-end test",
         "29,225 persons in 569 blocks, 350 of them with occupied units; some units of this test site hold tens of persons.",
         {"root": "State", "spine": "standard", "reader": "pl94"},
-        lambda work: SHARED / "pl94_ri2018",
     ),
     Case(
         "synthetic",
         "A synthetic state",
         "60,000 persons in 1,501 blocks (`censafe synth DATA --persons 60000 --states 50 --layout pl94`).",
         {"root": "State", "spine": "standard"},
-        synthetic,
+        60_000,
+        "50",
     ),
 )
 
@@ -144,7 +132,7 @@ def measured(
                 for text in queries:
                     label = schema.query(text).label
                     key = histogram, text, level
-                    errors.setdefault(key, []).append(error_of(truth, own, label))
+                    errors.setdefault(key, []).append(float(missed(own, truth, label).mean()))
     return Draws(np.array(blocks, float), {key: np.array(values) for key, values in errors.items()})
 
 
@@ -155,8 +143,8 @@ def counted(
     schema = population.config.histogram("persons").schema
     persons, units = levels["persons"][-1], levels["units"][-1]
     kind, age = (schema.query(text).label for text in ("hhgq", "votingage"))
-    homes, occupied = sums_of(persons, kind)[:, 0], sums_of(units, np.arange(2))[:, 1]
-    minors, adults = sums_of(persons, age).T
+    homes, occupied = answers(persons, kind).toarray()[:, 0], answers(units, np.arange(2)).toarray()[:, 1]
+    minors, adults = answers(persons, age).toarray().T
     quarters = population.loaded.facts.facilities[:, 1:8].any(axis=1)
     found = (
         (occupied > 0) & (homes < occupied),
@@ -168,49 +156,24 @@ def counted(
     return [int(blocks.sum()) for blocks in found]
 
 
-def sums_of(level: SparseLevel | ExactHistograms, label: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Answers of a query, shape (geounits, answers)."""
-    answers = int(label.max()) + 1
-    node = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr))
-    place = node * answers + label[level.cell]
-    sums = np.bincount(place, weights=level.count, minlength=level.nodes * answers)
-    return np.asarray(sums, np.float64).reshape(level.nodes, answers)
-
-
-def error_of(truth: ExactHistograms, found: SparseLevel, label: NDArray[np.int32]) -> float:
-    """Mean over geounits of the absolute errors of all answers."""
-    return float(np.abs(sums_of(truth, label) - sums_of(found, label)).sum() / found.nodes)
-
-
-def text_of(values: NDArray[np.float64], digits: int) -> str:
-    """Mean and standard error."""
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
-    return f"{values.mean():,.{digits}f} ± {error:.{digits}f}"
-
-
-def blocks_table(population: EvaluatedPopulation, found: dict[str, Draws]) -> Iterator[str]:
+def blocks_table(population: EvaluatedPopulation, found: dict[str, Draws]) -> list[str]:
     """Lines of the table of impossible blocks."""
     truth = counted(population, population.exact)
-    yield f"| blocks | truth | {' | '.join(found)} |"
-    yield f"|---|{'---:|' * (len(found) + 1)}"
-    for place, kind in enumerate(KINDS):
-        numbers = [text_of(draws.blocks[:, place], 1) for draws in found.values()]
-        yield f"| {kind} | {truth[place]} | {' | '.join(numbers)} |"
+    rows = [
+        (kind, truth[place], *(mean_text(draws.blocks[:, place], 1) for draws in found.values()))
+        for place, kind in enumerate(KINDS)
+    ]
+    return markdown(("blocks", "truth", *found), rows)
 
 
 def errors_table(found: dict[str, Draws]) -> tuple[list[str], str]:
     """Lines of the table of errors, with differences from the first way where there are any, and what is not in it."""
     first, *others = found
-    lines = [
-        f"| query | level | {first} | {' | '.join(f'{name}, difference' for name in others)} |",
-        f"|---|---|{'---:|' * len(found)}",
-    ]
-    same = []
+    rows, same = [], []
     for key, own in found[first].errors.items():
         differences = [found[name].errors[key] - own for name in others]
         if any(one.any() for one in differences):
-            numbers = [text_of(own, 2), *(text_of(one, 2) for one in differences)]
-            lines.append(f"| {key[1]} | {key[2]} | {' | '.join(numbers)} |")
+            rows.append((key[1], key[2], mean_text(own), *map(mean_text, differences)))
         else:
             same.append(key)
     left = {
@@ -218,18 +181,21 @@ def errors_table(found: dict[str, Draws]) -> tuple[list[str], str]:
         for histogram, *_ in same
     }
     words = "; ".join(f"{histogram} at {levels}" for histogram, levels in left.items())
+    lines = markdown(("query", "level", first, *(f"{name}, difference" for name in others)), rows, words=2)
     return lines, f"\nNot listed is what every way estimates alike in every draw: {words}."
 
 
 def section(case: Case, work: Path, draws: int) -> Iterator[str]:
     """Lines of one data set."""
-    population = open_evaluated("pl94-us", case.data(work), case.settings, ReadOptions())
+    population = open_evaluated(
+        "pl94-us", data_folder(case.state or case.name, work, case.persons), case.settings, ReadOptions()
+    )
     yield f"\n## {case.title}\n\n{case.words} {draws} draws.\n"
     for information in ("level", "lower"):
         found = {name: measured(population, way, case, information, draws) for name, way in WAYS.items()}
         yield f"\n### `information = {information}`\n"
         name = f"joint-{case.name}-{information}"
-        yield marked(f"{name}-blocks", SCRIPT, list(blocks_table(population, found)))
+        yield marked(f"{name}-blocks", SCRIPT, blocks_table(population, found))
         yield ""
         lines, left = errors_table(found)
         yield marked(f"{name}-price", SCRIPT, lines)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from measured import emit
+from studies import markdown
 
 import censafe
 
@@ -35,12 +36,9 @@ def main() -> None:
     run, truth = made(given.work, given.persons, given.count)
     found = {(table, level): compared(run, truth, table, level) for table in TABLES for level in LEVELS}
     header = [f"{low:,} and more" if high == 10**9 else f"{low:,} to {high - 1:,}" for low, high in SIZES]
-    lines = [f"| table | level | {' | '.join(header)} |", f"|---|---|{'---:|' * len(SIZES)}"]
-    for (table, level), (value, hit, width) in found.items():
-        cells = [summary(value, hit, width, size) for size in SIZES]
-        lines.append(f"| {table} | {level} | {' | '.join(cells)} |")
-    value, hit, width = (np.concatenate(parts) for parts in zip(*found.values(), strict=True))
-    lines.append(f"| all | all | {' | '.join(summary(value, hit, width, size) for size in SIZES)} |")
+    found["all", "all"] = tuple(np.concatenate(parts) for parts in zip(*found.values(), strict=True))
+    rows = [(*key, *(summary(*cells, size) for size in SIZES)) for key, cells in found.items()]
+    lines = markdown(("table", "level", *header), rows, words=2)
     emit("replicates.md", "replicates-coverage", "docs/make_replicates.py", lines, write=given.write)
 
 

@@ -23,6 +23,7 @@ from censafe.privacy.ledger.report import verify
 from censafe.publication.manifest import read_manifest
 from support.commands import CommandLine
 from support.shared import shared_data
+from support.solver import failing_solver
 
 PERSONS = (42, 2, 116, 2, 63)
 HOUSEHOLDS = (2, 9, 2, 7, 4, 3, 522)
@@ -101,6 +102,17 @@ def test_every_constraint_holds_in_every_block(dhc_records: Path, dhc: Path) -> 
     tenure = np.unravel_index(household, HOUSEHOLDS)[5]
     owned = np.stack([kinds[:, 0], kinds[:, 1], kinds[:, 2] + kinds[:, 3]], axis=1)
     assert np.array_equal(summed(at, tenure, households, (size, 3)), owned)
+
+
+@pytest.mark.parametrize("share", [0.6, 1.0])
+def test_a_solver_that_fails_stops_no_run(
+    dhc_records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    """Neither the redistricting data nor persons, households and units; the failures say infeasible, limit and error, at random."""
+    planted = failing_solver(monkeypatch, 0, share=share)
+    out = released("dhc-us", dhc_records, tmp_path / "dhc", workers=1)
+    assert len(planted) > 5
+    test_every_constraint_holds_in_every_block(dhc_records, out)
 
 
 def test_microdata_are_the_histograms(dhc_records: Path, dhc: Path) -> None:
