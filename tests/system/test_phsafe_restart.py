@@ -19,7 +19,7 @@ KILL = "lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)"
 # Where the process dies, as a patch that is in place before the command starts.
 STAGES = {
     "while the records are counted": f"intake.HouseholdIntake.count = {KILL}",
-    "after the first reservation": f"measurement_store.measure = {KILL}",
+    "after the first reservation": f"recipe.measure = {KILL}",
     "while the measurement file is written": f"files.sha256_file = {KILL}",
     "before the commit": f"ledger.Ledger.commit = {KILL}",
     "after three commits": """
@@ -32,7 +32,7 @@ STAGES = {
     """,
     "before the run is closed": f"ledger.Ledger.close_run = {KILL}",
     "while the tables are published": f"release.write_tidy = {KILL}",
-    "before the manifest has its name": f"release.move_into_place = {KILL}",
+    "before the manifest has its name": f"publishing.move_into_place = {KILL}",
 }
 
 SAMPLED = ("after the first reservation", "after three commits", "before the manifest has its name")
@@ -43,8 +43,8 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         "import os, signal, sys\n"
         "from censafe.cli import main\n"
         "from censafe.privacy.ledger import book as ledger\n"
-        "from censafe.products.run import measurement_store, runner\n"
-        "from censafe.products.phsafe import intake, release\n"
+        "from censafe.products.run import measurement_store, publishing, runner\n"
+        "from censafe.products.phsafe import intake, recipe, release\n"
         "from censafe.publication.measurements import sealed as files\n"
         + textwrap.dedent(patch)
         + "\nmain()\n"

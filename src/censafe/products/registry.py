@@ -143,7 +143,7 @@ def _product(name: str, workbook: str, package: str, **others: str) -> Product:
 
 
 _PRODUCTS: Final = (
-    _product("phsafe", "sdhc-us", "phsafe", fields="config:FIELDS"),
+    _product("phsafe", "sdhc-us", "phsafe", fields="config:FIELDS", outline="plan"),
     _product(
         "safetab-p",
         "ddhca",

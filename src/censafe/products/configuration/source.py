@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -244,6 +246,23 @@ def number_of(text: str) -> Fraction | NotFinite | str:
         return text
 
 
-def titled(title: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings with the title of their configuration before them, where there is one."""
-    return {**({"title": title} if title else {}), **settings}
+class Settled:
+    """Base of a product's checked configuration: a title, and settings as text under dotted keys in a fixed order."""
+
+    title: str
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Everything that decides what is released, apart from files that the plan names."""
+        raise NotImplementedError
+
+    @property
+    def record(self) -> dict[str, str]:
+        """The title, where there is one, and the settings: what a manifest says of a configuration."""
+        return {**({"title": self.title} if self.title else {}), **self.settings}
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the settings as canonical JSON, hexadecimal; equal for JSON and TOML of one content."""
+        text = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()

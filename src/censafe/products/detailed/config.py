@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -20,10 +18,10 @@ from censafe.products.configuration.source import (
     STATES,
     Budget,
     Problems,
+    Settled,
     check_budget,
     check_state_codes,
     shown,
-    titled,
 )
 from censafe.products.detailed.codes.parameters import (
     CODES_FILE,
@@ -253,7 +251,7 @@ class SafetabScope:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafetabConfig(SafetabScope):
+class SafetabConfig(Settled, SafetabScope):
     """A checked configuration of either product.
 
     Args:
@@ -313,17 +311,6 @@ class SafetabConfig(SafetabScope):
                 thresholds = ",".join(map(str, self.thresholds[table_class, level.key]))
                 flat[threshold_noun(self.product, table_class, level)] = thresholds
         return flat
-
-    @property
-    def record(self) -> dict[str, str]:
-        """The title, where there is one, and the settings: what a manifest says of a configuration."""
-        return titled(self.title, self.settings)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the settings as canonical JSON, hexadecimal; equal for JSON and TOML of one content."""
-        text = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)

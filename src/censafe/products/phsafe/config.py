@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,16 +10,26 @@ from typing import Any, Final, Literal
 
 from censafe.errors import ConfigError
 from censafe.model import Definition
+from censafe.model.entries import nearest
 from censafe.privacy.loss.budget import NotFinite
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
-from censafe.products.configuration.source import INFINITE, PUERTO_RICO, Budget, Problems, locate, titled
-from censafe.products.phsafe.config_checks import (
-    check_budgets,
-    check_levels_of_numbers,
-    check_states,
-    check_tau,
+from censafe.products.configuration.source import (
+    INFINITE,
+    PUERTO_RICO,
+    STATES,
+    Budget,
+    Problems,
+    Settled,
+    check_budget,
+    check_state_codes,
+    listed,
+    locate,
+    shown,
+)
+from censafe.products.phsafe.definitions import (
     levels_of,
     measured_tables,
+    phsafe_definitions,
     truncated_tables,
 )
 from censafe.products.phsafe.sensitivity import SENSITIVITIES, Sensitivity
@@ -39,11 +47,6 @@ FIELDS: Final = ConfigFields(
         ConfigField("printed_decimals", "number", json=False),
     )
 )
-
-
-def read_phsafe_document(source: str | Path, overrides: Mapping[str, str]) -> Document:
-    """Find and read a configuration and apply overrides; its rules are not checked here."""
-    return open_document(*locate("phsafe", source), FIELDS, overrides, _override)
 
 
 def _override(values: dict[str, Any], key: str, text: str) -> None:
@@ -81,6 +84,8 @@ def _leaves(noun: str, inner: list[str], key: str) -> list[tuple[str, ...]]:
 
 
 Reader = Literal["csv", "cef"]
+LARGEST_TAU: Final = 99_999
+"""More persons than any household has; the ranks of records must fit the integers of the engine."""
 _USUAL_DECIMALS: Final = 6
 
 
@@ -96,7 +101,7 @@ class TruthConfig:
 
 
 @dataclass(frozen=True)
-class PhsafeConfig:
+class PhsafeConfig(Settled):
     """A checked PHSafe configuration.
 
     Args:
@@ -117,10 +122,6 @@ class PhsafeConfig:
     moe_targets: Mapping[tuple[str, str], Fraction] = field(default_factory=dict)
     printed_decimals: Mapping[tuple[str, str], int] = field(default_factory=dict)
     title: str = ""
-
-    def tau_of(self, table: str) -> int | None:
-        """Truncation of a table; None for the denominators, which count units."""
-        return self.tau.get(table)
 
     def paper_places(self, table: str, level: str) -> int | None:
         """Decimals of rho in the paper's table; None where no target is stored."""
@@ -147,17 +148,6 @@ class PhsafeConfig:
                 flat[f"budget.{table}.{level}"] = text
         return flat
 
-    @property
-    def record(self) -> dict[str, str]:
-        """The title, where there is one, and the settings: what a manifest says of a configuration."""
-        return titled(self.title, self.settings)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the settings as canonical JSON, hexadecimal; equal for JSON and TOML of one content."""
-        text = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
 
 def load_phsafe_config(
     source: str | Path, overrides: Mapping[str, str] | None = None, *, allow_infinite: bool = False
@@ -169,9 +159,11 @@ def load_phsafe_config(
         >>> config.tau["PH3"], config.budgets["PH2", "usa_*"]
         (6, Fraction(2619, 1000000))
     """
-    document = read_phsafe_document(source, overrides or {})
-    if allow_infinite:
-        document = _noiseless(document)
+    document = open_document(*locate("phsafe", source), FIELDS, overrides or {}, _override)
+    if allow_infinite:  # what a run without noise need not say
+        everywhere = {table: dict.fromkeys(levels_of(table), INFINITE) for table in measured_tables()}
+        values = {"privacy_definition": "zcdp", "budget": everywhere, **document.values}
+        document = replace(document, values=values)
     problems = Problems()
     warnings = document.check_unknown(problems)
     states = _states(document, problems)
@@ -181,7 +173,7 @@ def load_phsafe_config(
     budgets = _budgets(document, problems, infinite=allow_infinite)
     tau = _tau(document, problems, budgets)
     targets, decimals = (
-        check_levels_of_numbers(document.values.get(noun, {}), noun, problems)
+        _numbers_by_level(document.values.get(noun, {}), noun, problems)
         for noun in ("moe_target", "printed_decimals")
     )
     for (table, level), places in decimals.items():
@@ -198,7 +190,7 @@ def load_phsafe_config(
         budgets=budgets,
         origin=document.origin,
         overrides=document.overrides,
-        warnings=(*warnings, *_not_named(document), *_nation_of_one(document, states, budgets)),
+        warnings=(*warnings, *_warnings(document, states, budgets)),
         moe_targets=targets,
         printed_decimals={key: int(places) for key, places in decimals.items()},
         title=title,
@@ -212,7 +204,7 @@ def load_truth_config(source: str | Path, overrides: Mapping[str, str] | None = 
         >>> load_truth_config("sdhc-pr").states
         ('72',)
     """
-    document = read_phsafe_document(source, overrides or {})
+    document = open_document(*locate("phsafe", source), FIELDS, overrides or {}, _override)
     problems = Problems()
     warnings = document.check_unknown(problems)
     states = _states(document, problems)
@@ -222,62 +214,120 @@ def load_truth_config(source: str | Path, overrides: Mapping[str, str] | None = 
 
 
 def _states(document: Document, problems: Problems) -> tuple[str, ...]:
+    """A list of two-digit state codes: states and DC, or Puerto Rico alone."""
     if not document.has("states", problems):
         return ()
-    return check_states(document.values["states"], document.key("states"), problems) or ()
+    value, key = document.values["states"], document.key("states")
+    words = "01 to 56 without 03, 07, 14, 43, 52, or 72 alone"
+    codes = check_state_codes(value, key, problems, (*STATES, PUERTO_RICO), words)
+    if isinstance(value, list) and PUERTO_RICO in value and any(code != PUERTO_RICO for code in value):
+        problems.add(key, "72 (Puerto Rico) is mixed with other states; give it a run of its own")
+        return ()
+    return codes or ()
 
 
-def _budgets(document: Document, problems: Problems, *, infinite: bool) -> Mapping[tuple[str, str], Budget]:
+def _budgets(document: Document, problems: Problems, *, infinite: bool) -> dict[tuple[str, str], Budget]:
+    """A budget of 0 or more for every measured table and level.
+
+    A table that is not named has budget 0, and so has a level that no table names: a configuration stays as it is when
+    definitions are added. A level that other tables name must be named.
+    """
     if not document.has("budget", problems):
         return {}
-    return check_budgets(
-        document.values["budget"],
-        document.key("budget"),
-        problems,
-        infinite=infinite,
-        text=not document.bureau,
-    )
+    key = document.key("budget")
+    budgets: dict[tuple[str, str], Budget] = {
+        (table, level): Fraction(0) for table in measured_tables() for level in levels_of(table)
+    }
+    named = _entries(document.values["budget"], key, measured_tables(), "table", problems, ())
+    used = {level for _, levels in named if isinstance(levels, Mapping) for level in levels}
+    for table, levels in named:
+        allowed = levels_of(table)
+        needed = [level for level in allowed if level in used]
+        for level, item in _entries(levels, f"{key}.{table}", allowed, "level", problems, needed):
+            path = f"{key}.{table}.{level}"
+            number = check_budget(item, path, problems, infinite=infinite, text=not document.bureau)
+            if number is not None:
+                budgets[table, level] = number
+    return budgets
 
 
-def _tau(
-    document: Document, problems: Problems, budgets: Mapping[tuple[str, str], Budget]
-) -> Mapping[str, int]:
-    """Tau of the tables of persons; a table without a budget needs none."""
+def _tau(document: Document, problems: Problems, budgets: Mapping[tuple[str, str], Budget]) -> dict[str, int]:
+    """A whole number from 1 to the largest that the engine counts with, for the tables of persons; one without a budget needs none."""
     if not document.has("tau", problems):
         return {}
     measured = {table for (table, _), budget in budgets.items() if budget != 0}
     needed = [table for table in truncated_tables() if table in measured]
-    return check_tau(document.values["tau"], "tau", problems, needed)
+    tau: dict[str, int] = {}
+    for table, item in _entries(document.values["tau"], "tau", truncated_tables(), "table", problems, needed):
+        path = f"tau.{table}"
+        if not isinstance(item, Fraction) or item.denominator != 1:
+            problems.add(path, f"{shown(item)} is not an integer; give 1 or more persons a household")
+        elif item <= 0:
+            problems.add(path, f"{item} is too small; give 1 or more persons a household")
+        elif item > LARGEST_TAU:
+            problems.add(path, f"the number is too large; give at most {LARGEST_TAU:,} persons a household")
+        else:
+            tau[table] = int(item)
+    return tau
 
 
-def _not_named(document: Document) -> list[str]:
-    """Tell which measured tables have no budget because the configuration does not name them."""
-    absent = [table for table in measured_tables() if table not in document.values["budget"]]
-    if not absent:
+def _numbers_by_level(value: object, key: str, problems: Problems) -> dict[tuple[str, str], Fraction]:
+    """Positive numbers for some tables and levels, all of them optional."""
+    numbers: dict[tuple[str, str], Fraction] = {}
+    for table, levels in _entries(value, key, measured_tables(), "table", problems, ()):
+        path = f"{key}.{table}"
+        for level, item in _entries(levels, path, levels_of(table), "level", problems, ()):
+            number = check_budget(item, f"{path}.{level}", problems, infinite=False, text=True)
+            if isinstance(number, Fraction) and number > 0:
+                numbers[table, level] = number
+            elif number is not None:
+                problems.add(f"{path}.{level}", f"{number} is too small; give a number above 0")
+    return numbers
+
+
+def _entries(
+    value: object, key: str, allowed: Sequence[str], noun: str, problems: Problems, needed: Collection[str]
+) -> list[tuple[str, object]]:
+    """Known entries of a mapping in fixed order; extra ones are problems, and so are needed ones that are missing."""
+    if not isinstance(value, Mapping):
+        problems.add(
+            key, f"{shown(value)} is not a mapping; give one entry for every {noun}: {listed(allowed)}"
+        )
         return []
-    return [
-        f"{document.origin}: {document.key('budget')} does not name {', '.join(absent)}: budget 0, not measured"
-    ]
+    missing = [name for name in needed if name not in value]
+    if missing:
+        problems.add(key, f"missing {noun} {listed(missing)}; all of {listed(needed)} are needed")
+    for name in value:
+        if name not in allowed:
+            problems.add(key, _stranger(str(name), allowed, noun))
+    return [(name, value[name]) for name in allowed if name in value]
 
 
-def _noiseless(document: Document) -> Document:
-    """Fill in what a run without noise need not say."""
-    everywhere = {table: dict.fromkeys(levels_of(table), INFINITE) for table in measured_tables()}
-    return replace(document, values={"privacy_definition": "zcdp", "budget": everywhere, **document.values})
+def _stranger(name: str, allowed: Sequence[str], noun: str) -> str:
+    derived = {table.name: table.derived.source for table in phsafe_definitions().tables if table.derived}
+    if name in derived and noun == "table":
+        return f"extra table {name!r}; it is computed from {derived[name]} and has no entry of its own. Remove it"
+    if name in measured_tables() and noun == "table":
+        return f"extra table {name!r}; it counts units, not persons. Allowed are {listed(allowed)}"
+    if name in phsafe_definitions().level_labels and noun == "level":
+        return f"extra level {name!r}; this table is not repeated by race. Allowed are {listed(allowed)}"
+    return f"extra {noun} {name!r}; allowed are {listed(allowed)}.{nearest(name, allowed)}"
 
 
-def _nation_of_one(
+def _warnings(
     document: Document, states: tuple[str, ...], budgets: Mapping[tuple[str, str], Budget]
-) -> list[str]:
-    """Warn when the nation would be Puerto Rico alone."""
+) -> Iterator[str]:
+    """Measured tables without a budget because they are not named, and a nation that would be Puerto Rico alone."""
+    absent = [table for table in measured_tables() if table not in document.values["budget"]]
+    if absent:
+        yield f"{document.origin}: {document.key('budget')} does not name {', '.join(absent)}: budget 0, not measured"
     spent = [
         f"{table}.{level}"
         for (table, level), budget in budgets.items()
         if level.startswith("usa_") and budget != 0
     ]
-    if states != (PUERTO_RICO,) or not spent:
-        return []
-    return [
-        f"{document.origin}: {document.key('states')} is 72 alone, so the nation of {len(spent)} nation levels "
-        f"({', '.join(spent[:3])}{', ...' if len(spent) > 3 else ''}) would be Puerto Rico; set their budgets to 0"
-    ]
+    if states == (PUERTO_RICO,) and spent:
+        yield (
+            f"{document.origin}: {document.key('states')} is 72 alone, so the nation of {len(spent)} nation levels "
+            f"({', '.join(spent[:3])}{', ...' if len(spent) > 3 else ''}) would be Puerto Rico; set their budgets to 0"
+        )

@@ -36,6 +36,27 @@ def definitions_text() -> str:
     return resources.files("censafe.products.phsafe").joinpath("tables.toml").read_text(encoding="utf-8")
 
 
+def measured_tables() -> tuple[str, ...]:
+    """Tables that noise is added to, in their fixed order."""
+    return tuple(table.name for table in phsafe_definitions().measured)
+
+
+def truncated_tables() -> tuple[str, ...]:
+    """Measured tables of persons, each with a tau."""
+    return tuple(table.name for table in phsafe_definitions().measured if table.truncated)
+
+
+def levels_of(table: str) -> tuple[str, ...]:
+    """Population group levels of a measured table, in their fixed order.
+
+    Example:
+        >>> levels_of("PH2")
+        ('usa_*', 'state_*')
+    """
+    definitions = phsafe_definitions()
+    return tuple(definitions.levels(definitions.table(table)))
+
+
 def published_queries(measurements: Iterable[Measurements]) -> tuple[PublishedQuery, ...]:
     """Everything that a release publishes: the measured tables and the derived ones, in output order.
 
@@ -43,13 +64,13 @@ def published_queries(measurements: Iterable[Measurements]) -> tuple[PublishedQu
 
     Source: PHSafe paper, section 5; the Bureau's PHSafe 3.0.0.
     """
-    found = {(answer.query.table, answer.query.level): answer for answer in measurements}
+    answers = {(answer.query.table, answer.query.level): answer for answer in measurements}
     definitions = phsafe_definitions()
     published = []
     for table in definitions.tables:
         source = table.derived.source if table.derived else table.name
         for level in definitions.levels(table):
-            answer = found.get((source, level))
+            answer = answers.get((source, level))
             if answer is not None:
                 published.append(derive(table, answer) if table.derived else PublishedQuery.measured(answer))
     return tuple(published)

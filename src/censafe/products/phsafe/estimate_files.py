@@ -24,8 +24,8 @@ from censafe.products.phsafe.release import phsafe_codebook
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.publication.atomic import move_into_place, sha256_path
-from censafe.publication.stamps import STAMP, Stamp
-from censafe.publication.tables.noisy import NoisyFolder, find_folders, is_puerto_rico, read_noisy_table
+from censafe.publication.stamps import STAMP
+from censafe.publication.tables.noisy import find_folders, is_puerto_rico, read_noisy_table
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ def estimate_noisy_files(
         with observer.stage("read"):
             sources = _sources(measurements)
         with observer.stage("estimate"):
-            found, written = write_estimates(folder.staging, sources, settings, workers=options.workers)
+            estimated, written = write_estimates(folder.staging, sources, settings, workers=options.workers)
             names = [path.relative_to(folder.staging).as_posix() for path in written]  # the statement is last
             move_into_place(out, names, outdated=_files_of(out / STATEMENT))
-    done = summary_of(found, settings)
+    done = summary_of(estimated, settings)
     for remark in done["remarks"]:
         observer.remark(f"Warning: {remark}.")
     return EstimateResult(out, sources.stamp is None, done)
@@ -104,29 +104,19 @@ def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSett
 
 
 def _sources(measurements: Path) -> EstimateSources:
-    tables = tuple(estimate_rules().sources)
-    folders = find_folders(measurements, tables)
     parts: list[EstimatePart] = []
     inputs: dict[str, str] = {}
     stamped = False
-    for prefix, files in folders.items():
-        part, part_stamped = _part(prefix, files)
-        parts.append(part)
-        stamped |= part_stamped
-        inputs |= {
-            path.relative_to(measurements).as_posix(): sha256_path(path)
-            for paths in files.values()
-            for path in paths
-        }
-    stamp: Stamp | None = STAMP if stamped else None
+    for prefix, files in find_folders(measurements, tuple(estimate_rules().sources)).items():
+        noisy = {}
+        for table, paths in files.items():
+            cells, of_test_key = read_noisy_table(table, paths)
+            stamped |= of_test_key
+            if cells.cell.size:
+                noisy[table] = cells
+            inputs |= {path.relative_to(measurements).as_posix(): sha256_path(path) for path in paths}
+        puerto_rico = noisy and all(is_puerto_rico(cells) for cells in noisy.values())
+        parts.append(EstimatePart("PR_" if puerto_rico else prefix, noisy))
     if len({part.prefix for part in parts}) < len(parts):
         raise DataError(f"{measurements}: the folders us and pr both hold Puerto Rico")
-    return EstimateSources(parts, phsafe_codebook(), inputs, stamp)
-
-
-def _part(prefix: str, files: NoisyFolder) -> tuple[EstimatePart, bool]:
-    read = {table: read_noisy_table(table, paths) for table, paths in files.items()}
-    noisy = {table: cells for table, (cells, _) in read.items() if cells.cell.size}
-    if noisy and all(is_puerto_rico(cells) for cells in noisy.values()):
-        prefix = "PR_"
-    return EstimatePart(prefix, noisy), any(stamped for _, stamped in read.values())
+    return EstimateSources(parts, phsafe_codebook(), inputs, STAMP if stamped else None)

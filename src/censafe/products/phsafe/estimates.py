@@ -42,11 +42,10 @@ class EstimateRules:
     @property
     def sources(self) -> dict[str, tuple[int, ...]]:
         """Every table of noisy counts that is read, with the numbers of its cells."""
-        found = {rules.table: rules.basis for rules in self.counts}
+        cells = {rules.table: rules.basis for rules in self.counts}
         for rules in self.ratios:
-            found[rules.numerator] = rules.parts
-            found[rules.denominator] = rules.denominators
-        return found
+            cells |= {rules.numerator: rules.parts, rules.denominator: rules.denominators}
+        return cells
 
 
 @lru_cache(maxsize=1)
@@ -78,13 +77,13 @@ def estimate_rules() -> EstimateRules:
         )
         for entry in document["ratios"]
     )
-    found = EstimateRules(counts, ratios, {entry["table"]: entry["label"] for entry in document["ratios"]})
+    rules = EstimateRules(counts, ratios, {entry["table"]: entry["label"] for entry in document["ratios"]})
     definitions = phsafe_definitions()
-    for table, cells in found.sources.items():
+    for table, cells in rules.sources.items():
         measured = tuple(int(cell.id) for cell in definitions.table(table).basis)
         if measured != cells:
             raise ValueError(f"estimates.toml: {table} has the basis cells {measured}, not {cells}")
-    return found
+    return rules
 
 
 STATEMENT = "estimates.json"
@@ -111,25 +110,23 @@ class EstimateSources:
     stamp: Stamp | None
 
 
-@dataclass(frozen=True)
-class Estimating:
-    """Makes estimates from the noisy counts of a run."""
-
-    settings: EstimateSettings
-    workers: int
-
-    def write(
-        self, folder: Path, queries: Sequence[PublishedQuery], codebook: CodebookInput, manifest: Manifest
-    ) -> tuple[Sequence[Path], Mapping[str, Any]]:
-        """Write the estimates of a run; what the manifest says of them."""
-        part = table_noisy_cells(queries, puerto_rico=manifest.plan.settings["states"] == PUERTO_RICO)
-        inputs = {part.file: part.sha256 for part in manifest.parts}
-        sources = EstimateSources([part], codebook, inputs, STAMP if manifest.test_key else None)
-        found, written = write_estimates(folder, sources, self.settings, workers=self.workers)
-        return written, summary_of(found, self.settings)
+def write_run_estimates(
+    settings: EstimateSettings,
+    workers: int,
+    folder: Path,
+    queries: Sequence[PublishedQuery],
+    codebook: CodebookInput,
+    manifest: Manifest,
+) -> tuple[Sequence[Path], Mapping[str, Any]]:
+    """Write the estimates from the noisy counts of a run; the files, and what the manifest says of them."""
+    part = _run_part(queries, puerto_rico=manifest.plan.settings["states"] == PUERTO_RICO)
+    inputs = {part.file: part.sha256 for part in manifest.parts}
+    sources = EstimateSources([part], codebook, inputs, STAMP if manifest.test_key else None)
+    estimated, written = write_estimates(folder, sources, settings, workers=workers)
+    return written, summary_of(estimated, settings)
 
 
-def table_noisy_cells(queries: Sequence[PublishedQuery], *, puerto_rico: bool) -> EstimatePart:
+def _run_part(queries: Sequence[PublishedQuery], *, puerto_rico: bool) -> EstimatePart:
     """The published answers of a run, ready to be estimated.
 
     A level that has only numerators or only denominators of a ratio is left out of that ratio, with a remark.
@@ -153,7 +150,12 @@ def table_noisy_cells(queries: Sequence[PublishedQuery], *, puerto_rico: bool) -
                 geometric=np.full(size, query.law.kind != "gaussian"),
             )
         )
-    noisy = {table: _sorted(concatenated(levels)) for table, levels in tables.items()}
+    noisy = {}
+    for table, levels in tables.items():
+        cells = concatenated(levels)
+        # as the published file has them
+        order = np.lexsort((cells.cell, cells.iteration, cells.region, cells.region_type))
+        noisy[table] = cells.selected(order)
     return EstimatePart("PR_" if puerto_rico else "", noisy, tuple(remarks))
 
 
@@ -176,48 +178,39 @@ def _lone(queries: Sequence[PublishedQuery]) -> tuple[set[tuple[str, str]], list
     return lone, remarks
 
 
-def _sorted(table: NoisyCells) -> NoisyCells:
-    """Rows as the published file has them: by type of region, region, iteration and cell."""
-    order = np.lexsort((table.cell, table.iteration, table.region, table.region_type))
-    return table.selected(order)
-
-
 def write_estimates(
     folder: Path, sources: EstimateSources, settings: EstimateSettings, *, workers: int = 1
 ) -> tuple[Mapping[str, Estimated], tuple[Path, ...]]:
     """Estimate and write files of every table, the tidy table and the statement."""
     rules = estimate_rules()
-    found = {}
+    by_part = {}
     files: list[Path] = []
     for part in sources.parts:
         estimated = estimate_tables(part.noisy, rules.counts, rules.ratios, settings, workers=workers)
-        found[part.prefix] = replace(estimated, remarks=(*part.remarks, *estimated.remarks))
+        by_part[part.prefix] = replace(estimated, remarks=(*part.remarks, *estimated.remarks))
         written = write_estimate_files(
             folder, estimated.files, settings, prefix=part.prefix, stamp=sources.stamp
         )
         files += [path for path in written if path not in files]
-    about = StatementInput(settings, _with_ratios(sources.codebook), sources.inputs, sources.stamp)
+    labels = sources.codebook.tables
+    ratios = {
+        entry.table: TableLabel(rules.labels[entry.table], "", labels[entry.numerator].cells)
+        for entry in rules.ratios
+    }
+    codebook = replace(sources.codebook, tables={**labels, **ratios})
+    about = StatementInput(settings, codebook, sources.inputs, sources.stamp)
     tidy, statement = folder / _TIDY, folder / STATEMENT
-    write_estimate_table(tidy, found, about)
+    write_estimate_table(tidy, by_part, about)
     files.append(tidy)
-    write_statement(statement, found, about, hash_outputs(folder, files))
-    return found, (*files, statement)
+    write_statement(statement, by_part, about, hash_outputs(folder, files))
+    return by_part, (*files, statement)
 
 
-def summary_of(found: Mapping[str, Estimated], settings: EstimateSettings) -> dict[str, Any]:
+def summary_of(by_part: Mapping[str, Estimated], settings: EstimateSettings) -> dict[str, Any]:
     """What a manifest says of the estimates."""
     return {
         "settings": settings.document(),
-        "tables": sorted({file.estimates.table for part in found.values() for file in part.files}),
-        "findings": sum(len(part.findings) for part in found.values()),
-        "remarks": list(dict.fromkeys(remark for part in found.values() for remark in part.remarks)),
+        "tables": sorted({file.estimates.table for part in by_part.values() for file in part.files}),
+        "findings": sum(len(part.findings) for part in by_part.values()),
+        "remarks": list(dict.fromkeys(remark for part in by_part.values() for remark in part.remarks)),
     }
-
-
-def _with_ratios(codebook: CodebookInput) -> CodebookInput:
-    rules = estimate_rules()
-    ratios = {
-        entry.table: TableLabel(rules.labels[entry.table], "", codebook.tables[entry.numerator].cells)
-        for entry in rules.ratios
-    }
-    return replace(codebook, tables={**codebook.tables, **ratios})

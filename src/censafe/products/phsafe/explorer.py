@@ -27,8 +27,13 @@ from censafe.planning.explorer.sheets import (
 from censafe.planning.prices.rows import QueryFacts
 from censafe.products.configuration.source import ShippedConfig
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
-from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables, truncated_tables
-from censafe.products.phsafe.planner import CONFIDENCE, largest_change, query_facts, record_questions
+from censafe.products.phsafe.definitions import (
+    levels_of,
+    measured_tables,
+    phsafe_definitions,
+    truncated_tables,
+)
+from censafe.products.phsafe.planner import CONFIDENCE, largest_change, query_facts, questions
 from censafe.products.phsafe.sensitivity import (
     SENSITIVITIES,
     loss_factor,
@@ -89,37 +94,33 @@ def _sheet(shipped: ShippedConfig, words: Mapping[str, str]) -> ExplorerSheet:
             )
             for relation in ordered
         ),
-        settings=tuple(_setting(config, table) for table in truncated_tables() if table in config.tau),
-        facets=(Facet("Tables", tables), Facet("Levels", tuple(level_labels().values()))),
+        settings=tuple(
+            SheetSetting(
+                key=f"tau.{table}",
+                label=f"tau of {table}",
+                help="Largest number of persons of one household that enter the table.",
+                kind="integer",
+                low=1,
+                high=10_000,
+                value=Fraction(config.tau[table]),
+                toml=("tau", table),
+                json=("tau", table),
+            )
+            for table in truncated_tables()
+            if table in config.tau
+        ),
+        facets=(Facet("Tables", tables), Facet("Levels", tuple(phsafe_definitions().level_labels.values()))),
         totals=(),
         rows=rows,
         toml=shipped.text,
         json=_json(config),
         paper=_paper(config) if config.moe_targets else None,
-        questions=_questions(config, rows),
+        questions=tuple(
+            Question(question.name, question.words, tuple(row.id for row in rows if row.derived is None))
+            for question in (questions(config) if config.definition is Definition.ZCDP else ())
+        ),
         chosen={"privacy_definition": config.definition.value, "sensitivity": config.sensitivity},
     )
-
-
-def _setting(config: PhsafeConfig, table: str) -> SheetSetting:
-    return SheetSetting(
-        key=f"tau.{table}",
-        label=f"tau of {table}",
-        help="Largest number of persons of one household that enter the table.",
-        kind="integer",
-        low=1,
-        high=10_000,
-        value=Fraction(config.tau[table]),
-        toml=("tau", table),
-        json=("tau", table),
-    )
-
-
-def _questions(config: PhsafeConfig, rows: tuple[Row, ...]) -> tuple[Question, ...]:
-    if config.definition is not Definition.ZCDP:
-        return ()
-    measured = tuple(row.id for row in rows if row.derived is None)
-    return tuple(Question(question.name, question.words, measured) for question in record_questions(config))
 
 
 def _moved_answers(config: PhsafeConfig, table: str) -> tuple[MovedAnswers, ...]:
@@ -127,20 +128,13 @@ def _moved_answers(config: PhsafeConfig, table: str) -> tuple[MovedAnswers, ...]
     if config.definition is not Definition.ZCDP:
         return ()
     if table not in truncated_tables():
-        cells, step = largest_change(config.sensitivity, None)
-        return (
-            MovedAnswers(
-                SheetBound(coefficients=(Fraction(cells),)), SheetBound(coefficients=(Fraction(step),))
-            ),
-        )
-    cells, _ = largest_change(config.sensitivity, 1)
-    steps = quadratic(lambda tau: Fraction(largest_change(config.sensitivity, tau)[1]))
-    return (
-        MovedAnswers(
-            SheetBound(coefficients=(Fraction(cells),)),
-            SheetBound(setting=f"tau.{table}", coefficients=steps),
-        ),
-    )
+        cells, least = largest_change(config.sensitivity, None)
+        step = SheetBound(coefficients=(Fraction(least),))
+    else:
+        cells, _ = largest_change(config.sensitivity, 1)
+        steps = quadratic(lambda tau: Fraction(largest_change(config.sensitivity, tau)[1]))
+        step = SheetBound(setting=f"tau.{table}", coefficients=steps)
+    return (MovedAnswers(SheetBound(coefficients=(Fraction(cells),)), step),)
 
 
 def _bound(config: PhsafeConfig, table: str) -> SheetBound:
@@ -158,7 +152,7 @@ def _bound(config: PhsafeConfig, table: str) -> SheetBound:
 def _rows(config: PhsafeConfig, fact: QueryFacts, tables: tuple[str, ...]) -> Iterator[Row]:
     """One row of a measured table and level; of a derived one as many as there are numbers of draws in its cells."""
     measured = fact.source == fact.table
-    facets = (tables.index(fact.table), tuple(level_labels()).index(fact.level))
+    facets = (tables.index(fact.table), tuple(phsafe_definitions().level_labels).index(fact.level))
     draws = dict.fromkeys(fact.terms.values())
     for terms in draws:
         cells = [cell for cell, count in fact.terms.items() if count == terms]
@@ -200,7 +194,7 @@ def _json(config: PhsafeConfig) -> dict[str, Any]:
 def _paper(config: PhsafeConfig) -> PaperTable:
     lines = []
     for table in measured_tables():
-        for level, label in level_labels().items():
+        for level, label in phsafe_definitions().level_labels.items():
             target, places = config.moe_targets.get((table, level)), config.paper_places(table, level)
             if target is not None and places is not None:
                 tau = f"={'tau.' + table}" if table in truncated_tables() else "NA"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -57,54 +57,41 @@ class HouseholdIntake(Closing):
 
     def count(self, *accumulators: CountAccumulator) -> ValidationReport:
         """Read every part once: check it, then add it to every accumulator."""
-        report = self._read(accumulators)
+        report = self.read(*accumulators)
         report.require_valid()
         return report
 
-    def validate(self) -> ValidationReport:
-        """Read and check every part, count nothing, and return all findings, fatal ones too."""
-        return self._read(())
-
-    def _read(self, accumulators: Sequence[CountAccumulator]) -> ValidationReport:
-        whole: ValidationReport | None = None
-        observer = self._options.observer
+    def read(self, *accumulators: CountAccumulator) -> ValidationReport:
+        """All findings, fatal ones too, after which nothing is counted."""
+        report: ValidationReport | None = None
+        options, observer = self._options, self._options.observer
+        parts, read = self._source.parts(), None
         with ExitStack() as stack:
-            read = None
-            for part in self._parts():
+            while True:
+                with observer.stage("read"):
+                    part = next(parts, None)
+                if part is None:
+                    break
                 if part.parts > 1 and read is None:
                     stack.enter_context(observer.stage(f"{part.parts} parts of the records"))
                     read = work_done(observer, part.parts, "parts")
                 with observer.stage("validate"):
-                    report = self._check(part)
-                whole = whole.merge(report) if whole else report
-                if not whole.fatal:
+                    checked = validate(
+                        part,
+                        strict=options.checks == "strict",
+                        checks="off" if options.checks == "off" else "full",
+                        examples=options.examples,
+                        done=work_done(observer, VALIDATION_STEPS),
+                    )
+                report = report.merge(checked) if report else checked
+                if not report.fatal:
                     with observer.stage("count"):
                         _count(part, accumulators, observer)
                 if read is not None:
-                    read(len(whole.seen))
-        if whole is None:
+                    read(len(report.seen))
+        if report is None:
             raise DataError("The input has no part. Check the data folder.")
-        return whole
-
-    def _check(self, part: Population) -> ValidationReport:
-        options = self._options
-        return validate(
-            part,
-            strict=options.checks == "strict",
-            checks="off" if options.checks == "off" else "full",
-            examples=options.examples,
-            done=work_done(options.observer, VALIDATION_STEPS),
-        )
-
-    def _parts(self) -> Iterator[Population]:
-        """Parts, with the time of loading each booked as stage ``read``."""
-        parts = self._source.parts()
-        while True:
-            with self._options.observer.stage("read"):
-                part = next(parts, None)
-            if part is None:
-                return
-            yield part
+        return report
 
 
 def _count(part: Population, accumulators: Sequence[CountAccumulator], observer: Observer) -> None:

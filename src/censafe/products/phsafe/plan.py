@@ -7,9 +7,15 @@ from fractions import Fraction
 
 from censafe.errors import ConfigError
 from censafe.model import Neighbors, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
-from censafe.products.phsafe import definitions as shipped
-from censafe.products.phsafe.config import PhsafeConfig
-from censafe.products.phsafe.config_checks import levels_of, measured_tables, truncated_tables
+from censafe.products.configuration.source import ShippedConfig
+from censafe.products.phsafe import definitions
+from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
+from censafe.products.phsafe.definitions import (
+    levels_of,
+    measured_tables,
+    phsafe_definitions,
+    truncated_tables,
+)
 from censafe.products.phsafe.sensitivity import loss_factor, neighbors_of, noise_law, relation_text
 
 
@@ -31,6 +37,17 @@ def plan_release(config: PhsafeConfig) -> ReleasePlan:
             f"{config.origin}: all budgets are 0, so nothing would be released; "
             "give at least one table and level a budget above 0"
         )
+    settings = {
+        "states": ",".join(config.states),
+        "sensitivity": config.sensitivity,
+        # which cells the plan speaks of
+        "definitions": hashlib.sha256(definitions.definitions_text().encode()).hexdigest(),
+    }
+    settings |= {
+        f"tau.{table}": str(config.tau[table]) for table in truncated_tables() if table in config.tau
+    }
+    for neighbors in Neighbors:
+        settings[f"neighbors.{neighbors.value}"] = relation_text(config.sensitivity, neighbors)
     total = sum((part.cost for part in parts), Fraction(0))
     own = neighbors_of(config.sensitivity)
     other = Neighbors.REPLACE if own is Neighbors.ADD_REMOVE else Neighbors.ADD_REMOVE
@@ -41,7 +58,7 @@ def plan_release(config: PhsafeConfig) -> ReleasePlan:
         unit=ProtectedUnit.PERSON,
         other_losses={other: total * loss_factor(config.definition, config.sensitivity, other)},
         parts=parts,
-        settings=_settings(config),
+        settings=settings,
     )
 
 
@@ -57,12 +74,7 @@ def measured_table_levels(config: PhsafeConfig) -> dict[str, tuple[str, ...]]:
         table: tuple(level for level in levels_of(table) if config.budgets[table, level] != 0)
         for table in measured_tables()
     }
-    return {table: found for table, found in levels.items() if found}
-
-
-def definitions_digest() -> str:
-    """SHA-256 of the shipped table definitions, hexadecimal: which cells a plan speaks of."""
-    return hashlib.sha256(shipped.definitions_text().encode()).hexdigest()
+    return {table: measured for table, measured in levels.items() if measured}
 
 
 def _part(config: PhsafeConfig, table: str, levels: tuple[str, ...]) -> PartPlan:
@@ -74,20 +86,25 @@ def _part(config: PhsafeConfig, table: str, levels: tuple[str, ...]) -> PartPlan
                 f"{config.origin}: the budget of {table}, level {level} is infinite; "
                 "a release needs finite budgets"
             )
-        law = noise_law(config.definition, config.sensitivity, config.tau_of(table), budget)
+        law = noise_law(config.definition, config.sensitivity, config.tau.get(table), budget)
         queries.append(QueryPlan(table, level, law, budget))
     return PartPlan(table, tuple(queries))
 
 
-def _settings(config: PhsafeConfig) -> dict[str, str]:
-    settings = {
-        "states": ",".join(config.states),
-        "sensitivity": config.sensitivity,
-        "definitions": definitions_digest(),
-    }
-    settings.update(
-        {f"tau.{table}": str(config.tau[table]) for table in truncated_tables() if table in config.tau}
-    )
-    for neighbors in Neighbors:
-        settings[f"neighbors.{neighbors.value}"] = relation_text(config.sensitivity, neighbors)
-    return settings
+def outline(shipped: ShippedConfig) -> tuple[str, ...]:
+    """Every table with its levels and cells.
+
+    Example:
+        >>> from censafe.products.configuration.source import get_shipped
+        >>> outline(get_shipped("sdhc-us"))[:2]
+        ('Table PH1_num: Persons in occupied housing units by age.', '  levels: usa_A-G, usa_H,I, usa_*, state_A-G, state_H,I, state_*')
+    """
+    config, shells = load_phsafe_config(shipped.name), phsafe_definitions()
+    lines = []
+    for table in shells.tables:
+        source = table.derived.source if table.derived else table.name
+        levels = [level for level in shells.levels(table) if (source, level) in config.budgets]
+        origin = f"; derived from {source}, without noise of its own" if table.derived else ""
+        lines += [f"Table {table.name}: {table.label}{origin}.", f"  levels: {', '.join(levels)}"]
+        lines += [f"  cell {cell.id}: {cell.label}" for cell in table.basis]
+    return tuple(lines)

@@ -22,11 +22,12 @@ from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
-from censafe.products.phsafe.config_checks import level_labels, levels_of, measured_tables
-from censafe.products.phsafe.definitions import phsafe_definitions
+from censafe.products.phsafe.definitions import levels_of, measured_tables, phsafe_definitions
 from censafe.products.phsafe.plan import plan_release
 from censafe.products.phsafe.sensitivity import Sensitivity, neighbors_of, relation_text, sensitivity_bound
 from censafe.products.planned import budget_for_margin, check_margins
+
+CONFIDENCE: Final = Fraction(9, 10)
 
 
 def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
@@ -45,7 +46,7 @@ def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
         )
         source = table.derived.source if table.derived else table.name
         levels = definitions.levels(table)
-        for level, label in level_labels().items():
+        for level, label in definitions.level_labels.items():
             if level not in levels:
                 continue
             geography, group = levels[level]
@@ -55,7 +56,7 @@ def query_facts(config: PhsafeConfig) -> tuple[QueryFacts, ...]:
                     level=level,
                     label=label,
                     source=source,
-                    tau=config.tau_of(source),
+                    tau=config.tau.get(source),
                     regions=len(geography.region_ids(config.states)),
                     iterations=len(group.iterations),
                     terms=terms,
@@ -101,19 +102,19 @@ def asked(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ..
         raise ConfigError(
             f"there is no table {table!r}; they are {', '.join(tables)}.{nearest(table, tables)}"
         )
-    found = [fact for fact in facts if level in ("", fact.level)]
-    if not found:
+    chosen = [fact for fact in facts if level in ("", fact.level)]
+    if not chosen:
         levels = ", ".join(fact.level for fact in facts)
         raise ConfigError(f"{table} has no level {level!r}; its levels are {levels}")
-    wanted = []
-    for fact in found:
+    answers = []
+    for fact in chosen:
         bound = sensitivity_bound(
-            config.sensitivity, neighbors_of(config.sensitivity), config.tau_of(fact.source)
+            config.sensitivity, neighbors_of(config.sensitivity), config.tau.get(fact.source)
         )
         draws = max(fact.terms.values())
         term = Term(draws * bound.l2_squared / 2, {f"{fact.source}/{fact.level}": Fraction(1)})
-        wanted.append(Asked(f"{fact.table}/{fact.level}", (term,), draws == 1))
-    return tuple(wanted)
+        answers.append(Asked(f"{fact.table}/{fact.level}", (term,), draws == 1))
+    return tuple(answers)
 
 
 def overrides(config: PhsafeConfig, budgets: Mapping[str, Fraction]) -> dict[str, str]:
@@ -146,28 +147,18 @@ def budgets_for_margins(
     budgets = {}
     for key, margin in margins.items():
         table, _, level = key.partition(".")
-        for name in _levels(table, level):
-            bound = sensitivity_bound(
-                config.sensitivity, neighbors_of(config.sensitivity), config.tau_of(table)
+        if table not in measured_tables():
+            raise ConfigError(
+                f"there is no measured table {table!r}; they are {', '.join(measured_tables())}."
+                f"{nearest(table, measured_tables())}"
             )
-            budgets[f"budget.{table}.{name}"] = budget_for_margin(margin, bound.l2_squared, confidence)
+        levels = levels_of(table)
+        if level and level not in levels:
+            raise ConfigError(f"{table} has no level {level!r}; its levels are {', '.join(levels)}")
+        bound = sensitivity_bound(config.sensitivity, neighbors_of(config.sensitivity), config.tau.get(table))
+        budget = budget_for_margin(margin, bound.l2_squared, confidence)
+        budgets |= {f"budget.{table}.{name}": budget for name in ((level,) if level else levels)}
     return budgets
-
-
-def _levels(table: str, level: str) -> tuple[str, ...]:
-    if table not in measured_tables():
-        raise ConfigError(
-            f"there is no measured table {table!r}; they are {', '.join(measured_tables())}."
-            f"{nearest(table, measured_tables())}"
-        )
-    if not level:
-        return levels_of(table)
-    if level not in levels_of(table):
-        raise ConfigError(f"{table} has no level {level!r}; its levels are {', '.join(levels_of(table))}")
-    return (level,)
-
-
-_CONFIDENCE: Final = Fraction(9, 10)
 
 
 @dataclass(frozen=True)
@@ -201,34 +192,29 @@ def table10_rows(config: PhsafeConfig) -> tuple[Table10Row, ...]:
         )
     rows, wrong = [], []
     for table in measured_tables():
-        for level in level_labels():
+        tau = config.tau.get(table)
+        bound = sensitivity_bound("bureau", Neighbors.ADD_REMOVE, tau)
+        for level, label in phsafe_definitions().level_labels.items():
             target = config.moe_targets.get((table, level))
             places = config.paper_places(table, level)
             if target is None or places is None:
                 continue
-            rho = _rounded_rho(config.tau_of(table), target, places)
+            rho = round(rho_for_margin(target, bound.l2_squared, CONFIDENCE), places)
             if rho != config.budgets[table, level]:
                 wrong.append(f"  {table}.{level}: target {target} asks for rho {fixed_text(rho, places)}")
-            rows.append(_row(table, config.tau_of(table), level, target, rho, places))
+            rows.append(
+                Table10Row(
+                    table=table,
+                    tau="NA" if tau is None else str(tau),
+                    population_group_level=label,
+                    moe_target_90=decimal_text(target),
+                    rho_unbounded=fixed_text(rho, places),
+                    rho_bounded=decimal_text(2 * rho),
+                )
+            )
     if wrong:
         raise CheckError("\n".join([f"{config.origin}: budgets differ from their targets", *wrong]))
     return tuple(rows)
-
-
-def _rounded_rho(tau: int | None, target: Fraction, places: int) -> Fraction:
-    bound = sensitivity_bound("bureau", Neighbors.ADD_REMOVE, tau)
-    return round(rho_for_margin(target, bound.l2_squared, _CONFIDENCE), places)
-
-
-def _row(table: str, tau: int | None, level: str, target: Fraction, rho: Fraction, places: int) -> Table10Row:
-    return Table10Row(
-        table=table,
-        tau="NA" if tau is None else str(tau),
-        population_group_level=level_labels()[level],
-        moe_target_90=decimal_text(target),
-        rho_unbounded=fixed_text(rho, places),
-        rho_bounded=decimal_text(2 * rho),
-    )
 
 
 def largest_change(sensitivity: Sensitivity, tau: int | None) -> tuple[int, int]:
@@ -244,32 +230,27 @@ def largest_change(sensitivity: Sensitivity, tau: int | None) -> tuple[int, int]
     return 2, rows if sensitivity == "household-local" else 2 * rows
 
 
-def record_questions(config: PhsafeConfig) -> tuple[RecordQuestion, ...]:
+def questions(config: PhsafeConfig) -> tuple[RecordQuestion, ...]:
     """One question: is the record of this person as supposed? Every query moves by the whole bound.
 
     Example:
         >>> from censafe.privacy.loss.loss_law import loss_of
         >>> from censafe.products.phsafe.config import load_phsafe_config
-        >>> found = record_questions(load_phsafe_config("sdhc-us"))[0]
-        >>> found.loss == loss_of(found.queries)
+        >>> (question,) = questions(load_phsafe_config("sdhc-us"))
+        >>> question.loss == loss_of(question.queries)
         True
     """
     plan = plan_release(config)
     moved = []
     for part in plan.parts:
         for query in part.queries:
-            cells, step = largest_change(config.sensitivity, config.tau_of(query.table))
+            cells, step = largest_change(config.sensitivity, config.tau.get(query.table))
             if plan.definition is Definition.ZCDP:
                 moved.append(MovedQuery(query.law.parameter, cells, step))
     words = relation_text(config.sensitivity, neighbors_of(config.sensitivity))
     return (
         RecordQuestion("one person's record, all tables", words, tuple(moved), plan.total, plan.definition),
     )
-
-
-CONFIDENCE: Final = Fraction(9, 10)
-
-questions = record_questions
 
 
 def load(
@@ -284,15 +265,16 @@ def load(
 
 def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> PlanReport:
     """Cost, noise and margins of every table and level."""
-    found = plan_report(
-        plan_release(config),
-        query_facts(config),
-        origin=config.origin,
-        confidence=confidence,
-        delta=delta,
-        warnings=config.warnings,
+    return with_counts(
+        plan_report(
+            plan_release(config),
+            query_facts(config),
+            origin=config.origin,
+            confidence=confidence,
+            delta=delta,
+            warnings=config.warnings,
+        )
     )
-    return with_counts(found)
 
 
 def paper(config: PhsafeConfig) -> str:

@@ -7,21 +7,22 @@ from functools import partial
 from pathlib import Path
 
 from censafe.errors import UsageError
-from censafe.model import Measurements
+from censafe.model import Measurements, PartPlan
 from censafe.model.observer import Observer
 from censafe.population.findings import Finding
 from censafe.population.households.validation import ValidationReport
+from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
+from censafe.privacy.measure.mechanisms import measure
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.intake import HouseholdIntake
 from censafe.products.phsafe.plan import measured_table_levels, plan_release
 from censafe.products.phsafe.release import ESTIMATES, publish, republish
 from censafe.products.run.account import one_file
-from censafe.products.run.advice import RunAdvice
 from censafe.products.run.folder import FILES, finished_run
-from censafe.products.run.measurement_store import VECTOR_FILES, MeasurementStore, measure_vectors
+from censafe.products.run.measurement_store import VECTOR_FILES, MeasurementStore
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.runner import MeasuredRun, RunResult, run_job
+from censafe.products.run.runner import MeasuredRun, RunAdvice, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.vectors import read_measurements
@@ -55,7 +56,7 @@ def validate(
         private_scratch(data, reading.scratch) as scratch,
         HouseholdIntake(data, chosen.reader, chosen.states, scratch, reading) as intake,
     ):
-        return intake.validate().findings
+        return intake.read().findings
 
 
 def run(
@@ -93,16 +94,16 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
     # loaded where estimates are asked for: a release needs none of it
     from censafe.estimation.sdhc.settings import parse_estimate_settings
     from censafe.model.sdhc import EstimateSettings
-    from censafe.products.phsafe.estimates import STATEMENT, Estimating
+    from censafe.products.phsafe.estimates import STATEMENT, write_run_estimates
 
     tail = EstimateSettings(alpha=float((1 - options.confidence) / 2))
-    estimating = Estimating(parse_estimate_settings(options.settings, tail), options.workers)
+    estimates = partial(write_run_estimates, parse_estimate_settings(options.settings, tail), options.workers)
     observer = options.observer
     with finished_run(out) as (folder, manifest):
         if manifest.plan.product != "phsafe":
             raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of phsafe")
         with observer.stage("estimate and publish"):
-            done = republish(folder, manifest, options.confidence, estimating)
+            done = republish(folder, manifest, options.confidence, estimates)
     for remark in done["remarks"]:
         observer.remark(f"Warning: {remark}.")
     if done["findings"]:
@@ -134,6 +135,7 @@ class _Job:
 
     files = FILES
     outlook = _OUTLOOK
+    place = staticmethod(one_file)
 
     def __init__(self, config: PhsafeConfig) -> None:
         self._config = config
@@ -143,9 +145,6 @@ class _Job:
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> HouseholdIntake:
         return HouseholdIntake(data, self._config.reader, self._config.states, scratch, reading)
-
-    def place(self, part: str) -> str:
-        return one_file(part)
 
     def verify(self, path: Path) -> None:
         read_measurements(path, plan_digest=self.plan.digest())
@@ -160,11 +159,18 @@ class _Job:
         report = source.count(counts)
         _tell(report, counts, reading.observer)
         exact = counts.finish(levels)
+
+        def draw(part: PartPlan, key: ReleasePartKey | TestPartKey) -> list[Measurements]:
+            return [
+                measure(exact[query.table, query.level], query, ordinal, key)
+                for ordinal, query in enumerate(part.queries)
+            ]
+
         with reading.observer.stage("measure"):
             return [
                 answer
                 for part in self.plan.parts
-                for answer in store.measure_or_load(part, partial(measure_vectors, part, exact), VECTOR_FILES)
+                for answer in store.measure_or_load(part, partial(draw, part), VECTOR_FILES)
             ]
 
     def publish(self, release: MeasuredRun[list[Measurements]]) -> None:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
 
 from censafe.errors import CheckError, LedgerError, StorageError, UsageError
 from censafe.model import PartPlan, ReleasePlan
@@ -88,41 +87,6 @@ def one_file(part: str) -> str:
     return f"{part}.parquet"
 
 
-class Account(Protocol):
-    """Reserved before the noise of a part exists, committed when its file is safe."""
-
-    state: FolderState
-    key: ReleaseKey | TestKey
-    dataset: str
-    input_commitment: str
-    file_commitments: tuple[str, ...]
-    identity: Mapping[str, str]
-
-    def settle(self) -> None:
-        """Bring folder and ledger into agreement after a killed run."""
-
-    def reserve(self, part: PartPlan) -> Reservation | None:
-        """Reserve the cost of a part, or None for a test key; BudgetError when it is refused."""
-
-    def commit(self, part: PartPlan, file: str, sha256: str) -> None:
-        """Record that the measurements of a reserved part are safe."""
-
-    def close(self) -> None:
-        """Every part is committed: destroy the key."""
-
-    @property
-    def ledger(self) -> LedgerRecord | None:
-        """Ledger file and head; None for a test key."""
-
-    @property
-    def paid(self) -> Fraction | None:
-        """What the ledger says this run spent; None for a test key."""
-
-    @property
-    def statement(self) -> LedgerStatement | None:
-        """What the ledger says of the records; None for a test key."""
-
-
 @dataclass(frozen=True)
 class ReleaseRequest:
     """What a run wants to measure, and on what.
@@ -143,20 +107,16 @@ class ReleaseRequest:
     place: Callable[[str], str] = one_file
     synthetic: bool = False
 
-    def identity(self, commitment: str, key: str) -> dict[str, str]:
-        """What a second run into the same folder must have in common with the first."""
-        return {"plan": self.plan.digest(), "input": commitment, "key": key, **self.public}
-
 
 @contextmanager
 def open_account(request: ReleaseRequest, folder: RunFolder, options: RunOptions) -> Iterator[Account]:
     """Open the account of a run and bind the run folder to plan, input and kind of key."""
     if options.test_key is not None:
-        test = _TestAccount(request, folder, options.test_key)
-        try:
-            yield test
-        finally:
-            test.key.close()
+        with TestKey(options.test_key) as key:
+            files = {keyed_commitment(key, sha256.encode()).hex() for sha256 in request.hashes.values()}
+            account = Account(request, folder, files, f"test {options.test_key}")
+            account.key = key
+            yield account
         return
     if options.raise_cap and options.cap is None:
         raise UsageError("`raise_cap` needs `cap`: the cap that replaces the earlier ones.")
@@ -176,38 +136,61 @@ def open_account(request: ReleaseRequest, folder: RunFolder, options: RunOptions
             release.leave()
 
 
-class _TestAccount:
-    """Pays nothing and records nothing."""
+class Account:
+    """Reserved before the noise of a part exists, committed when its file is safe. This one has a test key, and pays and records nothing."""
 
-    ledger: LedgerRecord | None = None
-    paid: Fraction | None = None
-    statement: LedgerStatement | None = None
+    key: ReleaseKey | TestKey
 
-    def __init__(self, request: ReleaseRequest, folder: RunFolder, seed: int) -> None:
-        key = TestKey(seed)
-        self.key: ReleaseKey | TestKey = key
-        files = {keyed_commitment(key, sha256.encode()).hex() for sha256 in request.hashes.values()}
-        self.file_commitments = tuple(sorted(files))
-        self.input_commitment = _whole(self.file_commitments)
-        self.dataset = request.label
-        self.identity: Mapping[str, str] = request.identity(self.input_commitment, f"test {seed}")
-        self.state = folder.identify(self.identity)
+    def __init__(
+        self, request: ReleaseRequest, folder: RunFolder, commitments: Iterable[str], kind: str
+    ) -> None:
+        """Bind the run folder to plan, input and kind of key; ``commitments`` are keyed ones to each record file."""
         self._folder = folder
+        self.dataset = request.label
+        self.file_commitments = tuple(sorted(commitments))
+        # one commitment to all files; names and order do not count
+        self.input_commitment = hashlib.sha256("\n".join(self.file_commitments).encode()).hexdigest()
+        self.identity: Mapping[str, str] = {
+            "plan": request.plan.digest(),
+            "input": self.input_commitment,
+            "key": kind,
+            **request.public,
+        }
+        """What a second run into the same folder must have in common with the first."""
+        self.state: FolderState = folder.identify(self.identity)
+
+    @property
+    def ledger(self) -> LedgerRecord | None:
+        """Ledger file and head; None for a test key."""
+        return None
+
+    @property
+    def paid(self) -> Fraction | None:
+        """What the ledger says this run spent; None for a test key."""
+        return None
+
+    @property
+    def statement(self) -> LedgerStatement | None:
+        """What the ledger says of the records; None for a test key."""
+        return None
 
     def settle(self) -> None:
+        """Bring folder and ledger into agreement after a killed run."""
         remove_partials(self._folder.measurements)
 
-    def reserve(self, part: PartPlan) -> None:
-        """A test key spends nothing."""
+    def reserve(self, part: PartPlan) -> Reservation | None:
+        """Reserve the cost of a part, or None for a test key; BudgetError when it is refused."""
+        return None
 
     def commit(self, part: PartPlan, file: str, sha256: str) -> None:
-        pass
+        """Record that the measurements of a reserved part are safe."""
 
     def close(self) -> None:
+        """Every part is committed: destroy the key."""
         self.key.close()
 
 
-class _LedgerAccount:
+class _LedgerAccount(Account):
     """Pays from an open ledger."""
 
     def __init__(
@@ -215,32 +198,26 @@ class _LedgerAccount:
     ) -> None:
         self._request = request
         self._plan = request.plan
-        self._folder = folder
         self._options = options
         self._ledger = ledger
-        self._held: dict[str, Reservation] = {}
+        self._reservations: dict[str, Reservation] = {}
         hashes = request.hashes.values()
-        cited = (ledger.accounts_of(one.run) for one in options.cited.values())
-        self._accounts = ledger.accounts(hashes, options.dataset).union(
-            *cited
-        )  # a cited result is of the same records
+        cited = (ledger.accounts_of(result.run) for result in options.cited.values())
+        # a cited result is of the same records
+        self._accounts = ledger.accounts(hashes, options.dataset).union(*cited)
         self._new = ledger.is_new
         self._before = ledger.spent(self._accounts)
-        self.file_commitments = tuple(sorted(ledger.accounts(hashes)))
-        self.input_commitment = _whole(self.file_commitments)
-        self.dataset = request.label
-        self.identity: Mapping[str, str] = request.identity(self.input_commitment, "release")
-        self.state = folder.identify(self.identity)
-        self._stored = self._key_file()
+        super().__init__(request, folder, ledger.accounts(hashes), "release")
+        self._stored = options.key_dir and options.key_dir / f"censafe-{folder.run}.key"
         self._same_key = self._stored is not None and self._stored.exists()
-        self.key: ReleaseKey | TestKey = self._make_key()
+        self.key = self._make_key()
 
     def open(self) -> None:
         """Open the run in the ledger unless it is finished."""
         if self.state == "finished":
             return
-        for name, one in self._options.cited.items():
-            self._pay_for_cited(name, one)
+        for name, cited in self._options.cited.items():
+            self._pay_for_cited(name, cited)
         self._before = self._ledger.spent(self._accounts)
         self._ledger.open_run(
             self._plan,
@@ -294,28 +271,40 @@ class _LedgerAccount:
         ledger.carry(plan, cited.run, cited.files, accounts=self._accounts, notes=notes)
 
     def settle(self) -> None:
-        remove_partials(self._folder.measurements)
-        committed, held = self._ledger.committed(self._folder.run), self._ledger.held(self._folder.run)
+        super().settle()
+        committed, reserved = self._ledger.committed(self._folder.run), self._ledger.held(self._folder.run)
         for part, (file, sha256) in committed.items():
-            self._require_unchanged(part, file, sha256)
-        complete = {part: found for part in held if (found := self._complete(part)) is not None}
+            path = self._folder.measurements / file
+            if not path.exists() or sha256_path(path) != sha256:
+                raise CheckError(
+                    f"{path}: the committed measurements of {part} are missing or were changed. They are never "
+                    "measured again; restore the file from a copy, or start a new run in a new folder."
+                )
+        complete: dict[str, tuple[str, str]] = {}  # written whole and not yet committed
+        for part in reserved:
+            path = self._path(part)
+            if path.exists():
+                self._request.verify(path)
+                complete[part] = self._request.place(part), sha256_path(path)
         self._require_known(set(committed) | set(complete))
         redo = _retained_reservations(
-            [part for part in held if part not in complete],
+            [part for part in reserved if part not in complete],
             same_key=self._same_key,
             joint=self._plan.joint and bool(committed or complete),
             strict=self._options.strict_ledger,
         )
-        self._held = self._ledger.settle_open(self._folder.run, finished=complete, redo=redo)
+        self._reservations = dict(
+            self._ledger.settle_open(self._folder.run, finished=complete, redo=redo).redo
+        )
 
     def reserve(self, part: PartPlan) -> Reservation:
-        if part.name not in self._held:
+        if part.name not in self._reservations:
             self._folder.keep()  # before the entry: one that fails may stand in the file all the same
-            self._held[part.name] = self._ledger.reserve(self._plan, part)
-        return self._held[part.name]
+            self._reservations[part.name] = self._ledger.reserve(self._plan, part)
+        return self._reservations[part.name]
 
     def commit(self, part: PartPlan, file: str, sha256: str) -> None:
-        self._ledger.commit(self._held.pop(part.name), file, sha256)
+        self._ledger.commit(self._reservations.pop(part.name), file, sha256)
 
     def close(self) -> None:
         self._ledger.close_run(self._plan)
@@ -326,11 +315,6 @@ class _LedgerAccount:
         self.key.close()
         if self._stored is not None and not self._ledger.held(self._folder.run):
             self._stored.unlink(missing_ok=True)
-
-    def _key_file(self) -> Path | None:
-        if self._options.key_dir is None:
-            return None
-        return self._options.key_dir / f"censafe-{self._folder.run}.key"
 
     def _make_key(self) -> ReleaseKey:
         if self._stored is None or self.state == "finished":
@@ -349,14 +333,6 @@ class _LedgerAccount:
         key.store(self._stored)
         return key
 
-    def _require_unchanged(self, part: str, file: str, sha256: str) -> None:
-        path = self._folder.measurements / file
-        if not path.exists() or sha256_path(path) != sha256:
-            raise CheckError(
-                f"{path}: the committed measurements of {part} are missing or were changed. They are never "
-                "measured again; restore the file from a copy, or start a new run in a new folder."
-            )
-
     def _require_known(self, parts: set[str]) -> None:
         names = (part.name for part in self._plan.parts if part.name not in parts)
         unknown = sorted(name for name in names if self._path(name).exists())
@@ -366,22 +342,14 @@ class _LedgerAccount:
                 f"{', '.join(unknown)}. Name the ledger of this run with `ledger`."
             )
 
-    def _complete(self, part: str) -> tuple[str, str] | None:
-        """File and SHA-256 of a part that was written whole and not yet committed."""
-        path = self._path(part)
-        if not path.exists():
-            return None
-        self._request.verify(path)
-        return self._request.place(part), sha256_path(path)
-
     def _path(self, part: str) -> Path:
         return self._folder.measurements / self._request.place(part)
 
 
 def _require_own(folder: Path) -> None:
     """Refuse a folder for keys in which others may put or replace files."""
-    found = folder.stat()
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid not in (os.getuid(), 0):
+    status = folder.stat()
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or status.st_uid not in (os.getuid(), 0):
         raise StorageError(
             f"{folder}: others may write in this key folder, and a replaced key would remove the protection. Allow its owner only "
             "(chmod 700), or name another folder with `key_dir`."
@@ -399,11 +367,6 @@ def _retained_reservations(open_parts: list[str], *, same_key: bool, joint: bool
         strict: whether reservations of killed runs stay charged as lost.
     """
     return open_parts if same_key or (joint and not strict) else []
-
-
-def _whole(commitments: Iterable[str]) -> str:
-    """One commitment to all files of a run, from the keyed commitments to each; names and order do not count."""
-    return hashlib.sha256("\n".join(commitments).encode()).hexdigest()
 
 
 def _spent(totals: Mapping[Promise, Fraction]) -> str:

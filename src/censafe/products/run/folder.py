@@ -35,7 +35,7 @@ FILES: Final = (
 
 FolderState = Literal["new", "resumed", "finished"]
 _SCRATCH = "scratch.json"
-_RUN: Final = re.compile(r"[0-9a-f]{16}")
+_RUN: Final = re.compile(r"\A[0-9a-f]{16}\Z")
 _MANIFEST = "manifest.json"
 
 
@@ -51,37 +51,23 @@ class RunFolder:
 
     def __init__(self, out: Path, *, record: str = _MANIFEST) -> None:
         self.out = out
+        self.run = ""
+        """Random name of the run that this folder is bound to; empty before :meth:`identify`."""
+        self.measurements = out / "measurements"
         self._record = out / record
         self._work = out / WORK
-        self._made = False
+        self.staging = self._work / STAGING
+        """Where published files are written and checked before they get their final names."""
+        self.parts = self._work / "parts"
+        """Parts of what follows from noisy answers, until all of it is finished; nothing in it is confidential."""
+        self._new = False
         self._retained = False
         self._lock: int | None = None
-        self._run = ""
-
-    @property
-    def run(self) -> str:
-        """Random name of the run that this folder is bound to; empty before :meth:`identify`."""
-        return self._run
-
-    @property
-    def staging(self) -> Path:
-        """Where published files are written and checked before they get their final names."""
-        return self._work / STAGING
-
-    @property
-    def measurements(self) -> Path:
-        """Where the noisy measurements are stored."""
-        return self.out / "measurements"
-
-    @property
-    def parts(self) -> Path:
-        """Where parts of what follows from noisy answers are stored until all of it is finished; nothing in it is confidential."""
-        return self._work / "parts"
 
     def __enter__(self) -> Self:
         self._refuse_foreign()
         try:
-            self._made = not self.out.exists()
+            self._new = not self.out.exists()
             self.out.mkdir(parents=True, exist_ok=True)
             self._take_lock()
             complete_move(self.out)
@@ -108,7 +94,7 @@ class RunFolder:
             retained = self._retained or _holds_files(self.out) or _holds_files(self.parts)
             if finished or not retained:
                 shutil.rmtree(self._work, ignore_errors=True)
-            if self._made and not retained:
+            if self._new and not retained:
                 shutil.rmtree(self.out, ignore_errors=True)
         self._release()
 
@@ -135,8 +121,8 @@ class RunFolder:
                 self.keep()
                 self._adopt(record, identity)
                 return state
-        self._run = secrets.token_hex(8)
-        atomic_text(begun, json.dumps({"identity": dict(identity), "run": self._run}, sort_keys=True))
+        self.run = secrets.token_hex(8)
+        atomic_text(begun, json.dumps({"identity": dict(identity), "run": self.run}, sort_keys=True))
         return "new"
 
     def _refuse_foreign(self) -> None:
@@ -175,9 +161,9 @@ class RunFolder:
     def _adopt(self, record: Path, identity: Mapping[str, str]) -> None:
         try:
             content: dict[str, Any] = read_stored(record)
-            found: dict[str, str] = content["identity"]
-            self._run = _run_name(content["run"])
-            differing = sorted(key for key in identity if found.get(key) != identity[key])
+            recorded: dict[str, str] = content["identity"]
+            (self.run,) = _RUN.findall(content["run"])  # it names files elsewhere
+            differing = sorted(key for key in identity if recorded.get(key) != identity[key])
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"{record} cannot be read as the record of a run. Name a new folder.") from error
         if differing:
@@ -185,13 +171,6 @@ class RunFolder:
                 f"{self.out} holds another run (different {', '.join(differing).replace('_', ' ')}). "
                 "Name a new folder; the run in this one was not changed."
             )
-
-
-def _run_name(text: object) -> str:
-    """The name of a run; it names files elsewhere, so ValueError for anything that :meth:`RunFolder.identify` did not make."""
-    if not isinstance(text, str) or _RUN.fullmatch(text) is None:
-        raise ValueError("not the name of a run")
-    return text
 
 
 @contextmanager

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 from censafe.errors import DataError, StorageError
 from censafe.model.observer import Observer, work_done
@@ -18,31 +17,30 @@ _BLOCK: Final = 8 << 20
 _MEGABYTE: Final = 10**6
 
 
-@dataclass(frozen=True)
 class Inputs:
-    """Input files and their SHA-256 by name, as they were when the run began."""
+    """Files with records and public input files, and the SHA-256 of each by name, as they were when the run began."""
 
-    data: Path
-    files: tuple[tuple[Path, ...], tuple[Path, ...]]
-    confidential: Mapping[str, str]
-    public: Mapping[str, str]
-    observer: Observer
-
-    @classmethod
-    def of(cls, files: tuple[tuple[Path, ...], tuple[Path, ...]], data: Path, observer: Observer) -> Self:
-        """Take the hashes of the files with records, and of further ones."""
+    def __init__(
+        self, records: tuple[Path, ...], public: tuple[Path, ...], data: Path, observer: Observer
+    ) -> None:
+        self.data = data
+        self._files = (*records, *public)
+        self._observer = observer
         with observer.stage("hash inputs"):
-            return cls(data, files, *_hashes(files, data, observer), observer)
+            self._hashes = _hashes(self._files, observer)
+        named = [(_name(path, data), sha256) for path, sha256 in zip(self._files, self._hashes, strict=True)]
+        # files of the two kinds may have the same names
+        self.confidential = dict(named[: len(records)])
+        self.public = dict(named[len(records) :])
 
     def require_unchanged(self) -> None:
         """Take the hashes once more, after everything was read and before anything is paid for."""
-        with self.observer.stage("hash inputs again"):
-            now = _hashes(self.files, self.data, self.observer)
+        with self._observer.stage("hash inputs again"):
+            now = _hashes(self._files, self._observer)
         changed = sorted(
-            name
-            for found, before in zip(now, (self.confidential, self.public), strict=True)
-            for name in before
-            if found[name] != before[name]
+            _name(path, self.data)
+            for path, before, after in zip(self._files, self._hashes, now, strict=True)
+            if after != before
         )
         if changed:
             raise DataError(
@@ -53,15 +51,11 @@ class Inputs:
 
 def hash_files(files: tuple[Path, ...], data: Path, observer: Observer) -> dict[str, str]:
     """SHA-256 of input files by their path below the data folder, hexadecimal."""
-    return _hashes((files, ()), data, observer)[0]
+    return dict(zip((_name(path, data) for path in files), _hashes(files, observer), strict=True))
 
 
-def _hashes(
-    files: tuple[tuple[Path, ...], tuple[Path, ...]], data: Path, observer: Observer
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Of the files with records, and of further ones, which may have the same names elsewhere."""
-    every = (*files[0], *files[1])
-    megabytes = sum(_size(path) for path in every) // _MEGABYTE
+def _hashes(files: tuple[Path, ...], observer: Observer) -> list[str]:
+    megabytes = sum(_size(path) for path in files) // _MEGABYTE
     done = work_done(observer, megabytes, "MB") if megabytes else None
     read = count(1)
 
@@ -70,17 +64,12 @@ def _hashes(
             done(min(next(read) * _BLOCK // _MEGABYTE, megabytes))
 
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(partial(_hash_file, block=block), every))
-    cut = len(files[0])
-    return (
-        dict(zip(_names(files[0], data), found[:cut], strict=True)),
-        dict(zip(_names(files[1], data), found[cut:], strict=True)),
-    )
+        return list(pool.map(partial(_hash_file, block=block), files))
 
 
-def _names(files: tuple[Path, ...], data: Path) -> list[str]:
+def _name(path: Path, data: Path) -> str:
     root = data if data.is_dir() else data.parent
-    return [path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name for path in files]
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
 def _size(path: Path) -> int:

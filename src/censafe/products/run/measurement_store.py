@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from censafe.errors import CheckError
-from censafe.model import ExactCounts, Measurements, PartPlan, ReleasePlan
+from censafe.model import Measurements, PartPlan, ReleasePlan
 from censafe.model.plan import NoiseSource
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key, source_of
 from censafe.privacy.keys.run_keys import keyed_commitment
 from censafe.privacy.ledger.state import Reservation
-from censafe.privacy.measure.mechanisms import measure
 from censafe.products.run.account import Account, one_file
 from censafe.publication.measurements.vectors import read_measurements, write_measurements
 from censafe.publication.stamps import Stamp, stamp_of
 
-Key = tuple[str, str]
 Measured = TypeVar("Measured")
 _Written = TypeVar("_Written", contravariant=True)
 _Read = TypeVar("_Read", covariant=True)
@@ -140,13 +138,3 @@ class MeasurementStore:
     def done(self) -> bool:
         """Whether every part of the plan has its file, so that the records need not be reread."""
         return all(self.path(part).exists() for part in self._plan.parts)
-
-
-def measure_vectors(
-    part: PartPlan, counts: Mapping[Key, ExactCounts], key: ReleasePartKey | TestPartKey
-) -> list[Measurements]:
-    """Measure all queries of a part whose exact counts are vectors, by table and level."""
-    return [
-        measure(counts[query.table, query.level], query, ordinal, key)
-        for ordinal, query in enumerate(part.queries)
-    ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -16,8 +16,8 @@ from censafe.model import ReleasePlan
 from censafe.model.bounds import upper
 from censafe.model.observer import Observer
 from censafe.population.synthetic.mark import is_synthetic
+from censafe.privacy.loss.margins import exact_margin
 from censafe.products.run.account import Account, LedgerStatement, ReleaseRequest, ledger_place, open_account
-from censafe.products.run.advice import RunAdvice, accuracy_text, next_steps
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.inputs import Inputs
 from censafe.products.run.measurement_store import MeasurementStore
@@ -76,18 +76,18 @@ class RunResult:
         if self.repeated:
             kind = f"Post-processing repeated, no budget spent. {kind}"
         queries = sum(len(part.queries) for part in self.plan.parts)
-        shown = [f"  {self.out / name}" for name in self.files]
+        files = [f"  {self.out / name}" for name in self.files]
         if not self.measured:
             kind = "Estimates from public measurements" + (
                 "" if self.stamp is None else f" ({_KINDS[self.stamp]})"
             )
-            return "\n".join([f"{kind} in {self.out}; nothing was measured or spent", *shown])
+            return "\n".join([f"{kind} in {self.out}; nothing was measured or spent", *files])
         lines = [
             f"{kind} in {self.out}",
             f"  {len(self.plan.parts)} parts with {queries} queries measured; total {self.plan.definition.symbol} {upper(self.plan.total, digits=6):.6g} "
             f"({self.plan.neighbors.value.replace('_', '/')} one {' and one '.join(self.plan.records)})",
             *(self.statement.lines() if self.statement else ()),
-            *shown,
+            *files,
             *([f"How sure: {self.accuracy}"] if self.accuracy else ()),
             *(["Next:", *(f"  {step}" for step in self.steps)] if self.steps else ()),
         ]
@@ -111,6 +111,43 @@ class RunResult:
             },
             sort_keys=True,
         )
+
+
+@dataclass(frozen=True)
+class RunAdvice:
+    """What a product says at the end of a run: how sure a main number is, and which command comes next.
+
+    Args:
+        tables: measured tables or queries, the main one first; the first that the plan has is shown.
+        caveat: what else is to be known of the error of published counts, with ``{out}`` for the run folder.
+        commands: what to do next with a release, each a command with ``{out}`` and its purpose.
+    """
+
+    tables: Sequence[str]
+    levels: Sequence[str]
+    words: str
+    caveat: str
+    commands: Sequence[tuple[str, str]]
+
+    def accuracy(self, plan: ReleasePlan, confidence: Fraction, out: Path) -> str:
+        """A typical margin of error, that of the noise of one main number."""
+        queries = [query for part in plan.parts for query in part.queries]
+        for table in self.tables:
+            own = [query for query in queries if query.table == table]
+            main = [query for level in self.levels for query in own if query.level == level] or own
+            if main:
+                words = self.words.format(table=table, level=main[0].level)
+                margin = exact_margin(main[0].law, confidence)
+                return f"{words}: noise within \N{PLUS-MINUS SIGN}{margin:,} ({float(100 * confidence):g}% confidence). {self.caveat.format(out=out)}"
+        return ""
+
+    def steps(self, out: Path, *, rehearsal: bool) -> tuple[str, ...]:
+        """Commands that come next, each with its purpose."""
+        steps = [f"open {out / 'certificate.html'}: what is protected, and the error of every table"]
+        steps += [f"{command.format(out=out)}: {purpose}" for command, purpose in self.commands]
+        if rehearsal:
+            steps.append("the same command without --test-key, in a new folder: the release itself")
+        return tuple(steps)
 
 
 class Source(Protocol):
@@ -144,7 +181,6 @@ class MeasuredRun(Generic[_Measured]):
     confidence: Fraction
     out: Path
     staging: Path
-    data: Path
     observer: Observer
 
 
@@ -200,14 +236,23 @@ def run_job(
             private_scratch(data, reading.scratch, out=out, earlier=earlier) as scratch,
             job.open(data, scratch, reading) as source,
         ):
-            inputs = Inputs.of((source.files, source.public_files), data, observer)
-            account = stack.enter_context(_account(job, inputs, folder, options))
+            inputs = Inputs(source.files, source.public_files, data, observer)
+            request = _request(job, inputs, options)
+            account = stack.enter_context(open_account(request, folder, options))
             if account.statement is not None:
                 observer.remark(account.statement.lines()[0])
             measured = None
             if account.state != "finished":
                 account.settle()
-                measured = job.measure(source, _door(job, inputs, folder, account, options), reading)
+                store = MeasurementStore(
+                    job.plan,
+                    folder.measurements,
+                    account,
+                    job.place,
+                    inputs.require_unchanged,
+                    published_data=options.published_data,
+                )
+                measured = job.measure(source, store, reading)
                 account.close()  # afterwards the key is gone
         # from here on no record is open, and no scratch is left
         if measured is None:
@@ -215,28 +260,24 @@ def run_job(
                 observer.remark(_finished(job, out))
         else:
             with observer.stage("publish"):
-                manifest = _manifest(job, folder, account, reading, created)
-                manifest = replace(manifest, published_data=options.published_data)
-                paid, confidence = account.paid, options.confidence
-                made = MeasuredRun(measured, manifest, paid, confidence, out, folder.staging, data, observer)
-                job.publish(made)
+                manifest = _manifest(job, folder, account, reading, created, options)
+                job.publish(
+                    MeasuredRun(
+                        measured, manifest, account.paid, options.confidence, out, folder.staging, observer
+                    )
+                )
         resumed, statement = account.state != "new", account.statement
     stamp = stamp_of(test_key=options.test_key is not None, published_data=options.published_data)
-    result = RunResult(out, job.plan, stamp, resumed, job.files, observer.stages, statement=statement)
-    accuracy = accuracy_text(job.plan, job.outlook, options.confidence, out)
-    return replace(result, accuracy=accuracy, steps=next_steps(job.outlook, out, rehearsal=stamp == STAMP))
-
-
-def _door(
-    job: Job[_Source, _Measured], inputs: Inputs, folder: RunFolder, account: Account, options: RunOptions
-) -> MeasurementStore:
-    return MeasurementStore(
+    return RunResult(
+        out,
         job.plan,
-        folder.measurements,
-        account,
-        job.place,
-        inputs.require_unchanged,
-        published_data=options.published_data,
+        stamp,
+        resumed,
+        job.files,
+        observer.stages,
+        statement=statement,
+        accuracy=job.outlook.accuracy(job.plan, options.confidence, out),
+        steps=job.outlook.steps(out, rehearsal=stamp == STAMP),
     )
 
 
@@ -256,33 +297,31 @@ def _finished(job: Job[_Source, _Measured], out: Path) -> str:
     )
 
 
-def _account(
-    job: Job[_Source, _Measured], inputs: Inputs, folder: RunFolder, options: RunOptions
-) -> AbstractContextManager[Account]:
+def _request(job: Job[_Source, _Measured], inputs: Inputs, options: RunOptions) -> ReleaseRequest:
     public = hashlib.sha256(json.dumps(sorted(inputs.public.values())).encode()).hexdigest()
-    request = ReleaseRequest(
+    digest = job.config_digest
+    if options.published_data:  # a demonstration and another run do not continue each other
+        digest = hashlib.sha256(f"{digest} published".encode()).hexdigest()
+    return ReleaseRequest(
         plan=job.plan,
         hashes=inputs.confidential,
         public={"public_input": public} if inputs.public else {},
         ledger=ledger_place(options.ledger, inputs.data),
         synthetic=is_synthetic(inputs.data, inputs.confidential.values()),
         label=options.dataset or inputs.data.resolve().name,
-        config_digest=_digest(job.config_digest, published_data=options.published_data),
+        config_digest=digest,
         verify=job.verify,
         place=job.place,
-    )
-    return open_account(request, folder, options)
-
-
-def _digest(configuration: str, *, published_data: bool) -> str:
-    """SHA-256 of the configuration, another one where the run is a demonstration: neither continues the other."""
-    return (
-        hashlib.sha256(f"{configuration} published".encode()).hexdigest() if published_data else configuration
     )
 
 
 def _manifest(
-    job: Job[_Source, _Measured], folder: RunFolder, account: Account, reading: ReadOptions, created: str
+    job: Job[_Source, _Measured],
+    folder: RunFolder,
+    account: Account,
+    reading: ReadOptions,
+    created: str,
+    options: RunOptions,
 ) -> Manifest:
     files = [(part.name, folder.measurements / job.place(part.name)) for part in job.plan.parts]
     return Manifest(
@@ -292,7 +331,8 @@ def _manifest(
         input_commitment=account.input_commitment,
         file_commitments=account.file_commitments,
         ledger=account.ledger,
-        test_key=account.identity["key"] != "release",
+        test_key=options.test_key is not None,
+        published_data=options.published_data,
         run=folder.run,
         identity=account.identity,
         checks=reading.checks,

@@ -43,35 +43,31 @@ def private_scratch(
         )
     for place in earlier:
         with suppress(OSError):  # not there any more, or not for us to see
-            _remove_all_dead(place)
-    made: dict[Path, int] = {}  # an interrupt may come when a folder is there, and must not leave it
+            _remove_dead(place)
+    locks: dict[Path, int] = {}  # an interrupt may come when a folder is there, and must not leave it
     try:
-        folder = _new_folder(root, made)
+        try:
+            _require_safe(root)
+            _remove_dead(root)
+            folder = _locked_folder(root, locks)
+        except OSError as error:
+            raise StorageError(
+                f"{root}: no scratch folder for the records can be made there ({error.strerror}). Name a private folder with "
+                "room for a copy of the records with `scratch`."
+            ) from error
         yield folder
         _remove(folder)
     except BaseException as error:
-        remaining = _remove_surely(made)
+        remaining = _remove_surely(locks)
         if remaining and isinstance(error, Exception):
             raise StorageError(
                 f"{error}; {remaining[0]}: this scratch folder holds records and cannot be removed. Remove it by hand, then start the same command again."
             ) from error
         raise
     finally:
-        for lock in made.values():
+        for lock in locks.values():
             if lock >= 0:
                 os.close(lock)
-
-
-def _new_folder(root: Path, made: dict[Path, int]) -> Path:
-    try:
-        _require_safe(root)
-        _remove_all_dead(root)
-        return _locked_folder(root, made)
-    except OSError as error:
-        raise StorageError(
-            f"{root}: no scratch folder for the records can be made there ({error.strerror}). Name a private folder with "
-            "room for a copy of the records with `scratch`."
-        ) from error
 
 
 def _remove_surely(folders: Collection[Path]) -> list[Path]:
@@ -108,14 +104,14 @@ def _require_safe(root: Path) -> None:
         )
 
 
-def _locked_folder(root: Path, made: dict[Path, int]) -> Path:
+def _locked_folder(root: Path, locks: dict[Path, int]) -> Path:
     """A new folder; notes it, with the open handle that says that its process lives, or -1."""
     for _ in range(_TRIES):
         folder = root / f"{_PREFIX}{secrets.token_hex(8)}"
-        made[folder] = -1
+        locks[folder] = -1
         folder.mkdir(mode=0o700)
         try:
-            handle = made[folder] = os.open(folder, os.O_RDONLY)
+            handle = locks[folder] = os.open(folder, os.O_RDONLY)
         except FileNotFoundError:
             continue  # taken for a leftover before it was locked
         if _lock(handle) and folder.exists():
@@ -133,26 +129,22 @@ def _lock(handle: int) -> bool:
     return True
 
 
-def _remove_all_dead(root: Path) -> None:
+def _remove_dead(root: Path) -> None:
+    """Remove the scratch folders of ours in a place whose processes are gone."""
     for leftover in sorted(root.iterdir()):
-        _remove_dead(leftover)
-
-
-def _remove_dead(path: Path) -> None:
-    """Remove a scratch folder of ours whose process is gone."""
-    if not _NAME.fullmatch(path.name) or path.is_symlink():
-        return
-    try:
-        if path.stat().st_uid != os.getuid():
-            return
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
-        return  # its process has just removed it
-    try:
-        if _lock(handle):
-            _remove(path)
-    finally:
-        os.close(handle)
+        if not _NAME.fullmatch(leftover.name) or leftover.is_symlink():
+            continue
+        try:
+            if leftover.stat().st_uid != os.getuid():
+                continue
+            handle = os.open(leftover, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue  # its process has just removed it
+        try:
+            if _lock(handle):
+                _remove(leftover)
+        finally:
+            os.close(handle)
 
 
 def _remove(folder: Path) -> None:

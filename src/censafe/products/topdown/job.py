@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from censafe.products.run.account import one_file
-from censafe.products.run.advice import RunAdvice
 from censafe.products.run.measurement_store import MeasurementStore
 from censafe.products.run.options import ReadOptions
-from censafe.products.run.runner import MeasuredRun
+from censafe.products.run.runner import MeasuredRun, RunAdvice
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.folder import place_of

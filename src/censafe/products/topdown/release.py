@@ -14,6 +14,7 @@ from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_rem
 from censafe.geography.area_names import NAMES
 from censafe.model.observer import Observer, SilentObserver
 from censafe.products.run.options import write_names
+from censafe.products.run.publishing import certificate_input
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.layout import published_levels
@@ -206,27 +207,15 @@ def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstim
 
 
 def _statement(release: TopdownRelease, records: Mapping[str, int]) -> CertificateInput:
-    manifest = release.manifest
-    return CertificateInput(
-        title=title_of(release.config.histograms),
-        plan=manifest.plan,
-        contents=_contents(release, records),
-        dataset=manifest.dataset,
-        input_commitment=manifest.input_commitment,
-        file_commitments=manifest.file_commitments,
-        ledger=manifest.ledger,
-        ledger_total=release.ledger_total,
-        configuration=manifest.config.origin,
-        configuration_title=release.config.title,
-        created=manifest.created,
-        checks=(
+    return certificate_input(
+        release.manifest,
+        _contents(release, records),
+        (
             CheckGroup("Files, columns, geocodes and counts", 9, stops=True),
             CheckGroup("Consistency of records with the published units", 4, stops=True),
             CheckGroup("Consistency of published totals with the published units", 1, stops=True),
         ),
-        overrides=manifest.config.overrides,
-        versions=manifest.versions,
-        measurement_files={part.file: part.sha256 for part in manifest.parts},
-        delta=_DELTA,
+        title=title_of(release.config.histograms),
+        ledger_total=release.ledger_total,
         confidence=release.confidence,
     )

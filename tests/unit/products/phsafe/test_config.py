@@ -353,4 +353,4 @@ def test_a_table_that_is_not_named_has_budget_0_and_this_is_said(tmp_path: Path)
     found = load_phsafe_config(path)
     assert {budget for (table, _), budget in found.budgets.items() if table == "PH3"} == {0}
     assert any("does not name PH3: budget 0, not measured" in warning for warning in found.warnings)
-    assert found.tau_of("PH3") is None
+    assert found.tau.get("PH3") is None

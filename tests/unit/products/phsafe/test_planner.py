@@ -23,7 +23,7 @@ def test_the_budget_reaches_the_margin_and_little_more(
     budgets = budgets_for_margins(config, {f"{table}.usa_*": Fraction(123)}, confidence)
     ((key, rho),) = budgets.items()
     assert key == f"budget.{table}.usa_*"
-    law = noise_law(config.definition, config.sensitivity, config.tau_of(table), Fraction(rho))
+    law = noise_law(config.definition, config.sensitivity, config.tau.get(table), Fraction(rho))
     assert 122.99 < paper_margin(law, confidence) <= 123
 
 

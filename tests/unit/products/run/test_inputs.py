@@ -27,7 +27,7 @@ def test_files_of_one_name_in_two_places_have_hashes_of_their_own(tmp_path: Path
     for folder, text in ((data, b"records"), (elsewhere, b"areas")):
         folder.mkdir()
         (folder / "geo.csv").write_bytes(text)
-    taken = Inputs.of(((data / "geo.csv",), (elsewhere / "geo.csv",)), data, SilentObserver())
+    taken = Inputs((data / "geo.csv",), (elsewhere / "geo.csv",), data, SilentObserver())
     assert taken.confidential == {"geo.csv": hashlib.sha256(b"records").hexdigest()}
     assert taken.public == {"geo.csv": hashlib.sha256(b"areas").hexdigest()}
     taken.require_unchanged()

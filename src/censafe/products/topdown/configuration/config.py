@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -21,7 +20,7 @@ from censafe.model import CellQuery, Definition
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack, constraints_on
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, get_shipped, locate, titled
+from censafe.products.configuration.source import Problems, Settled, get_shipped, locate
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.configuration.checks import (
     check_geocodes,
@@ -74,7 +73,7 @@ _ORDINARY_FITS: Final = 2
 
 
 @dataclass(frozen=True)
-class TopdownConfig:
+class TopdownConfig(Settled):
     """A checked TopDown configuration.
 
     Args:
@@ -152,17 +151,6 @@ class TopdownConfig:
         for histogram in self.histograms:
             flat |= histogram_settings(histogram, symbol, self.levels)
         return flat
-
-    @property
-    def record(self) -> dict[str, str]:
-        """The title, where there is one, and the settings: what a manifest says of a configuration."""
-        return titled(self.title, self.settings)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the settings as canonical JSON, hexadecimal."""
-        text = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
 
     def histogram(self, name: str) -> MeasuredHistogram:
         """The measured histogram of that name; KeyError when it is not measured."""
