@@ -233,9 +233,7 @@ class Audits:
     def _detailed(self, chance: random.Random, *, households: bool) -> Audited:
         """A universe of codes and iterations of its own; the change of the dearest level is told apart by draws."""
         world = random_world(chance, 12, households=households)
-        variants = (
-            tuple(table.variant for table in household_tables("t3")) if households else table_variants()
-        )
+        variants = household_tables("t3") if households else table_variants()
         whole = counter_of(world)
         place = chance.randrange(len(world.records))
         without = counter_of(world.having(world.records[:place] + world.records[place + 1 :]))

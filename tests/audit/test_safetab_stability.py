@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.errors import CheckError
-from censafe.products.detailed.codes.mapping import iteration_map
+from censafe.products.detailed.codes.mapping import iteration_rows
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.stability import (
     bureau_stability,
@@ -60,7 +60,7 @@ def every_record(universe, max_race_codes):
 @given(universe=UNIVERSES, max_race_codes=st.integers(1, 3))
 def test_no_record_exceeds_the_stability_and_one_attains_the_exact_one(universe, max_race_codes):
     records = every_record(universe, max_race_codes)
-    rows = iteration_map(universe, 2, "detailed", max_race_codes).rows(records)
+    rows = iteration_rows(universe, 2, "detailed", records)
     exact = stability(universe, 2, "detailed", max_race_codes, "exact")
     assert exact == rows.most
     assert exact <= stability(universe, 2, "detailed", max_race_codes, "bureau")
@@ -72,12 +72,11 @@ def test_the_map_is_the_rule_read_with_sets(universe, max_race_codes, data):
     records = every_record(universe, max_race_codes)
     if not len(records):
         return
-    mapped = iteration_map(universe, 2, "detailed", max_race_codes)
     chosen = data.draw(st.lists(st.integers(0, len(records) - 1), min_size=1, max_size=20))
-    rows = mapped.rows(records[chosen])
+    rows = iteration_rows(universe, 2, "detailed", records[chosen])
     for position, record in enumerate(records[chosen].tolist()):
         ordinals = rows.ordinals[rows.indptr[position] : rows.indptr[position + 1]]
-        found = [mapped.candidates.codes[ordinal] for ordinal in ordinals]
+        found = [universe.candidates(2, "detailed").codes[ordinal] for ordinal in ordinals]
         assert sorted(groups_of(universe, 2, "detailed", record[:-1], record[-1])) == found
 
 
@@ -89,7 +88,7 @@ def test_a_universe_where_the_bureaus_formula_is_too_small():
     candidates = universe.candidates(2, "detailed")
     assert (bureau_stability(universe, candidates, 8), exact_stability(universe, candidates, 8)) == (9, 10)
     worst = np.array([[*codes, 1001]])
-    assert iteration_map(universe, 2, "detailed", 8).rows(worst).most == 10
+    assert iteration_rows(universe, 2, "detailed", worst).most == 10
     for rule in ("bureau", "exact"):
         assert stability(universe, 2, "detailed", 8, rule) == 10
 
@@ -111,7 +110,7 @@ def test_the_worst_production_record_attains_nine(level, granularity):
         :8
     ]
     ethnic = next(min(universe.members[one.code]) for one in candidates.iterations if one.kind == "ethnicity")
-    rows = iteration_map(universe, level, granularity, 8).rows(np.array([[*races, ethnic]]))
+    rows = iteration_rows(universe, level, granularity, np.array([[*races, ethnic]]))
     assert 9 == rows.most == stability(universe, level, granularity, 8, "exact")
 
 
@@ -122,7 +121,7 @@ def test_random_production_records_never_exceed_nine():
     records[:, :8][np.arange(8) >= draw.integers(1, 9, 20_000)[:, None]] = 0
     for level in (1, 2):
         for granularity in ("detailed", "coarse"):
-            assert iteration_map(universe, level, granularity, 8).rows(records).most <= 9
+            assert iteration_rows(universe, level, granularity, records).most <= 9
 
 
 def test_the_guard_stops_what_the_noise_is_not_made_for():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import censafe.products.detailed.codes as shipped_codes
-from censafe.products.detailed.codes.mapping import iteration_map
+from censafe.products.detailed.codes.mapping import iteration_rows
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.stability import stability
 from support.shared import shared_data
@@ -32,9 +32,8 @@ def test_the_vetted_cases(granularity: str) -> None:
         row[-1] = int(case["ETHNICITY_CODE"])
     found: list[set[str]] = [set() for _ in cases]
     for level in (1, 2):
-        mapped = iteration_map(universe, level, granularity, 8)
-        rows = mapped.rows(combinations)
-        codes = mapped.candidates.codes
+        rows = iteration_rows(universe, level, granularity, combinations)
+        codes = universe.candidates(level, granularity).codes
         for case, (start, stop) in enumerate(zip(rows.indptr, rows.indptr[1:], strict=False)):
             found[case] |= {codes[ordinal] for ordinal in rows.ordinals[start:stop]}
     expected = [set(case[GRANULARITIES[granularity]].split(",")) for case in cases]

@@ -142,7 +142,7 @@ def _variants(kind: str) -> dict[str, Any]:
 
     if kind == "p":
         return {"t1t2": table_variants()}
-    return {name: tuple(one.variant for one in household_tables(name)) for name in ("t3", "t4")}  # type: ignore[arg-type]
+    return {name: household_tables(name) for name in ("t3", "t4")}  # type: ignore[arg-type]
 
 
 def _safetab_noise(answer: Any, dense: NDArray[np.int32], variants: Any) -> dict[str, Drawn]:

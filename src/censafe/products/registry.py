@@ -151,6 +151,7 @@ _PRODUCTS: Final = (
         recipe="persons.recipe",
         planner="planner:PERSONS",
         fields="keys:detailed_fields",
+        outline="product_tables",
     ),
     _product(
         "safetab-h",
@@ -159,6 +160,7 @@ _PRODUCTS: Final = (
         recipe="households.recipe",
         planner="planner:HOUSEHOLDS",
         fields="keys:detailed_fields",
+        outline="product_tables",
     ),
     _product(
         "topdown", "pl94-us", "topdown", outline="configuration.outline", fields="configuration.keys:FIELDS"

@@ -37,7 +37,6 @@ from censafe.products.detailed.keys import (
     Product,
     budget_noun,
     read_detailed_document,
-    target_noun,
     threshold_noun,
 )
 
@@ -73,14 +72,6 @@ def check_negatives(document: Document, problems: Problems) -> Literal["keep", "
     return "keep"
 
 
-def check_group_states(document: Document, problems: Problems, *, run_us: bool) -> tuple[str, ...]:
-    """States of the US run in ascending order; none without one."""
-    if not run_us or "states" not in document.values:
-        return ()
-    key = document.key("states")
-    return check_state_codes(document.values["states"], key, problems, STATES, _US_WORDS) or ()
-
-
 def check_universe(document: Document, problems: Problems) -> Path | None:
     """The folder of the parameter files, or None for the shipped ones."""
     value = document.values["universe"]
@@ -106,25 +97,25 @@ def check_level_budgets(
     document: Document, product: Product, problems: Problems, *, infinite: bool
 ) -> dict[tuple[str, str], Budget]:
     """Every budget that is there, by class of tables and key of the level."""
-    found: dict[tuple[str, str], Budget] = {}
-    for table_class, level, noun in _each(product, budget_noun):
+    budgets: dict[tuple[str, str], Budget] = {}
+    for table_class, level, noun in _levels(product, budget_noun):
         if noun not in document.values:
             continue
         budget = check_budget(
             document.values[noun], document.key(noun), problems, infinite=infinite, text=not document.bureau
         )
         if budget is not None:
-            found[table_class, level.key] = budget
-    return found
+            budgets[table_class, level.key] = budget
+    return budgets
 
 
 def check_thresholds(
     document: Document, product: Product, problems: Problems
 ) -> tuple[dict[tuple[str, str], tuple[int, ...]], list[str]]:
     """Thresholds that are there, by class of tables and key of the level, and warnings about unused ones."""
-    found: dict[tuple[str, str], tuple[int, ...]] = {}
+    thresholds: dict[tuple[str, str], tuple[int, ...]] = {}
     longer: list[str] = []
-    for table_class, level, noun in _each(product, threshold_noun):
+    for table_class, level, noun in _levels(product, threshold_noun):
         if noun not in document.values:
             continue
         key = document.key(noun)
@@ -138,11 +129,11 @@ def check_thresholds(
         elif list(numbers) != sorted(numbers):
             problems.add(key, f"{list(numbers)} goes down; give thresholds in ascending order")
         else:
-            found[table_class, level.key] = numbers[:_USED_THRESHOLDS]
+            thresholds[table_class, level.key] = numbers[:_USED_THRESHOLDS]
             longer += [key] if len(numbers) > _USED_THRESHOLDS else []
     if not longer:
-        return found, []
-    return found, [f"{document.origin}: only the first three thresholds are used: {', '.join(longer)}"]
+        return thresholds, []
+    return thresholds, [f"{document.origin}: only the first three thresholds are used: {', '.join(longer)}"]
 
 
 def check_stage_1_fraction(document: Document, problems: Problems) -> Fraction:
@@ -166,20 +157,20 @@ def check_chance(document: Document, problems: Problems) -> Fraction:
 
 def check_targets(document: Document, group: str, problems: Problems) -> dict[str, Fraction]:
     """Stored margins of error, or decimals, by key of the level; all optional, all above 0."""
-    found: dict[str, Fraction] = {}
+    targets: dict[str, Fraction] = {}
     for level in group_levels():
-        noun = target_noun(group, level)
+        noun = f"{group}.{level.key}"
         if noun not in document.values:
             continue
         value = _fraction(document, noun, problems)
         if value is not None and value <= 0:
             problems.add(noun, f"{shown(value)} is too small; give a number above 0")
         elif value is not None:
-            found[level.key] = value
-    return found
+            targets[level.key] = value
+    return targets
 
 
-def _each(
+def _levels(
     product: Product, noun_of: Callable[[Product, str, PopulationGroupLevel], str]
 ) -> Iterator[tuple[str, PopulationGroupLevel, str]]:
     for table_class in CLASSES[product]:
@@ -338,11 +329,6 @@ class SafetabPConfig(SafetabConfig):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class SafetabHConfig(SafetabConfig):
-    """A checked SafeTab-H configuration."""
-
-
 def load_scope(
     product: Product, source: str | Path, overrides: Mapping[str, str] | None = None
 ) -> SafetabScope:
@@ -371,9 +357,7 @@ def load_p_config(
         >>> config.budgets["p", "usa_2"], config.thresholds["p", "county_1"], config.stage_1_fraction
         (Fraction(1067, 500), (4971, 19971, 149971), Fraction(1, 10))
     """
-    document = _document("safetab-p", source, overrides, allow_infinite=allow_infinite)
-    problems = Problems()
-    common = _common(document, "safetab-p", problems, infinite=allow_infinite)
+    document, problems, common = _common("safetab-p", source, overrides, infinite=allow_infinite)
     own = {
         "stage_1_fraction": check_stage_1_fraction(document, problems),
         "zero_suppression_chance": check_chance(document, problems),
@@ -385,7 +369,7 @@ def load_p_config(
 
 def load_h_config(
     source: str | Path, overrides: Mapping[str, str] | None = None, *, allow_infinite: bool = False
-) -> SafetabHConfig:
+) -> SafetabConfig:
     """Read and check a SafeTab-H configuration for a release, or for the private path of a truth run.
 
     Example:
@@ -393,31 +377,9 @@ def load_h_config(
         >>> config.measured("t4"), config.thresholds["t4", "usa_2"]
         ((), (471,))
     """
-    document = _document("safetab-h", source, overrides, allow_infinite=allow_infinite)
-    problems = Problems()
-    common = _common(document, "safetab-h", problems, infinite=allow_infinite)
+    document, problems, common = _common("safetab-h", source, overrides, infinite=allow_infinite)
     problems.raise_if_any(document.origin)
-    return SafetabHConfig(**common)
-
-
-def _document(
-    product: Product, source: str | Path, overrides: Mapping[str, str] | None, *, allow_infinite: bool
-) -> Document:
-    document = read_detailed_document(product, source, overrides or {})
-    if not allow_infinite:
-        return document
-    quiet: dict[str, Any] = {
-        "privacy_definition": "zcdp",
-        "stage_1_fraction": Fraction(1, 10),
-        "negatives": "keep",
-    }
-    for table_class in CLASSES[product]:
-        for level in group_levels():
-            quiet[budget_noun(product, table_class, level)] = INFINITE
-            quiet[threshold_noun(product, table_class, level)] = [_REACHED] * (
-                1 if table_class == "t4" else 3
-            )
-    return replace(document, values={**quiet, **document.values})
+    return SafetabConfig(**common)
 
 
 def _scope(document: Document, product: Product, problems: Problems) -> dict[str, Any]:
@@ -426,9 +388,13 @@ def _scope(document: Document, product: Product, problems: Problems) -> dict[str
     both = [document.values.get("run_us"), document.values.get("run_pr")]
     if both == [False, False]:
         problems.add("run_us, run_pr", "both are false, so nothing would be made; set at least one to true")
+    states: tuple[str, ...] | None = ()
+    if run_us and "states" in document.values:
+        key = document.key("states")
+        states = check_state_codes(document.values["states"], key, problems, STATES, _US_WORDS)
     return {
         "product": product,
-        "states": check_group_states(document, problems, run_us=run_us),
+        "states": states or (),
         "run_us": run_us,
         "run_pr": run_pr,
         "reader": document.read("reader", problems) or "csv",
@@ -440,7 +406,23 @@ def _scope(document: Document, product: Product, problems: Problems) -> dict[str
     }
 
 
-def _common(document: Document, product: Product, problems: Problems, *, infinite: bool) -> dict[str, Any]:
+def _common(
+    product: Product, source: str | Path, overrides: Mapping[str, str] | None, *, infinite: bool
+) -> tuple[Document, Problems, dict[str, Any]]:
+    """A document, its problems so far, and the checked values that both products have."""
+    document, problems = read_detailed_document(product, source, overrides or {}), Problems()
+    if infinite:  # what a run without noise need not say
+        quiet: dict[str, Any] = {
+            "privacy_definition": "zcdp",
+            "stage_1_fraction": Fraction(1, 10),
+            "negatives": "keep",
+        }
+        for table_class in CLASSES[product]:
+            for level in group_levels():
+                quiet[budget_noun(product, table_class, level)] = INFINITE
+                reached = [_REACHED] * (1 if table_class == "t4" else 3)
+                quiet[threshold_noun(product, table_class, level)] = reached
+        document = replace(document, values={**quiet, **document.values})
     warnings = document.check_unknown(problems)
     scope = _scope(document, product, problems)
     levels = group_levels(us=scope["run_us"], pr=scope["run_pr"])
@@ -453,22 +435,28 @@ def _common(document: Document, product: Product, problems: Problems, *, infinit
     thresholds, unused = check_thresholds(document, product, problems)
     definition = document.read("privacy_definition", problems)
     decimals = check_targets(document, "printed_decimals", problems)
-    return {
-        **scope,
-        "definition": Definition(definition or "zcdp"),
-        "stability": document.read("stability", problems),
-        "budgets": {
-            (c, lv.key): budgets.get((c, lv.key), Fraction(0)) for c in CLASSES[product] for lv in levels
+    return (
+        document,
+        problems,
+        {
+            **scope,
+            "definition": Definition(definition or "zcdp"),
+            "stability": document.read("stability", problems),
+            "budgets": {
+                (table_class, level.key): budgets.get((table_class, level.key), Fraction(0))
+                for table_class in CLASSES[product]
+                for level in levels
+            },
+            "thresholds": thresholds,
+            "negatives": check_negatives(document, problems),
+            "coterminous": document.read("coterminous", problems),
+            "mark_x": document.read("mark_x", problems),
+            "moe_targets": check_targets(document, "moe_target", problems),
+            "printed_decimals": {key: int(places) for key, places in decimals.items()},
+            "warnings": (*warnings, *unused),
+            "title": document.title(problems),
         },
-        "thresholds": thresholds,
-        "negatives": check_negatives(document, problems),
-        "coterminous": document.read("coterminous", problems),
-        "mark_x": document.read("mark_x", problems),
-        "moe_targets": check_targets(document, "moe_target", problems),
-        "printed_decimals": {key: int(places) for key, places in decimals.items()},
-        "warnings": (*warnings, *unused),
-        "title": document.title(problems),
-    }
+    )
 
 
 def _needed_scope(document: Document) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from censafe.geography.areas import Areas
 from censafe.model import GroupLevel as PublicLevel
 from censafe.population.blocks.columns import read_ahead
-from censafe.products.detailed.codes.mapping import IterationRows, iteration_map
+from censafe.products.detailed.codes.mapping import IterationRows, iteration_rows
 from censafe.products.detailed.codes.stability import require_stable
 from censafe.products.detailed.codes.universe import Granularity, PopulationGroupLevel, Universe
 from censafe.tabulation.engine import record_batches
@@ -95,8 +95,7 @@ class GroupCounter:
     def _rows(self, level: PopulationGroupLevel) -> IterationRows:
         key = level.level, level.granularity
         if key not in self._memberships:
-            most = self._combos.shape[1] - 1
-            self._memberships[key] = iteration_map(self._universe, *key, most).rows(self._combos)
+            self._memberships[key] = iteration_rows(self._universe, *key, self._combos)
         return self._memberships[key]
 
     def _regions(self, region_type: str) -> RegionBlocks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Final
@@ -27,7 +27,7 @@ from censafe.planning.explorer.sheets import (
 from censafe.products.configuration.source import ShippedConfig
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.stability import REPLACE_FACTOR, STABILITY_RULES
-from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
+from censafe.products.detailed.codes.universe import PopulationGroupLevel
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig, load_h_config, load_p_config
 from censafe.products.detailed.keys import CLASSES, budget_noun, bureau_name, threshold_noun
 from censafe.products.detailed.plan import MOST_RACE_CODES, stabilities_by_codes
@@ -68,12 +68,16 @@ def _sheet(shipped: ShippedConfig, chosen: Mapping[str, str]) -> ExplorerSheet:
     config: SafetabConfig = load_config(shipped.name, chosen)
     universe = read_universe(config.universe)
     person = config.product == "safetab-p"
-    bounds = _bounds(config, universe)
-    words = tuple(dict.fromkeys(level.label for level in bounds))
+    bounds = {  # levels without any iteration are left out
+        level: SheetBound(setting=_RACES, values=tuple(map(Fraction, numbers)))
+        for level, numbers in stabilities_by_codes(config, universe).items()
+        if all(numbers)
+    }
+    labels = tuple(dict.fromkeys(level.label for level in bounds))
     titles = tuple(
         "Detailed DHC-A" if person else measured_table(table).title for table in CLASSES[config.product]
     )
-    rows = _rows(config, bounds, (titles, words))
+    rows = tuple(_rows(config, bounds, titles, labels))
     unit = "person" if person else "household"
     return ExplorerSheet(
         key=shipped.name,
@@ -84,9 +88,14 @@ def _sheet(shipped: ShippedConfig, chosen: Mapping[str, str]) -> ExplorerSheet:
         unit=unit,
         counted=f"{unit}s",
         confidence=CONFIDENCE,
-        relations=_relations(unit),
+        relations=(
+            SheetRelation("add_remove", "unbounded", Fraction(1), f"one {unit} record is added or removed"),
+            SheetRelation(
+                "replace", "bounded", Fraction(REPLACE_FACTOR), f"one {unit} record is replaced by another"
+            ),
+        ),
         settings=_settings(config),
-        facets=(Facet("Areas", _AREAS), Facet("Tables", titles), Facet("Levels", words)),
+        facets=(Facet("Areas", _AREAS), Facet("Tables", titles), Facet("Levels", labels)),
         totals=(0, 1) if len(titles) > 1 else (0,),
         rows=rows,
         toml=shipped.text,
@@ -96,7 +105,12 @@ def _sheet(shipped: ShippedConfig, chosen: Mapping[str, str]) -> ExplorerSheet:
             "A record is in the United States or in Puerto Rico, so its own loss is that area's total; "
             "the sum is a bound for every record.",
         ),
-        questions=_questions(config, rows, unit),
+        # is a record in the data? One question for each area, as no record is in both
+        questions=tuple(
+            Question(f"one {unit}'s record of {area}", f"one {unit} record is added or removed", ids)
+            for place, area in enumerate(_AREAS if config.definition is Definition.ZCDP else ())
+            if (ids := tuple(row.id for row in rows if row.facets[0] == place))
+        ),
         chosen={"privacy_definition": config.definition.value, "stability": config.stability},
     )
 
@@ -104,34 +118,32 @@ def _sheet(shipped: ShippedConfig, chosen: Mapping[str, str]) -> ExplorerSheet:
 def _rows(
     config: SafetabConfig,
     bounds: Mapping[PopulationGroupLevel, SheetBound],
-    words: tuple[tuple[str, ...], tuple[str, ...]],
-) -> tuple[Row, ...]:
+    titles: tuple[str, ...],
+    labels: tuple[str, ...],
+) -> Iterator[Row]:
     """Area by area, class by class, the levels that have a bound."""
-    return tuple(
-        _row(config, table, level, bound, words, position)
-        for area in _AREAS
-        for position, table in enumerate(config.classes)
-        for level, bound in bounds.items()
-        if _area(level) == area
-    )
-
-
-def _relations(unit: str) -> tuple[SheetRelation, ...]:
-    return (
-        SheetRelation("add_remove", "unbounded", Fraction(1), f"one {unit} record is added or removed"),
-        SheetRelation(
-            "replace", "bounded", Fraction(REPLACE_FACTOR), f"one {unit} record is replaced by another"
-        ),
-    )
-
-
-def _bounds(config: SafetabConfig, universe: Universe) -> dict[PopulationGroupLevel, SheetBound]:
-    """Stability by number of race codes; levels without any iteration are left out."""
-    return {
-        level: SheetBound(setting=_RACES, values=tuple(map(Fraction, numbers)))
-        for level, numbers in stabilities_by_codes(config, universe).items()
-        if all(numbers)
-    }
+    for place, area in enumerate(_AREAS):
+        for position, (table_class, title) in enumerate(zip(config.classes, titles, strict=True)):
+            for level, bound in bounds.items():
+                if level.region_type.startswith("PR") != bool(place):
+                    continue
+                noun = budget_noun(config.product, table_class, level)
+                section, _, key = noun.rpartition(".")
+                budget = config.budgets[table_class, level.key]
+                yield Row(
+                    id=noun.removeprefix("budget."),
+                    section=f"{title}, {area}",
+                    label=level.label,
+                    name=f"{title}, {level.label}",
+                    facets=(place, position, labels.index(level.label)),
+                    budget=budget if isinstance(budget, Fraction) else Fraction(0),
+                    bound=bound,
+                    target=config.moe_targets.get(level.key),
+                    places=None,
+                    toml=(section, key),
+                    json=(bureau_name(config.product, noun),),
+                    **_answers(config, level, bound),
+                )
 
 
 def _settings(config: SafetabConfig) -> tuple[SheetSetting, ...]:
@@ -162,35 +174,6 @@ def _settings(config: SafetabConfig) -> tuple[SheetSetting, ...]:
     return (races, stage)
 
 
-def _row(
-    config: SafetabConfig,
-    table_class: str,
-    level: PopulationGroupLevel,
-    bound: SheetBound,
-    words: tuple[tuple[str, ...], tuple[str, ...]],
-    position: int,
-) -> Row:
-    titles, labels = words
-    noun = budget_noun(config.product, table_class, level)
-    section, _, key = noun.rpartition(".")
-    budget = config.budgets[table_class, level.key]
-    area, title = _area(level), titles[position]
-    return Row(
-        id=noun.removeprefix("budget."),
-        section=f"{title}, {area}",
-        label=level.label,
-        name=f"{title}, {level.label}",
-        facets=(_AREAS.index(area), position, labels.index(level.label)),
-        budget=budget if isinstance(budget, Fraction) else Fraction(0),
-        bound=bound,
-        target=config.moe_targets.get(level.key),
-        places=None,
-        toml=(section, key),
-        json=(bureau_name(config.product, noun),),
-        **_answers(config, level, bound),
-    )
-
-
 def _answers(config: SafetabConfig, level: PopulationGroupLevel, bound: SheetBound) -> dict[str, Any]:
     """What a record moves: the cells, and with SafeTab-P the totals of stage 1, which share the budget."""
     one, step = Fraction(1), SheetBound(coefficients=(Fraction(1),))
@@ -210,22 +193,6 @@ def _answers(config: SafetabConfig, level: PopulationGroupLevel, bound: SheetBou
     return own
 
 
-def _questions(config: SafetabConfig, rows: tuple[Row, ...], unit: str) -> tuple[Question, ...]:
-    """Is a record in the data? One question for each area, as no record is in both."""
-    if config.definition is not Definition.ZCDP:
-        return ()
-    by_area = {area: tuple(row.id for row in rows if row.facets[0] == i) for i, area in enumerate(_AREAS)}
-    return tuple(
-        Question(f"one {unit}'s record of {area}", f"one {unit} record is added or removed", ids)
-        for area, ids in by_area.items()
-        if ids
-    )
-
-
-def _area(level: PopulationGroupLevel) -> str:
-    return _AREAS[level.region_type.startswith("PR")]
-
-
 def _json(config: SafetabConfig) -> dict[str, Any]:
     """The Bureau's configuration; the page puts budgets, race codes and the stage 1 fraction in their places."""
     product = config.product
@@ -233,20 +200,20 @@ def _json(config: SafetabConfig) -> dict[str, Any]:
     def name(noun: str) -> str:
         return bureau_name(product, noun)
 
-    found: dict[str, Any] = {_RACES: f"={config.max_race_codes}"}
+    values: dict[str, Any] = {_RACES: f"={config.max_race_codes}"}
     for table_class in config.classes:
         for level in config.levels:
             budget = config.budgets[table_class, level.key]
-            found[name(budget_noun(product, table_class, level))] = f"={budget}"
+            values[name(budget_noun(product, table_class, level))] = f"={budget}"
     if isinstance(config, SafetabPConfig):
-        found[name(_STAGE)] = f"={config.stage_1_fraction}"
+        values[name(_STAGE)] = f"={config.stage_1_fraction}"
     for table_class in config.classes:
         for level in config.levels:
             group, _, key = name(threshold_noun(product, table_class, level)).partition(".")
-            found.setdefault(group, {})[key] = list(config.thresholds[table_class, level.key])
+            values.setdefault(group, {})[key] = list(config.thresholds[table_class, level.key])
     if isinstance(config, SafetabPConfig):
-        found["zero_suppression_chance"] = f"={config.zero_suppression_chance}"
-    found |= {
+        values["zero_suppression_chance"] = f"={config.zero_suppression_chance}"
+    values |= {
         name("negatives"): config.negatives == "keep",
         "run_us": config.run_us,
         "run_pr": config.run_pr,
@@ -255,7 +222,7 @@ def _json(config: SafetabConfig) -> dict[str, Any]:
         name("privacy_definition"): config.definition.value,
         **({} if config.stability == STABILITY_RULES[0] else {name("stability"): config.stability}),
     }
-    return found
+    return values
 
 
 def _paper(config: SafetabConfig, levels: tuple[PopulationGroupLevel, ...]) -> PaperTable:

@@ -74,11 +74,6 @@ def threshold_noun(product: Product, table_class: str, level: PopulationGroupLev
     return f"thresholds.{_prefix(product, table_class)}{level.key}"
 
 
-def target_noun(group: str, level: PopulationGroupLevel) -> str:
-    """Our key of a stored target (``moe_target``) or of the decimals it is printed with (``printed_decimals``)."""
-    return f"{group}.{level.key}"
-
-
 def read_detailed_document(product: Product, source: str | Path, overrides: Mapping[str, str]) -> Document:
     """Find and read a configuration and apply overrides; its rules are not checked here."""
     path, origin = locate(product, source)
@@ -100,25 +95,25 @@ def _prefix(product: Product, table_class: str) -> str:
 def detailed_fields(product: Product) -> ConfigFields:
     """The keys of a product, budgets and thresholds of every level among them."""
     levels = group_levels()
-    found = [*_COMMON, *(_P_ONLY if product == "safetab-p" else ()), ConfigField("title", "fixed")]
+    fields = [*_COMMON, *(_P_ONLY if product == "safetab-p" else ()), ConfigField("title", "fixed")]
     for table_class in CLASSES[product]:
         prefix = _prefix(product, table_class)
         kind = f"{product[-1]}_{table_class}" if prefix else table_class
         if prefix:
-            found.append(ConfigField(f"budget.{table_class}", "group"))
-        found.append(ConfigField(f"thresholds.{prefix}".rstrip("."), "group", bureau=f"thresholds_{kind}"))
+            fields.append(ConfigField(f"budget.{table_class}", "group"))
+        fields.append(ConfigField(f"thresholds.{prefix}".rstrip("."), "group", bureau=f"thresholds_{kind}"))
         for level in levels:
             budget = budget_noun(product, table_class, level)
-            found.append(ConfigField(budget, "number", bureau=f"privacy_budget_{kind}_{level.bureau_key}"))
+            fields.append(ConfigField(budget, "number", bureau=f"privacy_budget_{kind}_{level.bureau_key}"))
             thresholds = threshold_noun(product, table_class, level)
-            found.append(ConfigField(thresholds, "numbers", bureau=f"thresholds_{kind}.({level.name})"))
+            fields.append(ConfigField(thresholds, "numbers", bureau=f"thresholds_{kind}.({level.name})"))
     targets = ("moe_target", "printed_decimals")
-    named = {field.noun for field in found}
-    found += [
+    named = {field.noun for field in fields}
+    fields += [
         ConfigField(group, "group") for group in ("budget", "thresholds", *targets) if group not in named
     ]
-    found += [ConfigField(target_noun(group, level), "number") for group in targets for level in levels]
-    return ConfigFields(tuple(found))
+    fields += [ConfigField(f"{group}.{level.key}", "number") for group in targets for level in levels]
+    return ConfigFields(tuple(fields))
 
 
 def _prepared(path: Path, raw: Mapping[str, Any]) -> dict[str, Any]:

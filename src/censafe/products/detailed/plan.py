@@ -96,20 +96,8 @@ def stabilities_by_codes(
 ) -> dict[PopulationGroupLevel, tuple[int, ...]]:
     """Stability of every level where 1 to 8 race codes of a record are used."""
     numbers = range(1, MOST_RACE_CODES + 1)
-    found = [stabilities(replace(config, max_race_codes=number), universe) for number in numbers]
-    return {level: tuple(stable[level] for stable in found) for level in config.levels}
-
-
-def measured_levels(plan: ReleasePlan) -> tuple[str, ...]:
-    """Keys of the levels that a plan measures, each once, in order.
-
-    Example:
-        >>> from censafe.products.detailed.config import load_h_config
-        >>> from censafe.products.detailed.codes.parameters import read_universe
-        >>> measured_levels(plan_release(load_h_config("ddhcb", {"run_us": "false"}), read_universe()))[:3]
-        ('pr_state_1', 'pr_state_2', 'pr_county_1')
-    """
-    return tuple(dict.fromkeys(query.level for part in plan.parts for query in part.queries))
+    by_number = [stabilities(replace(config, max_race_codes=number), universe) for number in numbers]
+    return {level: tuple(stable[level] for stable in by_number) for level in config.levels}
 
 
 def area_totals(plan: ReleasePlan) -> dict[str, Fraction]:
@@ -148,21 +136,17 @@ def _part(config: SafetabConfig, table_class: str, level: PopulationGroupLevel, 
         raise ConfigError(
             f"{config.origin}: the budget of ({level.name}) is infinite; a release needs finite budgets"
         )
+
+    def query(table: str, cost: Fraction) -> QueryPlan:
+        return QueryPlan(table, level.key, group_noise_law(config.definition, stable, cost), cost)
+
     name = part_name(config, table_class, level)
     if not isinstance(config, SafetabPConfig):
-        return PartPlan(name, (_query(config, table_class, level, stable, budget),))
+        return PartPlan(name, (query(table_class, budget),))
     share = config.stage_1_fraction
     costs = (budget, share * budget, (1 - share) * budget)
-    queries = (
-        _query(config, table, level, stable, cost) for table, cost in zip(P_QUERIES, costs, strict=True)
-    )
-    return PartPlan(name, tuple(queries), disjoint=P_DISJOINT)
-
-
-def _query(
-    config: SafetabConfig, table: str, level: PopulationGroupLevel, stable: int, cost: Fraction
-) -> QueryPlan:
-    return QueryPlan(table, level.key, group_noise_law(config.definition, stable, cost), cost)
+    queries = zip(P_QUERIES, costs, strict=True)
+    return PartPlan(name, tuple(query(table, cost) for table, cost in queries), disjoint=P_DISJOINT)
 
 
 def _settings(

@@ -50,6 +50,9 @@ REGIONS: Final = {
 """Regions of the census of 2020 by type; places and areas of AIANNH are round numbers."""
 
 
+CONFIDENCE: Final = Fraction(19, 20)
+
+
 def published_at_most(
     config: SafetabConfig, level: PopulationGroupLevel, query: str, iterations: int
 ) -> tuple[int, int] | None:
@@ -70,12 +73,9 @@ def published_at_most(
         return None
     tables = tables_of(config.product)
     widths = tables.table(tables.measured_by(query)).widths
-    groups = _regions(config, level) * iterations
+    regions = len(config.states) if level.region_type == "STATE" else REGIONS[level.region_type]
+    groups = regions * iterations
     return groups, groups * (widths[0] if query == "detailed_only" else max(widths))
-
-
-def _regions(config: SafetabConfig, level: PopulationGroupLevel) -> int:
-    return len(config.states) if level.region_type == "STATE" else REGIONS[level.region_type]
 
 
 _BY_SEX: Final = "T02001-3 by sex"
@@ -92,12 +92,12 @@ def query_facts(config: SafetabConfig, universe: Universe, plan: ReleasePlan) ->
     """
     levels = {level.key: level for level in config.levels}
     stable = stabilities_by_codes(config, universe)
-    facts: list[QueryFacts] = []
-    for part in plan.parts:
-        for query in part.queries:
-            level = levels[query.level]
-            facts += _facts_of(config, universe, query, level, stable[level])
-    return tuple(facts)
+    return tuple(
+        fact
+        for part in plan.parts
+        for query in part.queries
+        for fact in _facts_of(config, universe, query, levels[query.level], stable[levels[query.level]])
+    )
 
 
 def plan_notes(config: SafetabConfig, plan: ReleasePlan) -> tuple[str, ...]:
@@ -118,21 +118,20 @@ def plan_notes(config: SafetabConfig, plan: ReleasePlan) -> tuple[str, ...]:
             f"{symbol} once, for the first, and for stages 1 and 2 together."
         )
         notes.append("Answers of stage 1 choose the table of a group and are not published.")
-    notes.append(_at_most(config))
+    at_most = _AT_MOST
+    if not isinstance(config, SafetabPConfig):
+        at_most += "; only groups with a total in the input have any"
+    elif config.zero_suppression_chance:
+        left = decimal_text(100 * (1 - config.zero_suppression_chance))
+        at_most += (
+            f"; and of the groups below states without any person at most {left}% are published, on average"
+        )
+    notes.append(f"{at_most}.")
     notes.append(
         "Margins are those of one measured cell, or of a group with only a total; totals that are sums of cells "
         "have larger ones (--csv or --json show them)."
     )
     return tuple(notes)
-
-
-def _at_most(config: SafetabConfig) -> str:
-    if not isinstance(config, SafetabPConfig):
-        return f"{_AT_MOST}; only groups with a total in the input have any."
-    if not config.zero_suppression_chance:
-        return f"{_AT_MOST}."
-    left = decimal_text(100 * (1 - config.zero_suppression_chance))
-    return f"{_AT_MOST}; and of the groups below states without any person at most {left}% are published, on average."
 
 
 def _facts_of(
@@ -229,30 +228,32 @@ def budgets_for_margins(
     check_margins(config.definition, margins, confidence)
     stable = stabilities(config, universe)
     share = 1 - config.stage_1_fraction if isinstance(config, SafetabPConfig) else Fraction(1)
-    nouns = {
-        budget_noun(config.product, table_class, level): (table_class, level)
-        for table_class in config.classes
-        for level in config.levels
-    }
-    budgets = {}
+    levels, budgets = _levels_by_name(config), {}
     for key, margin in margins.items():
-        found = [
-            noun
-            for noun, (table_class, level) in nouns.items()
-            if key in (noun.removeprefix("budget."), level.key, table_class)
-        ]
-        if not found:
-            names = [noun.removeprefix("budget.") for noun in nouns]
+        named = [at for name, at in levels.items() if key in (name.replace("/", "."), at[1].key, at[0])]
+        if not named:
+            names = [name.replace("/", ".") for name in levels]
             raise ConfigError(
                 f"the run has no level {key!r}; give one such as {names[0]}.{nearest(key, names)}"
             )
-        for noun in found:
-            groups = Fraction(stable[nouns[noun][1]])
-            budgets[noun] = budget_for_margin(margin, groups, confidence, share)
+        for table_class, level in named:
+            noun = budget_noun(config.product, table_class, level)
+            budgets[noun] = budget_for_margin(margin, Fraction(stable[level]), confidence, share)
     return budgets
 
 
-_CONFIDENCE: Final = Fraction(19, 20)
+def _levels_by_name(config: SafetabConfig) -> dict[str, tuple[str, PopulationGroupLevel]]:
+    """Class and level by the name of the budget, ``county_2`` or ``t3/county_2``."""
+    return {
+        budget_noun(config.product, table_class, level).removeprefix("budget.").replace(".", "/"): (
+            table_class,
+            level,
+        )
+        for table_class in config.classes
+        for level in config.levels
+    }
+
+
 _CALIBRATED_DECIMALS: Final = 6  # of the production budgets
 
 
@@ -288,7 +289,7 @@ def table9_rows(config: SafetabConfig, universe: Universe) -> tuple[Table9Row, .
         target = config.moe_targets.get(level.key)
         if target is None:
             continue
-        rho = rho_for_margin(target, Fraction(stable[level]), _CONFIDENCE)
+        rho = rho_for_margin(target, Fraction(stable[level]), CONFIDENCE)
         calibrated = round(rho, _CALIBRATED_DECIMALS)
         for table_class in config.classes:
             if config.budgets[table_class, level.key] != calibrated:
@@ -296,17 +297,13 @@ def table9_rows(config: SafetabConfig, universe: Universe) -> tuple[Table9Row, .
                 wrong.append(
                     f"  {noun}: target {target} asks for rho {fixed_text(calibrated, _CALIBRATED_DECIMALS)}"
                 )
-        rows.append(_row(config, level, target, rho))
+        places = config.places(level)
+        printed = round(rho, places)
+        unbounded, bounded = fixed_text(printed, places), fixed_text(2 * printed, places)
+        rows.append(Table9Row(level.label, decimal_text(target), unbounded, unbounded, bounded, bounded))
     if wrong:
         raise CheckError("\n".join([f"{config.origin}: budgets differ from their targets", *wrong]))
     return tuple(rows)
-
-
-def _row(config: SafetabConfig, level: PopulationGroupLevel, target: Fraction, rho: Fraction) -> Table9Row:
-    places = config.places(level)
-    printed = round(rho, places)
-    unbounded, bounded = fixed_text(printed, places), fixed_text(2 * printed, places)
-    return Table9Row(level.label, decimal_text(target), unbounded, unbounded, bounded, bounded)
 
 
 def record_questions(plan: ReleasePlan) -> tuple[RecordQuestion, ...]:
@@ -323,23 +320,19 @@ def record_questions(plan: ReleasePlan) -> tuple[RecordQuestion, ...]:
         RecordQuestion(
             f"one {plan.unit.value}'s record of {area}, all tables",
             plan.settings[f"neighbors.{Neighbors.ADD_REMOVE.value}"],
-            tuple(query for part in parts for query in _moved_queries(plan, part)),
+            tuple(
+                MovedQuery(
+                    part.queries[position].law.parameter,
+                    int(plan.settings[f"stability.{part.queries[0].level}"]),
+                )
+                for part in (parts if plan.definition is Definition.ZCDP else ())
+                for position in max(part.disjoint or (range(len(part.queries)),), key=len)
+            ),
             sum((part.cost for part in parts), Fraction(0)),
             plan.definition,
         )
         for area, parts in areas.items()
     )
-
-
-def _moved_queries(plan: ReleasePlan, part: PartPlan) -> list[MovedQuery]:
-    if plan.definition is not Definition.ZCDP:
-        return []
-    positions = max(part.disjoint, key=len) if part.disjoint else range(len(part.queries))
-    stable = int(plan.settings[f"stability.{part.queries[0].level}"])
-    return [MovedQuery(part.queries[position].law.parameter, stable) for position in positions]
-
-
-CONFIDENCE: Final = Fraction(19, 20)
 
 
 @dataclass(frozen=True)
@@ -355,101 +348,6 @@ class PlannedConfig:
         return self.config.warnings
 
 
-def report(config: PlannedConfig, *, confidence: Fraction, delta: Fraction) -> PlanReport:
-    """Cost, noise and margins of every level."""
-    plan = plan_release(config.config, config.universe)
-    found = plan_report(
-        plan,
-        query_facts(config.config, config.universe, plan),
-        origin=config.config.origin,
-        confidence=confidence,
-        delta=delta,
-        warnings=config.warnings,
-        notes=plan_notes(config.config, plan),
-    )
-    return with_counts(found)
-
-
-def paper(config: PlannedConfig) -> str:
-    """Table 9 of the SafeTab-H paper."""
-    return paper_csv(table9_rows(config.config, config.universe))
-
-
-def _nouns(config: SafetabConfig) -> dict[str, tuple[str, PopulationGroupLevel]]:
-    """Class and level by the name of the budget, ``county_2`` or ``t3/county_2``."""
-    return {
-        budget_noun(config.product, table_class, level).removeprefix("budget.").replace(".", "/"): (
-            table_class,
-            level,
-        )
-        for table_class in config.classes
-        for level in config.levels
-    }
-
-
-def budgets_of(planned: PlannedConfig) -> dict[str, Fraction]:
-    """Budgets above 0 by level, for SafeTab-H by class and level.
-
-    Example:
-        >>> budgets_of(HOUSEHOLDS.load("ddhcb", {}, {}, CONFIDENCE))["t3/county_2"]
-        Fraction(142869, 1000000)
-    """
-    config, found = planned.config, {}
-    for name, (table_class, level) in _nouns(config).items():
-        budget = config.budgets[table_class, level.key]
-        if isinstance(budget, Fraction) and budget > 0:
-            found[name] = budget
-    return found
-
-
-def asked(planned: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
-    """The measured cells of the level that a target names; for SafeTab-P those of stage 2.
-
-    Every cell has one measurement, so there is nothing to combine.
-
-    Example:
-        >>> config = HOUSEHOLDS.load("ddhcb", {}, {}, CONFIDENCE)
-        >>> [one.name for one in asked(config, "county_2", combined=False)]
-        ['t3/county_2', 't4/county_2']
-    """
-    config = planned.config
-    if config.definition is not Definition.ZCDP:
-        raise ConfigError("targets are turned into budgets under privacy_definition zcdp only")
-    nouns, wanted = _nouns(config), name.replace(".", "/", 1)
-    found = {
-        noun: at for noun, at in nouns.items() if wanted in (noun, at[1].key, at[0] if "/" in noun else None)
-    }
-    if not found:
-        names = list(nouns)
-        raise ConfigError(
-            f"the run has no level {name!r}; give one such as {names[0]}.{nearest(name, names)}"
-        )
-    stable = stabilities(config, planned.universe)
-    share = 1 - config.stage_1_fraction if isinstance(config, SafetabPConfig) else Fraction(1)
-    groups = {noun: Fraction(stable[level]) for noun, (_, level) in found.items()}
-    return tuple(
-        Asked(noun, (Term(number / (2 * share), {noun: Fraction(1)}),) if number else (), True)
-        for noun, number in groups.items()
-    )
-
-
-def overrides(planned: PlannedConfig, budgets: Mapping[str, Fraction]) -> dict[str, str]:
-    """``--set`` keys and values."""
-    config = planned.config
-    return {budget_noun(config.product, *_nouns(config)[name]): str(value) for name, value in budgets.items()}
-
-
-def questions(config: PlannedConfig) -> tuple[RecordQuestion, ...]:
-    """One for every area."""
-    return record_questions(plan_release(config.config, config.universe))
-
-
-def effort(config: PlannedConfig, size: int | None, asked: AskedTables | None = None) -> Effort:
-    """Time and memory for a number of records; no estimates of tables."""
-    refuse_tables(asked, config.config.product)
-    return effort_of(rate_of(config.config.product), size)
-
-
 @dataclass(frozen=True)
 class SafetabPlanner:
     """The planner of one of the products: its reader of configurations, and what both products do with these."""
@@ -457,13 +355,6 @@ class SafetabPlanner:
     load_config: Callable[[str, Mapping[str, str]], SafetabConfig]
 
     CONFIDENCE = CONFIDENCE
-    report = staticmethod(report)
-    paper = staticmethod(paper)
-    budgets_of = staticmethod(budgets_of)
-    asked = staticmethod(asked)
-    overrides = staticmethod(overrides)
-    questions = staticmethod(questions)
-    effort = staticmethod(effort)
 
     def load(
         self,
@@ -472,13 +363,98 @@ class SafetabPlanner:
         margins: Mapping[str, Fraction],
         confidence: Fraction,
     ) -> PlannedConfig:
-        """Read and check a configuration and its parameter files, with budgets that reach the wanted margins."""
+        """Read and check a configuration and its parameter files, with budgets that reach margins of error."""
         config = self.load_config(source, overrides)
         universe = read_universe(config.universe)
         if margins:
-            wanted = budgets_for_margins(config, universe, margins, confidence)
-            config = self.load_config(source, {**overrides, **wanted})
+            budgets = budgets_for_margins(config, universe, margins, confidence)
+            config = self.load_config(source, {**overrides, **budgets})
         return PlannedConfig(config, universe)
+
+    def report(self, planned: PlannedConfig, *, confidence: Fraction, delta: Fraction) -> PlanReport:
+        """Cost, noise and margins of every level."""
+        config = planned.config
+        plan = plan_release(config, planned.universe)
+        return with_counts(
+            plan_report(
+                plan,
+                query_facts(config, planned.universe, plan),
+                origin=config.origin,
+                confidence=confidence,
+                delta=delta,
+                warnings=config.warnings,
+                notes=plan_notes(config, plan),
+            )
+        )
+
+    def paper(self, planned: PlannedConfig) -> str:
+        """Table 9 of the SafeTab-H paper."""
+        return paper_csv(table9_rows(planned.config, planned.universe))
+
+    def budgets_of(self, planned: PlannedConfig) -> dict[str, Fraction]:
+        """Budgets above 0 by level, for SafeTab-H by class and level.
+
+        Example:
+            >>> HOUSEHOLDS.budgets_of(HOUSEHOLDS.load("ddhcb", {}, {}, CONFIDENCE))["t3/county_2"]
+            Fraction(142869, 1000000)
+        """
+        budgets = {
+            name: planned.config.budgets[table_class, level.key]
+            for name, (table_class, level) in _levels_by_name(planned.config).items()
+        }
+        return {
+            name: budget for name, budget in budgets.items() if isinstance(budget, Fraction) and budget > 0
+        }
+
+    def asked(self, planned: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+        """The measured cells of the level that a target names; for SafeTab-P those of stage 2.
+
+        Every cell has one measurement, so there is nothing to combine.
+
+        Example:
+            >>> config = HOUSEHOLDS.load("ddhcb", {}, {}, CONFIDENCE)
+            >>> [answers.name for answers in HOUSEHOLDS.asked(config, "county_2", combined=False)]
+            ['t3/county_2', 't4/county_2']
+        """
+        config = planned.config
+        if config.definition is not Definition.ZCDP:
+            raise ConfigError("targets are turned into budgets under privacy_definition zcdp only")
+        levels, target = _levels_by_name(config), name.replace(".", "/", 1)
+        named = {
+            noun: level
+            for noun, (table_class, level) in levels.items()
+            if target in (noun, level.key, table_class if "/" in noun else None)
+        }
+        if not named:
+            names = list(levels)
+            raise ConfigError(
+                f"the run has no level {name!r}; give one such as {names[0]}.{nearest(name, names)}"
+            )
+        stable = stabilities(config, planned.universe)
+        share = 1 - config.stage_1_fraction if isinstance(config, SafetabPConfig) else Fraction(1)
+        return tuple(
+            Asked(
+                noun,
+                (Term(Fraction(stable[level]) / (2 * share), {noun: Fraction(1)}),) if stable[level] else (),
+                True,
+            )
+            for noun, level in named.items()
+        )
+
+    def overrides(self, planned: PlannedConfig, budgets: Mapping[str, Fraction]) -> dict[str, str]:
+        """``--set`` keys and values."""
+        config = planned.config
+        levels = _levels_by_name(config)
+        return {budget_noun(config.product, *levels[name]): str(value) for name, value in budgets.items()}
+
+    def questions(self, planned: PlannedConfig) -> tuple[RecordQuestion, ...]:
+        """One for every area."""
+        return record_questions(plan_release(planned.config, planned.universe))
+
+    def effort(self, planned: PlannedConfig, size: int | None, asked: AskedTables | None = None) -> Effort:
+        """Time and memory for a number of records; no estimates of tables."""
+        refuse_tables(asked, planned.config.product)
+        return effort_of(rate_of(planned.config.product), size)
 
 
 PERSONS: Final = SafetabPlanner(load_p_config)

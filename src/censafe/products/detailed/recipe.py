@@ -22,14 +22,13 @@ from censafe.products.detailed.config import SafetabConfig
 from censafe.products.detailed.counting import GroupCounter
 from censafe.products.detailed.estimate import estimate_with
 from censafe.products.detailed.intake import DetailedIntake
-from censafe.products.detailed.plan import part_name, plan_release, stabilities
+from censafe.products.detailed.plan import plan_release, stabilities
 from censafe.products.detailed.processing import configured_classes
 from censafe.products.detailed.release import Published, files_of, publish
 from censafe.products.run.account import one_file
-from censafe.products.run.advice import RunAdvice
 from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.runner import MeasuredRun, RunResult, run_job
+from censafe.products.run.runner import MeasuredRun, RunAdvice, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.groups import read_group_measurements, write_group_measurements
@@ -56,7 +55,6 @@ class PartTask:
     counter: GroupCounter
     totals: PopGroupTotals | None
     level: PopulationGroupLevel
-    table_class: str
     part: PartPlan
     stable: int
     threads: int = 1
@@ -169,6 +167,8 @@ class SafetabJob:
         release: whether the run is one, and no rehearsal with a test key.
     """
 
+    place = staticmethod(one_file)
+
     def __init__(
         self,
         config: SafetabConfig,
@@ -201,10 +201,6 @@ class SafetabJob:
                 raise
         return intake
 
-    def place(self, part: str) -> str:
-        """Where a part is stored."""
-        return one_file(part)
-
     def verify(self, path: Path) -> None:
         """Raise unless the file holds complete measurements of the plan."""
         read_group_measurements(path, plan_digest=self.plan.digest())
@@ -225,18 +221,12 @@ class SafetabJob:
             if self._recipe.check is not None:
                 self._recipe.check(self._config, data, counter)
         stable = stabilities(self._config, self._universe)
+        levels = {level.key: level for level in self._config.levels}
         measured = []
-        for level, table_class, part in self._parts():
-            task = PartTask(
-                self._config,
-                counter,
-                data.totals,
-                level,
-                table_class,
-                part,
-                stable[level],
-                reading.threads or 2,
-            )
+        for part in self.plan.parts:
+            level = levels[part.queries[0].level]
+            threads = reading.threads or 2
+            task = PartTask(self._config, counter, data.totals, level, part, stable[level], threads)
             with reading.observer.stage(f"measure {part.name}"):
                 measured.append(store.measure_or_load(part, partial(self._recipe.measure, task), GROUP_FILES))
         return measured
@@ -253,15 +243,6 @@ class SafetabJob:
             confidence=release.confidence,
             observer=release.observer,
         )
-
-    def _parts(self) -> list[tuple[PopulationGroupLevel, str, PartPlan]]:
-        by_name = {part.name: part for part in self.plan.parts}
-        return [
-            (level, table_class, by_name[name])
-            for level in self._config.levels
-            for table_class in self._config.classes
-            if (name := part_name(self._config, table_class, level)) in by_name
-        ]
 
 
 def _require_private(files: tuple[Path, ...]) -> None:

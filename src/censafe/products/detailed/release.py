@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 from censafe.estimation.detailed import AreaClasses, flag_contradictions
 from censafe.geography.area_names import NAMES, AreaNames
-from censafe.model import GroupMeasurements, ReleasePlan
-from censafe.model.groups.estimates import GroupEstimates
+from censafe.model import GroupMeasurements
+from censafe.model.groups.estimates import CoterminousReport
 from censafe.model.observer import Observer
 from censafe.products.detailed.codes.universe import Universe
-from censafe.products.detailed.config import SafetabConfig
-from censafe.products.detailed.processing import Processed, process
+from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
+from censafe.products.detailed.processing import process
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.run.folder import FILES
 from censafe.products.run.options import write_names
-from censafe.publication.atomic import move_into_place
+from censafe.products.run.publishing import certificate_input, publish_staged
 from censafe.publication.certificate.page import write_certificate
-from censafe.publication.certificate.statement import CertificateInput, CheckGroup
+from censafe.publication.certificate.statement import CheckGroup
 from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.check import check_group_tables
 from censafe.publication.groups.tables import write_flagged_tables, write_group_tables
@@ -33,7 +32,7 @@ from censafe.publication.groups.tidy import (
     write_group_codebook,
     write_group_tidy,
 )
-from censafe.publication.manifest import Manifest, hash_outputs, require_nothing_else, write_manifest
+from censafe.publication.manifest import Manifest
 from censafe.publication.stamps import STAMP, Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
 
@@ -75,62 +74,71 @@ def publish(
     """Write everything that is published, checked in ``staging`` before it moves to ``out``."""
     config, plan, tables = published.config, manifest.plan, tables_of(published.config.product)
     stamp: Stamp | None = STAMP if manifest.test_key else None
-    names = {one.code: one.name for one in published.universe.iterations}
-    processed = process(config, plan, published.classes, measured)
-    estimates = processed.estimates
-    regions = {one.level.region_type: one.level.regions for one in estimates}
+    names = {iteration.code: iteration.name for iteration in published.universe.iterations}
+    estimates, reports = process(config, plan, published.classes, measured)
+    regions = {level.level.region_type: level.level.regions for level in estimates}
     if words := AreaNames(published.names, census=False).remark(regions):
         observer.remark(words)
     context = GroupContext(tables, plan.definition, names, confidence, published.names)
     tidy, codebook = staging / "tables.parquet", staging / "codebook.csv"
     with ThreadPoolExecutor(1) as pool:  # both read the estimates, and neither what the other writes
-        beside = pool.submit(write_group_tidy, tidy, estimates, context, stamp=stamp)
+        tidying = pool.submit(write_group_tidy, tidy, estimates, context, stamp=stamp)
         written = list(write_group_tables(staging / "tables", tables, estimates, stamp=stamp))
-        rows = _check(staging, config, plan, estimates, stamp)
-        beside.result()
+        rows = check_group_tables(  # read back and compared with the estimates
+            staging / "tables",
+            tables,
+            estimates,
+            plan=plan,
+            states=config.all_states,
+            nonnegative=config.negatives == "zero",
+            stamp=stamp,
+        )
+        tidying.result()
     write_group_codebook(codebook, tables, estimates, names, stamp=stamp)
-    written += _write_reports(staging, processed, stamp)
-    if config.mark_x:
-        written += _write_flagged(staging, published, estimates, stamp)
-    statement = _statement(published, processed, manifest, rows, ledger_total, confidence)
-    certificates = write_certificate(staging, statement, stamp=stamp)
-    named = write_names(staging, published.names)
-    whole = replace(
+    written += _write_reports(staging, reports, stamp)
+    if config.mark_x:  # the tables once more, with a flag where two counts contradict each other
+        pairs = published.universe.pairs
+        flagged = [
+            flag_contradictions(level, [(a.code, b.code) for a, b in pairs(level.level.iteration_level)])
+            for level in estimates
+        ]
+        written += write_flagged_tables(staging / FLAGGED, tables, flagged, stamp=stamp)
+    levels = {level.key: level.label for level in config.levels}
+    certificate = certificate_input(
         manifest,
-        post_processing=processed.options,
-        outputs=hash_outputs(staging, [*written, *named, tidy, codebook, *certificates], workers=2),
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        GroupContents(estimates, tables, levels, tuple(_notes(config))),
+        (
+            CheckGroup("Files, columns, types and codes", 3, stops=True),
+            CheckGroup("Consistency of blocks, codes and totals", 5, stops=True),
+        ),
+        title=_TITLES[config.product],
+        ledger_total=ledger_total,
+        confidence=confidence,
+        rows_checked=rows,
     )
-    write_manifest(staging / "manifest.json", whole)
-    move_into_place(
-        out, (*(path.name for path in named), *files_of(config)), outdated=(FLAGGED, SAME_AREAS, NAMES)
-    )
-    require_nothing_else(out, whole)
-
-
-def _check(
-    staging: Path,
-    config: SafetabConfig,
-    plan: ReleasePlan,
-    estimates: Sequence[GroupEstimates],
-    stamp: Stamp | None,
-) -> int:
-    """Read the tables back and compare them with the estimates; the number of rows."""
-    return check_group_tables(
-        staging / "tables",
-        tables_of(config.product),
-        estimates,
-        plan=plan,
-        states=config.all_states,
-        nonnegative=config.negatives == "zero",
-        stamp=stamp,
+    written += write_certificate(staging, certificate, stamp=stamp)
+    named = write_names(staging, published.names)
+    rules = ("t1",) if isinstance(config, SafetabPConfig) else ()
+    publish_staged(
+        out,
+        staging,
+        [*written, *named, tidy, codebook],
+        manifest,
+        (*(path.name for path in named), *files_of(config)),
+        post_processing={
+            rule: getattr(config, rule) for rule in (*rules, "coterminous", "mark_x", "negatives")
+        },
+        outdated=(FLAGGED, SAME_AREAS, NAMES),
+        workers=2,
     )
 
 
-def _write_reports(staging: Path, processed: Processed, stamp: Stamp | None) -> list[Path]:
+def _write_reports(
+    staging: Path, reports: Mapping[str, CoterminousReport], stamp: Stamp | None
+) -> list[Path]:
     """Write what was done to areas of the same blocks, table by table."""
     written: list[Path] = []
-    for table, report in processed.reports.items():
+    for table, report in reports.items():
         folder = staging / SAME_AREAS / table
         folder.mkdir(parents=True)
         written += write_coterminous_report(folder, report, source="seeded" if stamp else "system")
@@ -139,52 +147,13 @@ def _write_reports(staging: Path, processed: Processed, stamp: Stamp | None) -> 
     return written
 
 
-def _write_flagged(
-    staging: Path, published: Published, estimates: Sequence[GroupEstimates], stamp: Stamp | None
-) -> Sequence[Path]:
-    """Write the tables once more, with a flag where two counts contradict each other."""
-    flagged = [
-        flag_contradictions(
-            one, [(a.code, b.code) for a, b in published.universe.pairs(one.level.iteration_level)]
-        )
-        for one in estimates
-    ]
-    return write_flagged_tables(staging / FLAGGED, tables_of(published.config.product), flagged, stamp=stamp)
-
-
-def _statement(
-    published: Published,
-    processed: Processed,
-    manifest: Manifest,
-    rows: int,
-    ledger_total: Fraction | None,
-    confidence: Fraction,
-) -> CertificateInput:
-    config = published.config
-    return CertificateInput(
-        title=_TITLES[config.product],
-        plan=manifest.plan,
-        contents=GroupContents(
-            processed.estimates,
-            tables_of(config.product),
-            {level.key: level.label for level in config.levels},
-            processed.notes,
-        ),
-        dataset=manifest.dataset,
-        input_commitment=manifest.input_commitment,
-        file_commitments=manifest.file_commitments,
-        ledger=manifest.ledger,
-        ledger_total=ledger_total,
-        configuration=manifest.config.origin,
-        configuration_title=str(manifest.config.settings.get("title", "")),
-        created=manifest.created,
-        checks=(
-            CheckGroup("Files, columns, types and codes", 3, stops=True),
-            CheckGroup("Consistency of blocks, codes and totals", 5, stops=True),
-        ),
-        rows_checked=rows,
-        overrides=manifest.config.overrides,
-        versions=manifest.versions,
-        measurement_files={part.file: part.sha256 for part in manifest.parts},
-        confidence=confidence,
-    )
+def _notes(config: SafetabConfig) -> Iterator[str]:
+    """What the certificate says of the processing."""
+    if isinstance(config, SafetabPConfig) and config.t1 == "pooled":
+        yield "Totals are the weighted mean of the two noisy totals that were measured of a group."
+    if config.coterminous != "off":
+        yield "Areas that consist of the same blocks were given the same counts."
+    if config.negatives == "zero":
+        yield "Negative counts were replaced by 0, which raises totals of small groups on average."
+    if config.mark_x:
+        yield "A second set of tables shows X where a count alone is above the count alone or in any combination."

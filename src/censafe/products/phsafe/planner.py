@@ -144,7 +144,7 @@ def budgets_for_margins(
         {'budget.PH3.state_A-G': '0.662977'}
     """
     check_margins(config.definition, margins, confidence)
-    budgets = {}
+    budgets: dict[str, str] = {}
     for key, margin in margins.items():
         table, _, level = key.partition(".")
         if table not in measured_tables():

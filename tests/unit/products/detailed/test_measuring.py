@@ -19,7 +19,7 @@ from censafe.privacy.measure.adaptive import suppression_threshold
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
-from censafe.products.detailed.config import SafetabHConfig, SafetabPConfig, load_h_config, load_p_config
+from censafe.products.detailed.config import SafetabConfig, load_h_config, load_p_config
 from censafe.products.detailed.counting import GroupCounter
 from censafe.products.detailed.households.recipe import measure_level as measure_households
 from censafe.products.detailed.households.recipe import true_counts as true_households
@@ -84,7 +84,7 @@ def households(world: World) -> GroupCounter:
     )
 
 
-def part_of(config: SafetabPConfig | SafetabHConfig, name: str) -> PartPlan:
+def part_of(config: SafetabConfig, name: str) -> PartPlan:
     return next(part for part in plan_release(config, UNIVERSE).parts if part.name == name)
 
 
@@ -93,11 +93,9 @@ def level_of(name: str) -> PopulationGroupLevel:
     return PopulationGroupLevel(region_type.upper().replace("_", "-"), int(level))
 
 
-def measure(
-    counter: GroupCounter, config: SafetabPConfig, name: str, *, stable: int = 9
-) -> GroupMeasurements:
+def measure(counter: GroupCounter, config: SafetabConfig, name: str, *, stable: int = 9) -> GroupMeasurements:
     key = derive_part_key(TestKey(3), "0" * 64, b"", name)
-    task = PartTask(config, counter, None, level_of(name), "p", part_of(config, name), stable)
+    task = PartTask(config, counter, None, level_of(name), part_of(config, name), stable)
     return measure_persons(task, key)
 
 
@@ -131,12 +129,12 @@ def test_the_most_detailed_variant_keeps_every_cell() -> None:
 def test_household_tables_are_those_of_the_specification(table_class: Literal["t3", "t4"]) -> None:
     tables = household_tables(table_class)
     published = published_tables().table(table_class)
-    assert published.sizes == tuple(len(table.variant.cells) for table in tables)
+    assert published.sizes == tuple(len(table.cells) for table in tables)
     assert [table.name for table in tables] == [layout.name for layout in published.layouts]
     for table, layout, basis in zip(tables, published.layouts, HOUSEHOLD_BASIS[table_class], strict=True):
         (shell,) = layout.shells.values()
         measured = {cell.members[0]: cell.code for cell in shell.cells if len(cell.members) == 1}
-        assert tuple(measured[slot] for slot in range(shell.basis)) == table.variant.cells or shell.basis == 1
+        assert tuple(measured[slot] for slot in range(shell.basis)) == table.cells or shell.basis == 1
         for slot, codes in enumerate(basis):
             cells = [
                 joint_cell(kind, tenure)
@@ -144,7 +142,7 @@ def test_household_tables_are_those_of_the_specification(table_class: Literal["t
                 for tenure in range(1, 5)
                 if (kind if table_class == "t3" else tenure) in codes
             ]
-            assert sorted(cells) == np.flatnonzero(table.variant.slots == slot).tolist()
+            assert sorted(cells) == np.flatnonzero(table.slots == slot).tolist()
     assert joint_cells() == 20
 
 
@@ -259,7 +257,7 @@ def test_households_are_measured_where_a_total_was_published(
     stable = stabilities(config, UNIVERSE)[level]
     key = derive_part_key(TestKey(3), "0" * 64, b"", "county_2")
     part = part_of(config, f"county_2_{table_class}")
-    task = PartTask(config, households, totals, level, table_class, part, stable)
+    task = PartTask(config, households, totals, level, part, stable)
     found = measure_households(task, key)
     np.testing.assert_array_equal(region, found.region)
     np.testing.assert_array_equal(iteration, found.iteration)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from censafe.errors import ConfigError
-from censafe.model import Neighbors, NoiseLaw, ProtectedUnit
+from censafe.model import Neighbors, NoiseLaw, ProtectedUnit, ReleasePlan
 from censafe.planning.prices.rows import plan_rows
 from censafe.privacy.loss.accountant import part_cost
 from censafe.products.detailed.codes.parameters import read_universe
@@ -17,7 +17,6 @@ from censafe.products.detailed.codes.universe import PopulationGroupLevel, Unive
 from censafe.products.detailed.config import load_h_config, load_p_config
 from censafe.products.detailed.plan import (
     area_totals,
-    measured_levels,
     plan_release,
     published_from,
     stabilities,
@@ -30,6 +29,11 @@ from support.shared import shared_data
 @pytest.fixture(scope="module")
 def universe() -> Universe:
     return read_universe()
+
+
+def levels_of(plan: ReleasePlan) -> tuple[str, ...]:
+    """Keys of the levels that a plan measures, each once, in order."""
+    return tuple(dict.fromkeys(query.level for part in plan.parts for query in part.queries))
 
 
 def test_a_part_of_p_has_three_queries_that_cost_the_budget_once(universe: Universe) -> None:
@@ -66,13 +70,13 @@ def test_pure_dp_has_geometric_noise_of_scale_s_over_epsilon() -> None:
 
 def test_levels_without_budget_region_or_iteration_are_left_out(tmp_path: Path, universe: Universe) -> None:
     config = load_p_config("ddhca")
-    names = measured_levels(plan_release(config, universe))
+    names = levels_of(plan_release(config, universe))
     assert "aiannh_1" not in names
     assert len(names) == 19
-    some = measured_levels(plan_release(config, universe, region_types={"STATE", "AIANNH"}))
+    some = levels_of(plan_release(config, universe, region_types={"STATE", "AIANNH"}))
     assert some == ("state_1", "state_2", "aiannh_2")
     level_2_only = make_universe(("alone", {1001}), ("combination", {1001}))
-    assert measured_levels(plan_release(config, level_2_only)) == tuple(
+    assert levels_of(plan_release(config, level_2_only)) == tuple(
         level.key for level in group_levels() if level.level == 2
     )
     with pytest.raises(ConfigError, match="no level with a budget has an iteration and a region"):

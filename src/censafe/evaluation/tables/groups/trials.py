@@ -111,7 +111,6 @@ class LevelTrials:
             records.counter,
             records.data.totals,
             self.level,
-            self.table_class,
             self.part,
             self.stable,
             records.threads,
@@ -243,7 +242,7 @@ def run_group_trials(
 
         for trial in range(trials):
             measured = [one.measure(key_of(one.part, trial)) for one in levels]
-            estimates = process(config, plan, classes, measured).estimates
+            estimates, _ = process(config, plan, classes, measured)
             for one, found, made in zip(levels, measured, estimates, strict=True):
                 if trial == 0:
                     _count_groups(one, found)
@@ -270,7 +269,7 @@ def _count_groups(one: LevelTrials, measured: GroupMeasurements) -> None:
 def _variants(table_class: str) -> tuple[TableVariant, ...]:
     if table_class == "p":
         return table_variants()
-    return tuple(table.variant for table in household_tables("t3" if table_class == "t3" else "t4"))
+    return household_tables("t3" if table_class == "t3" else "t4")
 
 
 def _census(records: SortedRecords, level: PopulationGroupLevel, table_class: str) -> GroupRows:

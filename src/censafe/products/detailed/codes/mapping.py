@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.proven import proven
-from censafe.products.detailed.codes.universe import Candidates, Granularity, Kind, Universe
+from censafe.products.detailed.codes.universe import Granularity, Kind, Universe
 
 NULL_CODE: Final = 0
 _ABSENT: Final = -1
@@ -35,61 +35,20 @@ class IterationRows:
         return int(np.diff(self.indptr).max(initial=0))
 
 
-@dataclass(frozen=True, eq=False)
-class IterationMap:
-    """The map at one level and granularity; build it with :func:`iteration_map`.
+def iteration_rows(
+    universe: Universe, level: int, granularity: Granularity, combinations: NDArray[np.integer]
+) -> IterationRows:
+    """Iterations of every combination at a level and granularity.
 
     Args:
-        ordinal_of: by kind, int32 of shape (10000,): the ordinal of the only candidate of the kind that gathers a
-            code, or -1.
-        known: bool, shape (10000,): whether a code is in the list.
+        combinations: shape (n, m + 1): m race codes, 0 for Null, then the ethnicity code.
+
+    Source: SafeTab-P paper, definition of race groups; SafeTab-H code 3.0.0, characteristic iteration map.
     """
-
-    candidates: Candidates
-    max_race_codes: int
-    ordinal_of: dict[Kind, NDArray[np.int32]]
-    known: NDArray[np.bool_]
-
-    def rows(self, combinations: NDArray[np.integer]) -> IterationRows:
-        """Iterations of every combination.
-
-        Args:
-            combinations: shape (n, m + 1): m race codes, 0 for Null, then the ethnicity code.
-
-        Source: SafeTab-P paper, definition of race groups; SafeTab-H code 3.0.0, characteristic iteration map.
-        """
-        if combinations.ndim != 2 or combinations.shape[1] != self.max_race_codes + 1:
-            raise ValueError(
-                f"combinations need {self.max_race_codes} race codes and an ethnicity code, "
-                f"not shape {combinations.shape}"
-            )
-        indptr = np.zeros(len(combinations) + 1, dtype=np.int64)
-        pieces = []
-        for start in range(0, len(combinations), _CHUNK):
-            chunk = np.asarray(combinations[start : start + _CHUNK], dtype=np.int64)
-            self._check(chunk)
-            table = _iterations_of(chunk, self.ordinal_of)
-            present = table != _ABSENT
-            indptr[start + 1 : start + len(chunk) + 1] = present.sum(axis=1)
-            pieces.append(table[present])
-        ordinals = np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int32)
-        return IterationRows(np.cumsum(indptr), ordinals)
-
-    def _check(self, chunk: NDArray[np.int64]) -> None:
-        inside = (chunk >= 0) & (chunk < _CODE_SPACE)
-        strangers = ~(inside & (self.known[np.where(inside, chunk, 0)] | (chunk == NULL_CODE))).all(axis=1)
-        if strangers.any():
-            raise ValueError(f"{int(strangers.sum())} combinations hold codes that are not in the code list")
-
-
-def iteration_map(
-    universe: Universe, level: int, granularity: Granularity, max_race_codes: int
-) -> IterationMap:
-    """Build the map of a level and granularity."""
-    candidates = universe.candidates(level, granularity)
     kinds: tuple[Kind, ...] = ("alone", "combination", "ethnicity")
+    # by kind, the ordinal of the only candidate of the kind that gathers a code
     ordinal_of = {kind: np.full(_CODE_SPACE, _ABSENT, dtype=np.int32) for kind in kinds}
-    for ordinal, iteration in enumerate(candidates.iterations):
+    for ordinal, iteration in enumerate(universe.candidates(level, granularity).iterations):
         codes = np.fromiter(universe.members[iteration.code], dtype=np.int64)
         table = ordinal_of[iteration.kind]
         if (table[codes] != _ABSENT).any():
@@ -97,7 +56,21 @@ def iteration_map(
         table[codes] = ordinal
     known = np.zeros(_CODE_SPACE, dtype=np.bool_)
     known[np.fromiter(universe.codes, dtype=np.int64)] = True
-    return IterationMap(candidates, max_race_codes, ordinal_of, known)
+    known[NULL_CODE] = True
+    indptr = np.zeros(len(combinations) + 1, dtype=np.int64)
+    pieces = []
+    for start in range(0, len(combinations), _CHUNK):
+        chunk = np.asarray(combinations[start : start + _CHUNK], dtype=np.int64)
+        inside = (chunk >= 0) & (chunk < _CODE_SPACE)
+        strange = ~(inside & known[np.where(inside, chunk, 0)]).all(axis=1)
+        if strange.any():
+            raise ValueError(f"{int(strange.sum())} combinations hold codes that are not in the code list")
+        table = _iterations_of(chunk, ordinal_of)
+        present = table != _ABSENT
+        indptr[start + 1 : start + len(chunk) + 1] = present.sum(axis=1)
+        pieces.append(table[present])
+    ordinals = np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int32)
+    return IterationRows(np.cumsum(indptr), ordinals)
 
 
 @proven("stability.proof.md", digest="cd29a8f06a623bb4")

@@ -229,11 +229,6 @@ _MAP: Final = (("ITERATION_CODE", *_ITERATION), ("RACE_ETH_CODE", *_CODE))
 _GRANULARITIES: Final[tuple[Granularity, ...]] = ("detailed", "coarse")
 
 
-def shipped_universe_folder() -> Path:
-    """The folder of the universe that ships with censafe: the Bureau's of 2020, its map in the short form."""
-    return Path(__file__).parent / "shipped"
-
-
 def read_universe(folder: Path | None = None) -> Universe:
     """Read the four files of a parameter folder and refuse them if any rule is broken.
 
@@ -242,29 +237,21 @@ def read_universe(folder: Path | None = None) -> Universe:
         >>> len(universe.codes), len(universe.iterations), universe.candidates(2, "coarse").size
         (1755, 3054, 2150)
     """
-    if folder is None:
-        return _shipped_universe()
-    universe, findings = load_universe(folder)
-    raise_if_fatal(findings, f"parameter files in {universe.origin}")
-    return universe
-
-
-@cache
-def _shipped_universe() -> Universe:
-    """Read once; nothing changes it."""
-    universe, findings = load_universe()
+    universe, findings = _shipped_universe() if folder is None else load_universe(folder)
     raise_if_fatal(findings, f"parameter files in {universe.origin}")
     return universe
 
 
 def load_universe(folder: Path | None = None) -> tuple[Universe, tuple[Finding, ...]]:
-    """Read the four files and check them; a universe with findings that stop is for reporting only.
+    """Read the four files, or those that ship with censafe (the Bureau's of 2020, the map in the short form), and check them.
+
+    A universe with findings that stop is for reporting only.
 
     Rules: encoding, header and its order, the form of every value, repeated codes and iterations, both flags True, LEVEL
     0 exactly where both flags are Null, LEVEL at most 2, race and ethnicity iterations that share a code, map
     rows with unknown codes, and a code in two iterations of one kind, level and granularity. Repeated map rows warn.
     """
-    place = shipped_universe_folder() if folder is None else folder
+    place = folder or Path(__file__).parent / "shipped"
     findings = CodeFindings()
     codes = read_table(place / CODES_FILE, _CODES, findings)
     races = read_table(place / RACE_FILE, _RACE, findings)
@@ -278,16 +265,19 @@ def load_universe(folder: Path | None = None) -> tuple[Universe, tuple[Finding, 
     iterations = (*_iterations(races), *_iterations(ethnicities))
     pairs = _read_map(place / MAP_FILE, names, findings)
     _check_map(pairs, names, iterations, findings)
-    gathered: dict[str, set[int]] = {iteration.code: set() for iteration in iterations}
-    for iteration, code in pairs.rows:
-        gathered.setdefault(iteration, set()).add(int(code))
-    members = {one.code: frozenset(gathered[one.code]) for one in iterations}
+    gathered: dict[str, set[int]] = {}
+    for iteration_code, code in pairs.rows:
+        gathered.setdefault(iteration_code, set()).add(int(code))
+    members = {iteration.code: frozenset(gathered.get(iteration.code, ())) for iteration in iterations}
     files = tuple(place / name for name in (CODES_FILE, RACE_FILE, ETHNICITY_FILE, MAP_FILE))
     universe = Universe(
         names, iterations, members, SHIPPED_UNIVERSE if folder is None else str(folder), files
     )
     _check_hierarchy(universe, findings)
     return universe, tuple(findings.found)
+
+
+_shipped_universe = cache(load_universe)  # nothing changes it
 
 
 def _read_map(path: Path, known: dict[int, str], findings: CodeFindings) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -92,7 +92,6 @@ KINDS: Final[Mapping[Kind, str]] = {
     "combination": "race alone or in any combination",
     "ethnicity": "ethnicity",
 }
-NO_PARTNER: Final = -1
 
 
 @dataclass(frozen=True)
@@ -120,15 +119,10 @@ class Candidates:
 
     Args:
         detailed_only: bool, shape (iterations,).
-        partner: int32, shape (iterations,); for a race alone the ordinal of the race alone or in any combination
-            with the same codes, and the other way round; ``NO_PARTNER`` where there is none.
     """
 
-    level: int
-    granularity: Granularity
     iterations: tuple[CharacteristicIteration, ...]
     detailed_only: NDArray[np.bool_]
-    partner: NDArray[np.int32]
 
     @property
     def size(self) -> int:
@@ -139,11 +133,6 @@ class Candidates:
     def codes(self) -> tuple[str, ...]:
         """Iteration codes in order."""
         return tuple(iteration.code for iteration in self.iterations)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Iteration names in order."""
-        return tuple(iteration.name for iteration in self.iterations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,29 +153,30 @@ class Universe:
 
     def candidates(self, level: int, granularity: Granularity) -> Candidates:
         """The iterations that are tabulated at a level and a granularity."""
-        found = tuple(
+        iterations = tuple(
             sorted(
-                (one for one in self.iterations if one.is_candidate(level, granularity)),
-                key=lambda one: one.code,
+                (iteration for iteration in self.iterations if iteration.is_candidate(level, granularity)),
+                key=lambda iteration: iteration.code,
             )
         )
-        return Candidates(
-            level=level,
-            granularity=granularity,
-            iterations=found,
-            detailed_only=np.array([one.detailed_only for one in found], dtype=np.bool_),
-            partner=self._partners(found),
-        )
+        flags = [iteration.detailed_only for iteration in iterations]
+        return Candidates(iterations, np.array(flags, dtype=np.bool_))
 
     def pairs(self, level: int) -> tuple[tuple[CharacteristicIteration, CharacteristicIteration], ...]:
         """Race alone and race alone or in any combination of one level with the same codes, by ascending code."""
-        races = sorted((one for one in self.iterations if one.level == level), key=lambda one: one.code)
-        partner = self._partners(races)
-        return tuple(
-            (one, races[other])
-            for one, other in zip(races, partner.tolist(), strict=True)
-            if one.kind == "alone" and other != NO_PARTNER
-        )
+        races = [race for race in self.iterations if race.level == level and self.members[race.code]]
+        pairs = []
+        unpaired: dict[tuple[Kind, frozenset[int]], CharacteristicIteration] = {}
+        other: Mapping[Kind, Kind] = {"alone": "combination", "combination": "alone"}
+        for race in sorted(races, key=lambda race: race.code):
+            if race.kind in other:
+                codes = self.members[race.code]
+                partner = unpaired.pop((other[race.kind], codes), None)
+                if partner is None:
+                    unpaired[race.kind, codes] = race
+                else:
+                    pairs.append((race, partner) if race.kind == "alone" else (partner, race))
+        return tuple(sorted(pairs, key=lambda pair: pair[0].code))
 
     @property
     def digest(self) -> str:
@@ -195,30 +185,14 @@ class Universe:
             "codes": sorted(self.codes),
             "iterations": sorted(
                 [
-                    one.code,
-                    one.kind,
-                    one.level,
-                    one.detailed_only,
-                    one.coarse_only,
-                    sorted(self.members[one.code]),
+                    iteration.code,
+                    iteration.kind,
+                    iteration.level,
+                    iteration.detailed_only,
+                    iteration.coarse_only,
+                    sorted(self.members[iteration.code]),
                 ]
-                for one in self.iterations
+                for iteration in self.iterations
             ),
         }
         return hashlib.sha256(json.dumps(facts, separators=(",", ":")).encode()).hexdigest()
-
-    def _partners(self, iterations: Iterable[CharacteristicIteration]) -> NDArray[np.int32]:
-        listed = list(iterations)
-        partner = np.full(len(listed), NO_PARTNER, dtype=np.int32)
-        waiting: dict[tuple[Kind, frozenset[int]], int] = {}
-        other: Mapping[Kind, Kind] = {"alone": "combination", "combination": "alone"}
-        for ordinal, one in enumerate(listed):
-            codes = self.members[one.code]
-            if one.kind not in other or not codes:
-                continue
-            match = waiting.pop((other[one.kind], codes), None)
-            if match is None:
-                waiting[one.kind, codes] = ordinal
-            else:
-                partner[ordinal], partner[match] = match, ordinal
-        return partner

@@ -6,7 +6,7 @@ from itertools import groupby
 
 import numpy as np
 
-from censafe.errors import DataError, ReleaseError
+from censafe.errors import DataError
 from censafe.model import GroupLevel as PublicLevel
 from censafe.model import GroupMeasurements
 from censafe.population.detailed.checks import no_group_finding
@@ -16,7 +16,7 @@ from censafe.population.findings import raise_if_fatal
 from censafe.privacy.measure.groups import ListedGroups, count_listed_groups, measure_groups
 from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, Universe
-from censafe.products.detailed.config import SafetabConfig, SafetabHConfig, load_h_config
+from censafe.products.detailed.config import SafetabConfig, load_h_config
 from censafe.products.detailed.counting import GroupCounter, sorted_records
 from censafe.products.detailed.households.variants import (
     TableClass,
@@ -44,30 +44,28 @@ def listed_groups(
     totals: PopGroupTotals, public: PublicLevel, table_class: TableClass, thresholds: tuple[int, ...]
 ) -> ListedGroups:
     """The groups of a level that get a table: those with a published total whose iteration is a candidate."""
-    theirs = totals.of_type(public.region_type)
+    published = totals.of_type(public.region_type)
     codes = np.array([int(code) for code in public.iterations], dtype=np.int32)
-    ordinal = np.searchsorted(codes, theirs.iteration)
-    candidate = np.flatnonzero(np.append(codes, -1)[ordinal] == theirs.iteration)
-    order = candidate[np.lexsort((ordinal[candidate], theirs.region[candidate]))]
+    ordinal = np.searchsorted(codes, published.iteration)
+    candidate = np.flatnonzero(np.append(codes, -1)[ordinal] == published.iteration)
+    order = candidate[np.lexsort((ordinal[candidate], published.region[candidate]))]
     return ListedGroups(
-        region=theirs.region[order],
+        region=published.region[order],
         iteration=ordinal[order].astype(np.int32),
-        stat_level=stat_levels(theirs.count[order], thresholds, table_class),
-        variants=tuple(table.variant for table in household_tables(table_class)),
+        stat_level=stat_levels(published.count[order], thresholds, table_class),
+        variants=household_tables(table_class),
     )
 
 
 def measure_level(task: PartTask, key: Key) -> GroupMeasurements:
     """Count the listed groups of a level and measure one class of tables once."""
-    if not isinstance(task.config, SafetabHConfig):
-        raise ReleaseError("a part of SafeTab-H needs a configuration of SafeTab-H")
     if task.totals is None:
         raise DataError("SafeTab-H needs totals of population groups (T1). Name them with `t1`.")
-    table_class: TableClass = "t3" if task.table_class == "t3" else "t4"
+    (query,) = task.part.queries
+    table_class: TableClass = "t3" if query.table == "t3" else "t4"
     source = task.counter.groups(task.level, task.stable)
     thresholds = task.config.thresholds[table_class, task.level.key]
     listed = listed_groups(task.totals, source.level, table_class, thresholds)
-    (query,) = task.part.queries
     return measure_groups(source, listed, query, table_class, key, threads=task.threads)
 
 

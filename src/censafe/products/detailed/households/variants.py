@@ -22,45 +22,28 @@ TABLE_CLASSES: Final[tuple[TableClass, ...]] = ("t3", "t4")
 
 
 @dataclass(frozen=True, eq=False)
-class HouseholdTable:
-    """One table of the Detailed DHC-B.
-
-    Args:
-        variant: name and measured cells, over the joint cells of HOUSEHOLD_TYPE and TEN; labels are the numbers
-            of the data cells.
-    """
-
-    variant: TableVariant
-    table_class: TableClass
-    stat_level: int
-
-    @property
-    def name(self) -> str:
-        """For example ``T03002``."""
-        return self.variant.name
-
-
-@dataclass(frozen=True, eq=False)
 class HouseholdTables:
     """Everything that SafeTab-H's file defines.
 
     Args:
         columns: codes of HOUSEHOLD_TYPE and TEN, in the order of the joint cells.
+        measured: tables by class and stat level, each with its measured cells over the joint cells; labels are the numbers of
+            the data cells.
     """
 
     columns: Mapping[str, tuple[int, ...]]
-    measured: tuple[HouseholdTable, ...]
+    measured: Mapping[str, tuple[TableVariant, ...]]
     published: ProductTables
 
 
-def household_tables(table_class: TableClass) -> tuple[HouseholdTable, ...]:
+def household_tables(table_class: TableClass) -> tuple[TableVariant, ...]:
     """The tables of a class by stat level.
 
     Example:
-        >>> [(table.name, table.variant.cells) for table in household_tables("t4")]
+        >>> [(table.name, table.cells) for table in household_tables("t4")]
         [('T04001', ('0',)), ('T04002', ('1', '2', '3'))]
     """
-    return tuple(table for table in _shipped().measured if table.table_class == table_class)
+    return _shipped().measured[table_class]
 
 
 def joint_cells() -> int:
@@ -136,21 +119,20 @@ def _built(document: Mapping[str, Any]) -> HouseholdTables:
         require_keys(entry, where, keys)
         if entry["class"] not in TABLE_CLASSES:
             raise ConfigError(f"{where}: class must be one of {', '.join(TABLE_CLASSES)}")
-    measured: list[HouseholdTable] = []
-    published = []
+    measured, published = {}, []
     for family in document["class"]:
         table, variants = _class(family, document["table"], columns)
-        check_table(table, [one.variant for one in variants])
-        measured += variants
+        check_table(table, variants)
+        measured[table.key] = variants
         published.append(table)
     if tuple(table.key for table in published) != TABLE_CLASSES:
         raise ConfigError(f"class: the classes must be {', '.join(TABLE_CLASSES)}, in this order")
-    return HouseholdTables(columns, tuple(measured), ProductTables(document["product"], tuple(published)))
+    return HouseholdTables(columns, measured, ProductTables(document["product"], tuple(published)))
 
 
 def _class(
     family: Mapping[str, Any], entries: Sequence[Mapping[str, Any]], columns: Mapping[str, tuple[int, ...]]
-) -> tuple[GroupTable, list[HouseholdTable]]:
+) -> tuple[GroupTable, tuple[TableVariant, ...]]:
     where = f"class {family.get('key', '?')}"
     require_keys(family, where, ("key", "names", "title", "universe", "column", "cell_column", "labels"))
     if family["column"] not in columns:
@@ -159,12 +141,8 @@ def _class(
         (entry for entry in entries if entry["class"] == family["key"]), key=lambda entry: entry["stat_level"]
     )
     layouts = tuple(_layout(entry, family["cell_column"], family["labels"]) for entry in own)
-    variants = [
-        HouseholdTable(_variant(entry, family["column"], columns), entry["class"], entry["stat_level"])
-        for entry in own
-    ]
     table = GroupTable(family["key"], family["names"], family["title"], family["universe"], layouts)
-    return table, variants
+    return table, tuple(_variant(entry, family["column"], columns) for entry in own)
 
 
 def _layout(entry: Mapping[str, Any], cell_column: str, labels: Sequence[str]) -> GroupLayout:
