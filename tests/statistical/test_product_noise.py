@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -77,7 +78,7 @@ def phsafe(folder: Path) -> Iterator[Product]:
 
         def product(seed: int) -> dict[str, Drawn]:
             found = {}
-            for answer in job.measure(counted, open_store(job.plan, seed), ReadOptions()):  # type: ignore[arg-type]
+            for answer in chain(*job.measure(counted, open_store(job.plan, seed), ReadOptions())):  # type: ignore[arg-type]
                 query = answer.query
                 grid = (answer.values - exact[query.table, query.level]).reshape(answer.domain.shape[0], -1)
                 found[f"{query.table} {query.level}"] = query.law, grid, np.ones_like(grid, np.bool_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def read_block_list(path: Path) -> NDArray[np.int64]:
             f"{path.name}: the header must be '{_COLUMN}', and nothing else may stand in the file"
         )
     texts = np.asarray(table[_COLUMN].to_numpy(zero_copy_only=False), dtype=np.str_)
-    bad = sum(not _is_code(text) for text in texts.tolist())
+    bad = sum(re.fullmatch(rf"[0-9]{{{_DIGITS}}}", text) is None for text in texts.tolist())
     if bad:
         raise DataError(
             f"{path.name}, column {_COLUMN}: {bad} lines are not block codes; allowed: exactly {_DIGITS} digits"
@@ -76,7 +77,6 @@ def area_classes(
     region_types: Sequence[str],
     *,
     empty: NDArray[np.int64] | None = None,
-    populated: NDArray[np.int64] | None = None,
 ) -> AreaClasses:
     """Find the areas of different types that consist of the same blocks.
 
@@ -89,8 +89,6 @@ def area_classes(
     Source: SafeTab-H paper, section 6.4 (equal areas get equal statistics).
     """
     included = np.ones(areas.blocks, np.bool_)
-    if populated is not None:
-        included &= np.isin(areas.keys, populated)
     if empty is not None:
         included &= ~np.isin(areas.keys, empty)
     hashes = mixed(areas.keys.astype(np.uint64) + GOLDEN)
@@ -160,7 +158,3 @@ def _verified(candidate: Sequence[tuple[int, int, int]], sets: Sequence[_BlockSe
         if len(equal) > 1:
             yield [one for _, _, one in equal]
         left = [one for one in left if one not in equal]
-
-
-def _is_code(text: str) -> bool:
-    return len(text) == _DIGITS and text.isascii() and text.isdigit()

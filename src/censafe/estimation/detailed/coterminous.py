@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,34 +61,34 @@ class ClassRows:
         """The first entry of every unit."""
         return self.starts[:-1]
 
-    def flags(self, name: str) -> NDArray[np.bool_]:
-        """A column of the estimates, of the entries, bool[entries]."""
-        found = np.zeros(len(self.row), np.bool_)
+    def column(self, name: str) -> NDArray[Any]:
+        """A column of the estimates, of the entries."""
+        column = np.zeros(len(self.row), getattr(self.levels[0], name).dtype)
         for position, level in enumerate(self.levels):
             inside = self.level == position
-            found[inside] = getattr(level, name)[self.row[inside]]
-        return found
+            column[inside] = getattr(level, name)[self.row[inside]]
+        return column
 
 
 def class_rows(levels: Sequence[GroupEstimates], classes: AreaClasses) -> ClassRows:
     """Gather the groups of areas that are in a class."""
-    codes = np.unique(np.concatenate([np.array(found.level.iterations, np.str_) for found in levels]))
+    codes = np.unique(np.concatenate([np.array(estimates.level.iterations, np.str_) for estimates in levels]))
     regions = np.full((len(levels), len(classes.classes)), -1, np.int64)
     preference = _preference(levels)
     columns: list[tuple[NDArray[np.int64], ...]] = []
     cells: list[NDArray[np.int64]] = []
     sizes: list[NDArray[np.int64]] = []
-    for position, found in enumerate(levels):
-        area_class = _class_of_regions(found, classes)
+    for position, estimates in enumerate(levels):
+        area_class = _class_of_regions(estimates, classes)
         inside = np.flatnonzero(area_class >= 0)
         regions[position, area_class[inside]] = inside
-        row = np.flatnonzero(area_class[found.region] >= 0).astype(np.int64)
-        code = np.searchsorted(codes, np.array(found.level.iterations, np.str_))[found.iteration[row]]
-        unit = area_class[found.region[row]] * len(codes) + code
-        noise = found.noise[row].astype(np.int64) + sum(len(one.noises) for one in levels[:position])
-        rank, level = (np.full(len(row), one, np.int64) for one in (preference[position], position))
+        row = np.flatnonzero(area_class[estimates.region] >= 0).astype(np.int64)
+        code = np.searchsorted(codes, np.array(estimates.level.iterations, np.str_))[estimates.iteration[row]]
+        unit = area_class[estimates.region[row]] * len(codes) + code
+        noise = estimates.noise[row].astype(np.int64) + sum(len(other.noises) for other in levels[:position])
+        rank, level = (np.full(len(row), number, np.int64) for number in (preference[position], position))
         columns.append((unit.astype(np.int64), rank, level, row, noise))
-        values, starts = gather(found.values, found.indptr, row)
+        values, starts = gather(estimates.values, estimates.indptr, row)
         cells.append(values)
         sizes.append(np.diff(starts))
     unit, rank, level, row, noise = (np.concatenate(parts) for parts in zip(*columns, strict=True))
@@ -108,19 +108,16 @@ def class_rows(levels: Sequence[GroupEstimates], classes: AreaClasses) -> ClassR
         indptr=indptr,
         values=values,
         noise=noise[order],
-        noises=tuple(noise for found in levels for noise in found.noises),
+        noises=tuple(noise for estimates in levels for noise in estimates.noises),
     )
 
 
 def _preference(levels: Sequence[GroupEstimates]) -> list[int]:
     """Rank of every level: the largest budget first, larger areas first where budgets are equal."""
-
-    def key(position: int) -> tuple[object, ...]:
-        found = levels[position]
-        return (-found.cost, _TIES.index(found.level.region_type.removeprefix("PR-")), position)
-
-    ranked = sorted(range(len(levels)), key=key)
-    return [ranked.index(position) for position in range(len(levels))]
+    ties = [_TIES.index(estimates.level.region_type.removeprefix("PR-")) for estimates in levels]
+    places = range(len(levels))
+    ranked = sorted(places, key=lambda place: (-levels[place].cost, ties[place], place))
+    return [ranked.index(place) for place in places]
 
 
 def _class_of_regions(found: GroupEstimates, classes: AreaClasses) -> NDArray[np.int64]:
@@ -157,7 +154,7 @@ def donated(rows: ClassRows) -> Units:
     values, indptr = gather(rows.values, rows.indptr, rows.donors)
     donors = rows.donors
     return Units(
-        values, indptr, rows.noise[donors], rows.noises, rows.flags("conditional")[donors], rows.flags("near")[donors]
+        values, indptr, rows.noise[donors], rows.noises, rows.column("conditional")[donors], rows.column("near")[donors]
     )  # fmt: skip
 
 
@@ -169,36 +166,32 @@ def combined_rows(rows: ClassRows) -> Units:
     donor = donated(rows)
     entries = np.diff(rows.starts)
     unit = np.repeat(np.arange(len(entries)), entries)
-    fresh = (entries > 1) & ~np.logical_or.reduceat(rows.flags("shared"), rows.donors)
+    fresh = (entries > 1) & ~np.logical_or.reduceat(rows.column("shared"), rows.donors)
     sums = np.add.reduceat(rows.values, rows.indptr[:-1])
     weights = np.array([_precision(noise) for noise in rows.noises])[rows.noise]
     mean = np.bincount(unit, weights * sums) / np.bincount(unit, weights)
     change = np.where(fresh, np.rint(mean).astype(np.int64) - sums[rows.donors], 0)
-    names, seeds = rows.codes[rows.code].tolist(), _donor_regions(rows)
+    regions = [
+        str(rows.levels[level].level.regions[rows.levels[level].region[row]])
+        for level, row in zip(rows.level[rows.donors].tolist(), rows.row[rows.donors].tolist(), strict=True)
+    ]
+    seeds = row_seeds(regions, rows.codes[rows.code].tolist())
     noise, noises = _combined_noises(rows, fresh)
-    return Units(
-        values=spread(donor.values, donor.indptr, change, row_seeds(seeds, names)),
-        indptr=donor.indptr,
+    return replace(
+        donor,
+        values=spread(donor.values, donor.indptr, change, seeds),
         noise=noise,
         noises=noises,
         conditional=np.where(
-            fresh, np.logical_or.reduceat(rows.flags("conditional"), rows.donors), donor.conditional
+            fresh, np.logical_or.reduceat(rows.column("conditional"), rows.donors), donor.conditional
         ),
-        near=np.where(fresh, np.logical_or.reduceat(rows.flags("near"), rows.donors), donor.near),
+        near=np.where(fresh, np.logical_or.reduceat(rows.column("near"), rows.donors), donor.near),
     )
 
 
 def _precision(noise: GroupNoise) -> float:
     """Inverse variance of a total; under budgets of thousands the variance is too small for a float."""
     return 1 / max(variance_of_cells(noise, noise.cells), LEAST_VARIANCE)
-
-
-def _donor_regions(rows: ClassRows) -> list[str]:
-    level, row = rows.level[rows.donors], rows.row[rows.donors]
-    return [
-        str(rows.levels[one].level.regions[rows.levels[one].region[place]])
-        for one, place in zip(level.tolist(), row.tolist(), strict=True)
-    ]
 
 
 def _combined_noises(
@@ -235,7 +228,6 @@ def coterminous(
     classes: AreaClasses,
     *,
     mode: Literal["donor", "combined"] = "donor",
-    respect_granularity: bool = True,
 ) -> tuple[tuple[GroupEstimates, ...], CoterminousReport]:
     """Give all areas of a class the same counts, group by group.
 
@@ -262,73 +254,33 @@ def coterminous(
             continue
         units = combined_rows(rows) if mode == "combined" else donated(rows)
         for position, i in enumerate(chosen):
-            targets = _targets(rows, position, respect_granularity=respect_granularity)
-            results[i], change = _replaced(rows, units, targets, position)
+            results[i], change = _replaced(rows, units, position)
             if len(change.region):
                 changes.append(change)
     return tuple(results), CoterminousReport(mode, classes.classes, tuple(changes))
 
 
-@dataclass(frozen=True, eq=False)
-class _Targets:
-    """The units that one level gets, with the region and the iteration they get there."""
-
-    estimates: GroupEstimates
-    unit: NDArray[np.int64]
-    region: NDArray[np.int32]
-    iteration: NDArray[np.int32]
-    shared: NDArray[np.bool_]
-
-
-def _targets(rows: ClassRows, position: int, *, respect_granularity: bool) -> _Targets:
-    found = rows.levels[position]
-    region = rows.regions[position, rows.area_class]
-    unit = np.flatnonzero(region >= 0)
-    names = np.array(found.level.iterations, np.str_)
-    wanted = rows.codes[rows.code[unit]]
-    candidate = np.isin(wanted, names)
-    if respect_granularity:
-        unit, wanted = unit[candidate], wanted[candidate]
-    elif not candidate.all():
-        found = _with_iterations(found, wanted[~candidate])
-        names = np.array(found.level.iterations, np.str_)
-    alone = np.count_nonzero(rows.regions >= 0, axis=0) < 2
-    return _Targets(
-        found,
-        unit,
-        region[unit].astype(np.int32),
-        np.searchsorted(names, wanted).astype(np.int32),
-        ~alone[rows.area_class[unit]],
-    )
-
-
-def _with_iterations(found: GroupEstimates, codes: NDArray[np.str_]) -> GroupEstimates:
-    names = np.array(found.level.iterations, np.str_)
-    new = np.union1d(names, codes)
-    places = np.searchsorted(new, names)
-    detailed_only = np.zeros(len(new), np.bool_)
-    detailed_only[places] = found.level.detailed_only
-    level = replace(found.level, iterations=tuple(new.tolist()), detailed_only=detailed_only)
-    return replace(found, level=level, iteration=places[found.iteration].astype(np.int32))
-
-
-def _replaced(
-    rows: ClassRows, units: Units, targets: _Targets, position: int
-) -> tuple[GroupEstimates, CoterminousChange]:
-    """Take all rows of class areas out of a level and put the units' rows in."""
-    old = targets.estimates
+def _replaced(rows: ClassRows, units: Units, position: int) -> tuple[GroupEstimates, CoterminousChange]:
+    """Take all rows of class areas out of a level, and put in those of the units whose iteration the level tabulates."""
+    old = rows.levels[position]
+    names = np.array(old.level.iterations, np.str_)
+    place = rows.regions[position, rows.area_class]
+    unit = np.flatnonzero((place >= 0) & np.isin(rows.codes[rows.code], names))
+    new_region = place[unit].astype(np.int32)
+    new_iteration = np.searchsorted(names, rows.codes[rows.code[unit]]).astype(np.int32)
+    several = np.count_nonzero(rows.regions >= 0, axis=0) > 1
     stay = np.ones(old.rows, np.bool_)
     stay[rows.row[rows.level == position]] = False
     remaining = np.flatnonzero(stay)
-    region = np.concatenate((old.region[remaining], targets.region))
-    iteration = np.concatenate((old.iteration[remaining], targets.iteration))
+    region = np.concatenate((old.region[remaining], new_region))
+    iteration = np.concatenate((old.iteration[remaining], new_iteration))
     order = np.lexsort((iteration, region))
-    stat_level = _donor_stat_levels(rows)[targets.unit]
+    stat_level = rows.column("stat_level")[rows.donors][unit]
     old_cells, old_starts = gather(old.values, old.indptr, remaining)
-    cells, starts = gather(units.values, units.indptr, targets.unit)
+    cells, starts = gather(units.values, units.indptr, unit)
     all_starts = np.concatenate((old_starts, old_starts[-1] + starts[1:]))
     values, indptr = gather(np.concatenate((old_cells, cells)), all_starts, order)
-    noise = units.noise[targets.unit] + len(old.noises)
+    noise = units.noise[unit] + len(old.noises)
     new = replace(
         old,
         region=region[order],
@@ -338,20 +290,13 @@ def _replaced(
         values=values,
         noise=np.concatenate((old.noise[remaining], noise))[order].astype(np.int32),
         noises=(*old.noises, *units.noises),
-        conditional=np.concatenate((old.conditional[remaining], units.conditional[targets.unit]))[order],
-        near=np.concatenate((old.near[remaining], units.near[targets.unit]))[order],
-        shared=np.concatenate((old.shared[remaining], targets.shared))[order],
+        conditional=np.concatenate((old.conditional[remaining], units.conditional[unit]))[order],
+        near=np.concatenate((old.near[remaining], units.near[unit]))[order],
+        shared=np.concatenate((old.shared[remaining], several[rows.area_class[unit]]))[order],
     )
-    return _with_distinct_noises(new), _change(rows, targets, cells, starts, stat_level)
-
-
-def _donor_stat_levels(rows: ClassRows) -> NDArray[np.int8]:
-    row, level = rows.row[rows.donors], rows.level[rows.donors]
-    stat_level = np.zeros(len(row), np.int8)
-    for position, found in enumerate(rows.levels):
-        inside = level == position
-        stat_level[inside] = found.stat_level[row[inside]]
-    return stat_level
+    donor = rows.level[rows.donors][unit]
+    change = _change(rows, old, new_region, new_iteration, cells, starts, stat_level, donor)
+    return _with_distinct_noises(new), change
 
 
 def _with_distinct_noises(estimates: GroupEstimates) -> GroupEstimates:
@@ -365,13 +310,22 @@ def _with_distinct_noises(estimates: GroupEstimates) -> GroupEstimates:
 
 def _change(
     rows: ClassRows,
-    targets: _Targets,
+    old: GroupEstimates,
+    region: NDArray[np.int32],
+    iteration: NDArray[np.int32],
     values: NDArray[np.int64],
     starts: NDArray[np.int64],
     stat_level: NDArray[np.int8],
+    donor: NDArray[np.int64],
 ) -> CoterminousChange:
-    old = targets.estimates
-    place, there = _old_rows(targets)
+    """Which of the rows that were put in differ from what stood there before."""
+    place, there = np.zeros(len(region), np.int64), np.zeros(len(region), np.bool_)
+    if old.rows:
+        width = len(old.level.iterations)
+        keys = old.region.astype(np.int64) * width + old.iteration
+        new_keys = region.astype(np.int64) * width + iteration
+        place = np.minimum(np.searchsorted(keys, new_keys), old.rows - 1)
+        there = keys[place] == new_keys
     same = np.flatnonzero(there & (old.stat_level[place] == stat_level)) if old.rows else place[:0]
     cells, indptr = gather(old.values, old.indptr, place[same])
     new, _ = gather(values, starts, same)
@@ -384,20 +338,9 @@ def _change(
     kinds = np.array([level.level.region_type for level in rows.levels], np.str_)
     return CoterminousChange(
         level=old.level.name,
-        region=old.level.regions[targets.region[differs]],
-        iteration=np.array(old.level.iterations, np.str_)[targets.iteration[differs]],
+        region=old.level.regions[region[differs]],
+        iteration=np.array(old.level.iterations, np.str_)[iteration[differs]],
         before=before[differs],
         after=(sums[starts[1:]] - sums[starts[:-1]])[differs],
-        donor=kinds[rows.level[rows.donors][targets.unit]][differs],
+        donor=kinds[donor][differs],
     )
-
-
-def _old_rows(targets: _Targets) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where the targets stood before, and whether they did."""
-    old, width = targets.estimates, len(targets.estimates.level.iterations)
-    if not old.rows:
-        return np.zeros(len(targets.unit), np.int64), np.zeros(len(targets.unit), np.bool_)
-    before = old.region.astype(np.int64) * width + old.iteration
-    wanted = targets.region.astype(np.int64) * width + targets.iteration
-    place = np.minimum(np.searchsorted(before, wanted), old.rows - 1)
-    return place, before[place] == wanted

@@ -22,6 +22,7 @@ from censafe.products.detailed.processing import configured_classes
 from censafe.products.detailed.release import SAME_AREAS, Published, files_of, publish
 from censafe.products.run.folder import finished_run
 from censafe.products.run.options import EstimateOptions, stored_names
+from censafe.products.run.publishing import measured_before
 from censafe.products.run.runner import RunResult
 from censafe.publication.groups.tidy import CLASSES_FILE, read_coterminous_classes
 from censafe.publication.manifest import ConfigRecord, Manifest, verify_outputs
@@ -46,22 +47,13 @@ def estimate_with(load: LoadFinished, out: Path, options: EstimateOptions) -> Ru
         settings = _changes(manifest.plan.product, options.settings)
         config, universe = _rebuilt(load, manifest, settings, options.config)
         with observer.stage("publish"):
-            verify_outputs(out, replace(manifest, outputs={}))
-            digest = manifest.plan.digest()
-            measured = [
-                read_group_measurements(out / part.file, plan_digest=digest) for part in manifest.parts
-            ]
-            classes = _classes(config, manifest, measured, out, options.data)
-            publish(
-                out,
-                folder.staging,
-                Published(config, universe, classes, stored_names(options.names, out, manifest)),
-                measured,
-                replace(manifest, config=_record(manifest, config, settings)),
-                ledger_total=None if manifest.test_key else manifest.plan.total,
-                confidence=options.confidence,
-                observer=observer,
+            release = measured_before(folder, manifest, read_group_measurements, options)
+            classes = _classes(config, manifest, release.measured, out, options.data)
+            names = stored_names(options.names, out, manifest)
+            recorded = replace(
+                release, manifest=replace(manifest, config=_record(manifest, config, settings))
             )
+            publish(Published(config, universe, classes, names), recorded)
     return RunResult(
         out,
         manifest.plan,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from censafe.population.findings import Finding
 from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabScope
 from censafe.products.run.options import ReadOptions
-from censafe.tabulation.engine import connect
 
 
 class DetailedIntake(Closing):
@@ -30,13 +28,7 @@ class DetailedIntake(Closing):
     ) -> None:
         self._options = options
         self._iterations = np.array([int(one.code) for one in universe.iterations], np.int32)
-        self._backend: Any = connect(
-            scratch / "engine",
-            threads=options.threads,
-            memory=options.memory,
-            choice=options.engine,
-            observer=options.observer,
-        )
+        self._backend = options.connect(scratch)
         self._source: SafetabSource = open_safetab(
             data,
             RecordScope(

@@ -28,7 +28,8 @@ from censafe.products.detailed.release import Published, files_of, publish
 from censafe.products.run.account import one_file
 from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.runner import MeasuredRun, RunAdvice, RunResult, run_job
+from censafe.products.run.publishing import MeasuredRun
+from censafe.products.run.runner import RunAdvice, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.groups import read_group_measurements, write_group_measurements
@@ -233,16 +234,7 @@ class SafetabJob:
 
     def publish(self, release: MeasuredRun[list[GroupMeasurements]]) -> None:
         """Write, check and name everything that is published."""
-        publish(
-            release.out,
-            release.staging,
-            Published(self._config, self._universe, self._classes, self._names),
-            release.measured,
-            release.manifest,
-            ledger_total=release.ledger_total,
-            confidence=release.confidence,
-            observer=release.observer,
-        )
+        publish(Published(self._config, self._universe, self._classes, self._names), release)
 
 
 def _require_private(files: tuple[Path, ...]) -> None:

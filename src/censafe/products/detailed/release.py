@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
@@ -13,14 +12,13 @@ from censafe.estimation.detailed import AreaClasses, flag_contradictions
 from censafe.geography.area_names import NAMES, AreaNames
 from censafe.model import GroupMeasurements
 from censafe.model.groups.estimates import CoterminousReport
-from censafe.model.observer import Observer
 from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig
 from censafe.products.detailed.processing import process
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.run.folder import FILES
 from censafe.products.run.options import write_names
-from censafe.products.run.publishing import certificate_input, publish_staged
+from censafe.products.run.publishing import MeasuredRun, certificate_input
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CheckGroup
 from censafe.publication.groups.certificate import GroupContents
@@ -32,8 +30,7 @@ from censafe.publication.groups.tidy import (
     write_group_codebook,
     write_group_tidy,
 )
-from censafe.publication.manifest import Manifest
-from censafe.publication.stamps import STAMP, Stamp
+from censafe.publication.stamps import Stamp
 from censafe.publication.tables.bureau import STAMP_FILE, STAMP_TEXT
 
 FLAGGED: Final = "tables_marked"
@@ -60,26 +57,16 @@ def files_of(config: SafetabConfig) -> tuple[str, ...]:
     return (*FILES[:-1], *more, FILES[-1])
 
 
-def publish(
-    out: Path,
-    staging: Path,
-    published: Published,
-    measured: Sequence[GroupMeasurements],
-    manifest: Manifest,
-    *,
-    ledger_total: Fraction | None,
-    confidence: Fraction,
-    observer: Observer,
-) -> None:
-    """Write everything that is published, checked in ``staging`` before it moves to ``out``."""
-    config, plan, tables = published.config, manifest.plan, tables_of(published.config.product)
-    stamp: Stamp | None = STAMP if manifest.test_key else None
+def publish(published: Published, release: MeasuredRun[list[GroupMeasurements]]) -> None:
+    """Write everything that is published, checked before it gets its final name."""
+    config, manifest, staging, stamp = published.config, release.manifest, release.staging, release.stamp
+    plan, tables = manifest.plan, tables_of(config.product)
     names = {iteration.code: iteration.name for iteration in published.universe.iterations}
-    estimates, reports = process(config, plan, published.classes, measured)
+    estimates, reports = process(config, plan, published.classes, release.measured)
     regions = {level.level.region_type: level.level.regions for level in estimates}
     if words := AreaNames(published.names, census=False).remark(regions):
-        observer.remark(words)
-    context = GroupContext(tables, plan.definition, names, confidence, published.names)
+        release.observer.remark(words)
+    context = GroupContext(tables, plan.definition, names, release.confidence, published.names)
     tidy, codebook = staging / "tables.parquet", staging / "codebook.csv"
     with ThreadPoolExecutor(1) as pool:  # both read the estimates, and neither what the other writes
         tidying = pool.submit(write_group_tidy, tidy, estimates, context, stamp=stamp)
@@ -112,18 +99,15 @@ def publish(
             CheckGroup("Consistency of blocks, codes and totals", 5, stops=True),
         ),
         title=_TITLES[config.product],
-        ledger_total=ledger_total,
-        confidence=confidence,
+        ledger_total=release.ledger_total,
+        confidence=release.confidence,
         rows_checked=rows,
     )
     written += write_certificate(staging, certificate, stamp=stamp)
     named = write_names(staging, published.names)
     rules = ("t1",) if isinstance(config, SafetabPConfig) else ()
-    publish_staged(
-        out,
-        staging,
+    release.finish(
         [*written, *named, tidy, codebook],
-        manifest,
         (*(path.name for path in named), *files_of(config)),
         post_processing={
             rule: getattr(config, rule) for rule in (*rules, "coterminous", "mark_x", "negatives")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from censafe.errors import DataError
 from censafe.model.closing import Closing
@@ -15,7 +14,6 @@ from censafe.population.households.load import Population
 from censafe.population.households.source import PopulationSource, open_population
 from censafe.population.households.validation import VALIDATION_STEPS, ValidationReport, validate
 from censafe.products.run.options import ReadOptions
-from censafe.tabulation.engine import connect
 from censafe.tabulation.tables.counting import COUNTING_STEPS, CountAccumulator
 
 
@@ -30,13 +28,7 @@ class HouseholdIntake(Closing):
         self, data: Path, reader: str, states: tuple[str, ...], scratch: Path, options: ReadOptions
     ) -> None:
         self._options = options
-        self._backend: Any = connect(
-            scratch / "engine",
-            threads=options.threads,
-            memory=options.memory,
-            choice=options.engine,
-            observer=options.observer,
-        )
+        self._backend = options.connect(scratch)
         self._source: PopulationSource = open_population(
             data, reader=reader, states=states, backend=self._backend, work=scratch
         )

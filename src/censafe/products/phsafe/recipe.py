@@ -17,12 +17,13 @@ from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.products.phsafe.intake import HouseholdIntake
 from censafe.products.phsafe.plan import measured_table_levels, plan_release
-from censafe.products.phsafe.release import ESTIMATES, publish, republish
+from censafe.products.phsafe.release import ESTIMATES, publish
 from censafe.products.run.account import one_file
 from censafe.products.run.folder import FILES, finished_run
 from censafe.products.run.measurement_store import VECTOR_FILES, MeasurementStore
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
-from censafe.products.run.runner import MeasuredRun, RunAdvice, RunResult, run_job
+from censafe.products.run.publishing import MeasuredRun, measured_before
+from censafe.products.run.runner import RunAdvice, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.vectors import read_measurements
@@ -103,7 +104,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
         if manifest.plan.product != "phsafe":
             raise UsageError(f"{out} is a run of {manifest.plan.product}; estimate takes runs of phsafe")
         with observer.stage("estimate and publish"):
-            done = republish(folder, manifest, options.confidence, estimates)
+            done = publish(measured_before(folder, manifest, read_measurements, options), estimates)
     for remark in done["remarks"]:
         observer.remark(f"Warning: {remark}.")
     if done["findings"]:
@@ -151,9 +152,9 @@ class _Job:
 
     def measure(
         self, source: HouseholdIntake, store: MeasurementStore, reading: ReadOptions
-    ) -> list[Measurements]:
+    ) -> list[list[Measurements]]:
         if store.done():
-            return [answer for part in self.plan.parts for answer in store.read(part, VECTOR_FILES)]
+            return [store.read(part, VECTOR_FILES) for part in self.plan.parts]
         levels = measured_table_levels(self._config)
         counts = CountAccumulator(phsafe_definitions(), tables=list(levels), tau=self._config.tau)
         report = source.count(counts)
@@ -168,20 +169,11 @@ class _Job:
 
         with reading.observer.stage("measure"):
             return [
-                answer
-                for part in self.plan.parts
-                for answer in store.measure_or_load(part, partial(draw, part), VECTOR_FILES)
+                store.measure_or_load(part, partial(draw, part), VECTOR_FILES) for part in self.plan.parts
             ]
 
-    def publish(self, release: MeasuredRun[list[Measurements]]) -> None:
-        publish(
-            release.out,
-            release.staging,
-            release.measured,
-            release.manifest,
-            ledger_total=release.ledger_total,
-            confidence=release.confidence,
-        )
+    def publish(self, release: MeasuredRun[list[list[Measurements]]]) -> None:
+        publish(release)
 
 
 def _load(config: str, settings: Mapping[str, str], observer: Observer) -> PhsafeConfig:

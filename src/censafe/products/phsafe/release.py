@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,13 @@ from censafe.errors import CheckError
 from censafe.geography.regions import states
 from censafe.model import Measurements, PublishedQuery
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries
-from censafe.products.run.folder import FILES, RunFolder
-from censafe.products.run.publishing import certificate_input, publish_staged
+from censafe.products.run.folder import FILES
+from censafe.products.run.publishing import MeasuredRun, certificate_input
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CheckGroup
 from censafe.publication.certificate.tables import TableContents
-from censafe.publication.manifest import Manifest, verify_outputs
-from censafe.publication.measurements.vectors import read_measurements
-from censafe.publication.stamps import STAMP, Stamp
+from censafe.publication.manifest import Manifest
+from censafe.publication.stamps import Stamp
 from censafe.publication.tables.bureau import TableLayout, write_tables
 from censafe.publication.tables.check import DerivedTable, check_tables, expected_levels
 from censafe.publication.tables.tidy import CodebookInput, TableLabel, TidyContext, write_codebook, write_tidy
@@ -36,27 +34,20 @@ Estimates = Callable[
 
 
 def publish(
-    out: Path,
-    staging: Path,
-    measurements: Sequence[Measurements],
-    manifest: Manifest,
-    *,
-    ledger_total: Fraction | None,
-    confidence: Fraction,
-    estimates: Estimates | None = None,
+    release: MeasuredRun[list[list[Measurements]]], estimates: Estimates | None = None
 ) -> Mapping[str, Any]:
-    """Write everything that is published, checked in ``staging`` before it moves to ``out``; what the manifest says of estimates.
+    """Write everything that is published, checked before it gets its final name; what the manifest says of estimates.
 
     The tables in the Bureau's layout are read back and checked.
     """
-    stamp: Stamp | None = STAMP if manifest.test_key else None
+    manifest, staging, stamp = release.manifest, release.staging, release.stamp
     definitions = phsafe_definitions()
-    queries, codebook = published_queries(measurements), phsafe_codebook()
+    queries, codebook = published_queries(chain(*release.measured)), phsafe_codebook()
     layouts = [TableLayout(table.name, table.cell_column, table.iterated) for table in definitions.tables]
     files = list(write_tables(staging / "tables", queries, layouts, stamp=stamp))
     rows = _check(staging / "tables", queries, layouts, manifest, stamp)
     tidy, words = staging / "tables.parquet", staging / "codebook.csv"
-    context = TidyContext(manifest.plan.product, manifest.plan.definition, confidence, codebook)
+    context = TidyContext(manifest.plan.product, manifest.plan.definition, release.confidence, codebook)
     write_tidy(tidy, queries, context, stamp=stamp)
     write_codebook(words, codebook, queries, stamp=stamp)
     checks = (
@@ -71,8 +62,8 @@ def publish(
         TableContents(queries, codebook),
         checks,
         title=_TITLE,
-        ledger_total=ledger_total,
-        confidence=confidence,
+        ledger_total=release.ledger_total,
+        confidence=release.confidence,
         rows_checked=rows,
     )
     files += [tidy, words, *write_certificate(staging, certificate, stamp=stamp)]
@@ -82,38 +73,13 @@ def publish(
         written, about = estimates(staging / ESTIMATES, queries, codebook, manifest)
         files += written
         names = (*FILES[:-1], ESTIMATES, FILES[-1])
-    publish_staged(
-        out,
-        staging,
+    release.finish(
         files,
-        manifest,
         names,
         post_processing={} if estimates is None else {ESTIMATES: about},
         outdated=(ESTIMATES,),
     )
     return about
-
-
-def republish(
-    folder: RunFolder, manifest: Manifest, confidence: Fraction, estimates: Estimates | None = None
-) -> Mapping[str, Any]:
-    """Repeat all post-processing from stored measurements."""
-    verify_outputs(folder.out, replace(manifest, outputs={}))
-    digest = manifest.plan.digest()
-    measurements = [
-        answer
-        for part in manifest.parts
-        for answer in read_measurements(folder.out / part.file, plan_digest=digest)
-    ]
-    return publish(
-        folder.out,
-        folder.staging,
-        measurements,
-        manifest,
-        ledger_total=None if manifest.test_key else manifest.plan.total,
-        confidence=confidence,
-        estimates=estimates,
-    )
 
 
 def _check(

@@ -77,6 +77,15 @@ class ReadOptions:
     engine: EngineChoice = field(default_factory=EngineChoice)
     observer: Observer = field(default_factory=SilentObserver)
 
+    def connect(self, scratch: Path) -> Any:
+        """The engine that counts, with its files in a private folder."""
+        from censafe.tabulation.engine import connect
+
+        folder = scratch / "engine"
+        return connect(
+            folder, threads=self.threads, memory=self.memory, choice=self.engine, observer=self.observer
+        )
+
 
 @dataclass(frozen=True)
 class CitedRun:

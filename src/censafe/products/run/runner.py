@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from censafe.model import ReleasePlan
 from censafe.model.bounds import upper
-from censafe.model.observer import Observer
 from censafe.population.synthetic.mark import is_synthetic
 from censafe.privacy.loss.margins import exact_margin
 from censafe.products.run.account import Account, LedgerStatement, ReleaseRequest, ledger_place, open_account
@@ -22,6 +21,7 @@ from censafe.products.run.folder import RunFolder
 from censafe.products.run.inputs import Inputs
 from censafe.products.run.measurement_store import MeasurementStore
 from censafe.products.run.options import ReadOptions, RunOptions
+from censafe.products.run.publishing import MeasuredRun
 from censafe.products.run.scratch import private_scratch, scratch_place
 from censafe.publication.atomic import sha256_path
 from censafe.publication.manifest import (
@@ -164,24 +164,6 @@ class Source(Protocol):
 
 _Source = TypeVar("_Source", bound=Source)
 _Measured = TypeVar("_Measured")
-
-
-@dataclass(frozen=True)
-class MeasuredRun(Generic[_Measured]):
-    """A measured run, ready to be published.
-
-    Args:
-        ledger_total: what the ledger says this run spent; None for a test key.
-        staging: where files are written and checked before they get their final names.
-    """
-
-    measured: _Measured
-    manifest: Manifest
-    ledger_total: Fraction | None
-    confidence: Fraction
-    out: Path
-    staging: Path
-    observer: Observer
 
 
 class Job(Protocol[_Source, _Measured]):

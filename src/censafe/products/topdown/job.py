@@ -8,7 +8,8 @@ from pathlib import Path
 from censafe.products.run.account import one_file
 from censafe.products.run.measurement_store import MeasurementStore
 from censafe.products.run.options import ReadOptions
-from censafe.products.run.runner import MeasuredRun, RunAdvice
+from censafe.products.run.publishing import MeasuredRun
+from censafe.products.run.runner import RunAdvice
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.folder import place_of
@@ -22,7 +23,6 @@ from censafe.products.topdown.table_estimates.choice import TableChoice
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.final_levels import read_finished_level
 from censafe.publication.measurements.reader import read_noisy_measurements
-from censafe.tabulation.engine import connect
 from censafe.tabulation.engine.tasks import EngineTasks
 
 
@@ -85,13 +85,7 @@ class TopdownJob:
         """Open the records, and the engine where its workers take part."""
         intake = open_intake(data, self._config, reading)
         if reading.engine.name != "duckdb":
-            intake.engine = connect(
-                scratch / "engine",
-                threads=reading.threads,
-                memory=reading.memory,
-                choice=reading.engine,
-                observer=reading.observer,
-            )
+            intake.engine = reading.connect(scratch)
             intake.workers = EngineTasks(intake.engine, scratch / "tasks", self._workers)
         return intake
 

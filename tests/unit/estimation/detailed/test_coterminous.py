@@ -90,12 +90,6 @@ def test_a_group_that_only_states_tabulate_goes_no_further() -> None:
     found, _ = coterminous(start, CLASSES)
     assert ("STATE", "11", "3001") in _cells(found)
     assert ("COUNTY", "11001", "3001") not in _cells(found)
-    wide, _ = coterminous(start, CLASSES, respect_granularity=False)
-    cells = _cells(wide)
-    assert (
-        cells["STATE", "11", "3001"] == cells["COUNTY", "11001", "3001"] == cells["PLACE", "1150000", "3001"]
-    )
-    assert ("TRACT", "44003000100", "3001") not in cells
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -136,11 +130,10 @@ def test_combined_totals_are_weighted_means_and_cells_add_up(
     assert several > 3
 
 
-@pytest.mark.parametrize("respect", [True, False])
 @pytest.mark.parametrize("mode", MODES)
-def test_a_second_application_changes_nothing(mode: Mode, respect: bool) -> None:
-    once, _ = coterminous(_estimates(), CLASSES, mode=mode, respect_granularity=respect)
-    twice, report = coterminous(once, CLASSES, mode=mode, respect_granularity=respect)
+def test_a_second_application_changes_nothing(mode: Mode) -> None:
+    once, _ = coterminous(_estimates(), CLASSES, mode=mode)
+    twice, report = coterminous(once, CLASSES, mode=mode)
     assert report.changes == ()
     assert _cells(once) == _cells(twice)
     for one, two in zip(once, twice, strict=True):

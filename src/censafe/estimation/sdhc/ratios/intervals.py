@@ -15,6 +15,14 @@ class UnansweredError(ValueError):
     """Noisy counts from which no estimate of their ratio follows."""
 
 
+def require_noise(*variances: float) -> None:
+    """Refuse counts of which some are exact."""
+    if not all(variances):
+        raise UnansweredError(
+            "some counts are exact and others noisy, so that their ratio has no estimate near its bounds"
+        )
+
+
 @dataclass(frozen=True)
 class RatioModel:
     """What is known before the noise: lowest x den <= num <= largest x den, and den is 1 or more.

@@ -11,7 +11,13 @@ import numpy as np
 from scipy.special import erfcx, ndtr
 
 from censafe.estimation.sdhc.posteriors import log_interval
-from censafe.estimation.sdhc.ratios.intervals import Curve, RatioEstimate, RatioModel, ratio_ends
+from censafe.estimation.sdhc.ratios.intervals import (
+    Curve,
+    RatioEstimate,
+    RatioModel,
+    ratio_ends,
+    require_noise,
+)
 from censafe.estimation.sdhc.ratios.unbounded import unbounded_joint, unbounded_single
 from censafe.model.arrays import Floats
 
@@ -26,14 +32,6 @@ _MOST_TIMES = 64
 _PANEL = 256
 _MOST_TOGETHER = 1024  # points of one rule, which takes the cube of their number to find
 _ROOT2 = float(np.sqrt(2.0))
-
-
-@dataclass(frozen=True, eq=False)
-class _Grid:
-    """Weighted points of one variable, weights summing to 1."""
-
-    at: Floats
-    weight: Floats = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +61,9 @@ def denominator_law(
 
     reach = max(zd, zn / model.lowest, 1.0) + _REACH * (sd + sn / model.lowest)
     low, high = _support(log_weight, 1.0, reach)
-    grid = _pieces(log_weight, [low, high], nodes)
-    a, b = (model.lowest * grid.at - zn) / sn, (model.largest * grid.at - zn) / sn
-    return DenominatorLaw(low, high, grid.at, grid.weight, zn + sn * _cut_mean(a, b))
+    at, weight = _pieces(log_weight, [low, high], nodes)
+    a, b = (model.lowest * at - zn) / sn, (model.largest * at - zn) / sn
+    return DenominatorLaw(low, high, at, weight, zn + sn * _cut_mean(a, b))
 
 
 def estimate_single(
@@ -83,6 +81,7 @@ def estimate_single(
     far = unbounded_single(num, den, model)
     if far is not None:
         return far
+    require_noise(num[1], den[1])
     law = denominator_law(num, den, model, nodes or denominator_nodes(num[1], den[1]))
     d, w, zn, sn = law.at, law.weight, num[0], num[1] ** 0.5
     a, b = (model.lowest * d - zn) / sn, (model.largest * d - zn) / sn
@@ -116,21 +115,16 @@ def estimate_joint(
     far = unbounded_joint(first, second, den, model)
     if far is not None:
         return far
+    require_noise(first[1], second[1], den[1])
     nodes = nodes or _nodes(first[1], second[1], den[1])
     fine = _Joint(first, second, den, model, nodes)
     coarse = _Joint(first, second, den, model, max(nodes // _COARSER, _FEWEST))
-    ends = [
-        _from_zero(ratio_ends(curve, model, least, near))
-        for curve, near, least in zip(
-            fine.curves(), coarse.curves(), (model.lowest, _LEAST, _LEAST), strict=True
-        )
-    ]
+    ends = []
+    least = (model.lowest, _LEAST, _LEAST)  # the search for a part's lower end starts a little above 0
+    for curve, near, low in zip(fine.curves(), coarse.curves(), least, strict=True):
+        start, end = ratio_ends(curve, model, low, near)
+        ends.append((0.0 if start <= _LEAST else start, end))
     return fine.estimates(ends)
-
-
-def _from_zero(ends: tuple[float, float]) -> tuple[float, float]:
-    """The search for a part's lower end starts a little above 0."""
-    return (0.0 if ends[0] <= _LEAST else ends[0]), ends[1]
 
 
 class _Joint:
@@ -150,9 +144,10 @@ class _Joint:
         self._part, self._conditional = v2 / self._spread, (v2 * v3 / self._spread) ** 0.5
         deep = _REACH * (self._spread**0.5 + self._sd * model.largest)
         reach = max(self._total, self._zd * model.largest, model.largest) + deep
-        grid = _grid(self._log_weight, model.lowest, reach, (model.largest,), nodes)
-        self._t, self._w = grid.at, grid.weight
-        self._mean, self._a, self._b, self._c, self._e = self._bounds(grid.at)
+        left, right = _support(self._log_weight, model.lowest, reach)
+        kinks = [model.largest] if left < model.largest < right else []
+        self._t, self._w = _pieces(self._log_weight, [left, *kinks, right], nodes)
+        self._mean, self._a, self._b, self._c, self._e = self._bounds(self._t)
 
     def curves(self) -> tuple[Curve, ...]:
         """Distribution functions of the ratios of sum, first and second part to the denominator."""
@@ -167,15 +162,15 @@ class _Joint:
     ) -> tuple[RatioEstimate, RatioEstimate, RatioEstimate]:
         """Means with the ends of the intervals already found, for sum, first and second part."""
         t, w = self._t, self._w
-        whole = self._inner(np.full(t.shape, np.inf))
+        at, weight = self._inner(np.full(t.shape, np.inf))
         one = self._mean + self._conditional * _cut_mean(self._a, self._b)
-        reciprocal = w * (whole.weight / whole.at).sum(axis=1)
-        den = float(w @ (whole.weight * whole.at).sum(axis=1))
-        found = [
+        reciprocal = w * (weight / at).sum(axis=1)
+        den = float(w @ (weight * at).sum(axis=1))
+        total, first, second = (
             RatioEstimate(float(reciprocal @ number), low, high, float(w @ number), den)
             for number, (low, high) in zip((t, one, t - one), ends, strict=True)
-        ]
-        return found[0], found[1], found[2]
+        )
+        return total, first, second
 
     def _bounds(self, t: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         mean = self._z2 + self._part * (t - self._total)
@@ -188,18 +183,30 @@ class _Joint:
         centered = -((t - self._total) ** 2) / (2 * self._spread)
         return np.asarray(centered + log_interval(a, b) + log_interval(c, e))
 
-    def _inner(self, most: Floats) -> _Grid:
-        return _inner(self._t, self._zd, self._sd, self._model, most, self._inner_nodes)
+    def _inner(self, most: Floats) -> tuple[Floats, Floats]:
+        """Points and weights of the denominator below ``most`` for every t, shape (t, nodes), where its normal law has mass."""
+        d1 = np.maximum(1.0, self._t / self._model.largest)
+        d2 = np.maximum(np.minimum(self._t / self._model.lowest, most), d1)
+        mode = np.clip(self._zd, d1, d2)
+        slope = np.abs(mode - self._zd) / self._sd**2
+        width = np.minimum(_REACH * self._sd, _NATS / np.maximum(slope, 1e-300))
+        left, right = np.maximum(d1, mode - width), np.minimum(d2, mode + width)
+        x, gauss = legendre(self._inner_nodes)
+        half = ((right - left) / 2)[:, None]
+        at = half * x + ((left + right) / 2)[:, None]
+        logs = -((at - self._zd) ** 2) / (2 * self._sd**2)
+        weight = np.exp(logs - logs.max(axis=1, keepdims=True)) * gauss
+        return at, weight / weight.sum(axis=1, keepdims=True)
 
     def _sum_below(self, x: float) -> Floats:
         return np.asarray(1 - _share(self._c, self._e, ((self._t / x - self._zd) / self._sd)[:, None])[:, 0])
 
     def _part_below(self, x: float, *, upper: bool) -> float:
         sure = self._sum_below(x)  # where x den is above t, both parts are below it
-        grid = self._inner(self._t / x)
-        bound = self._t[:, None] - x * grid.at if upper else x * grid.at
+        at, weight = self._inner(self._t / x)
+        bound = self._t[:, None] - x * at if upper else x * at
         share = _share(self._a, self._b, (bound - self._mean[:, None]) / self._conditional)
-        share = (grid.weight * (1 - share if upper else share)).sum(axis=1)
+        share = (weight * (1 - share if upper else share)).sum(axis=1)
         return float(self._w @ (sure + (1 - sure) * share))
 
 
@@ -215,21 +222,16 @@ def _nodes(*variances: float) -> int:
     return int(_NODES * (1 if apart <= 3 else 2 if apart <= 10 else 4 if apart <= 40 else 8))
 
 
-def _grid(
-    log_weight: Callable[[Floats], Floats], low: float, high: float, kinks: tuple[float, ...], nodes: int
-) -> _Grid:
-    """Points where the weight matters, in pieces that end at kinks."""
-    left, right = _support(log_weight, low, high)
-    return _pieces(log_weight, [left, *(kink for kink in kinks if left < kink < right), right], nodes)
-
-
-def _pieces(log_weight: Callable[[Floats], Floats], edges: Sequence[float], nodes: int) -> _Grid:
+def _pieces(
+    log_weight: Callable[[Floats], Floats], edges: Sequence[float], nodes: int
+) -> tuple[Floats, Floats]:
+    """Points in pieces that end at the edges, and weights that sum to 1."""
     x, gauss = legendre(nodes)
     at = np.concatenate([(b - a) / 2 * x + (a + b) / 2 for a, b in pairwise(edges)])
     factor = np.concatenate([(b - a) / 2 * gauss for a, b in pairwise(edges)])
     logs = log_weight(at)
     weight = np.exp(logs - logs.max()) * factor
-    return _Grid(at, weight / weight.sum())
+    return at, weight / weight.sum()
 
 
 def _support(log_weight: Callable[[Floats], Floats], low: float, high: float) -> tuple[float, float]:
@@ -242,22 +244,6 @@ def _support(log_weight: Callable[[Floats], Floats], low: float, high: float) ->
         near = np.flatnonzero(logs >= np.nanmax(logs) - _NATS)
         low, high = float(at[max(near[0] - 1, 0)]), float(at[min(near[-1] + 1, at.size - 1)])
     return low, high
-
-
-def _inner(t: Floats, zd: float, sd: float, model: RatioModel, most: Floats, nodes: int) -> _Grid:
-    """Points of the denominator below ``most`` for every t, shape (t, nodes), where its normal law has mass."""
-    d1, d2 = np.maximum(1.0, t / model.largest), np.minimum(t / model.lowest, most)
-    d2 = np.maximum(d2, d1)
-    mode = np.clip(zd, d1, d2)
-    slope = np.abs(mode - zd) / sd**2
-    width = np.minimum(_REACH * sd, _NATS / np.maximum(slope, 1e-300))
-    left, right = np.maximum(d1, mode - width), np.minimum(d2, mode + width)
-    x, gauss = legendre(nodes)
-    half = ((right - left) / 2)[:, None]
-    at = half * x + ((left + right) / 2)[:, None]
-    logs = -((at - zd) ** 2) / (2 * sd**2)
-    weight = np.exp(logs - logs.max(axis=1, keepdims=True)) * gauss
-    return _Grid(at, weight / weight.sum(axis=1, keepdims=True))
 
 
 def _share(a: Floats, b: Floats, u: Floats) -> Floats:

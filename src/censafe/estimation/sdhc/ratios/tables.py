@@ -24,6 +24,7 @@ from censafe.estimation.sdhc.ratios.intervals import (
     RatioModel,
     UnansweredError,
     ratio_ends,
+    require_noise,
 )
 from censafe.estimation.sdhc.ratios.quadrature import (
     denominator_law,
@@ -32,7 +33,7 @@ from censafe.estimation.sdhc.ratios.quadrature import (
     estimate_single,
     legendre,
 )
-from censafe.estimation.sdhc.ratios.unbounded import unbounded_joint, unbounded_single
+from censafe.estimation.sdhc.ratios.unbounded import unbounded_single
 from censafe.estimation.sdhc.ratios.whole_numbers import NoisyCount, lattice_joint, lattice_single
 from censafe.estimation.sdhc.settings import RatioRules
 from censafe.model.arrays import Floats
@@ -196,11 +197,7 @@ class GroupFit:
             return self._drawn((first, second), den)
         if self.settings.model == "discrete":
             return lattice_joint(first, second, den, model)
-        pairs = [_pair(count) for count in counts]
-        far = unbounded_joint(pairs[0], pairs[1], pairs[2], model)
-        if far is None:
-            _all_noisy(counts)
-        return far or estimate_joint(pairs[0], pairs[1], pairs[2], model)
+        return estimate_joint(first.pair, second.pair, den.pair, model)
 
     def _single(self, num: NoisyCount, den: NoisyCount) -> RatioEstimate:
         model = self.model
@@ -210,17 +207,14 @@ class GroupFit:
             return self._drawn((num,), den)[0]
         if self.settings.model == "discrete":
             return lattice_single(num, den, model)
-        far = unbounded_single(_pair(num), _pair(den), model)
-        if far is None:
-            _all_noisy((num, den))
-        return far or estimate_single(_pair(num), _pair(den), model)
+        return estimate_single(num.pair, den.pair, model)
 
     def _tenure(self, top: Sequence[NoisyCount], bottom: Sequence[NoisyCount]) -> RatioEstimate:
         counts = (*top, *bottom)
         if not any(count.variance for count in counts):
             return self._single(top[0] + top[1], bottom[0] + bottom[1])
-        _all_noisy(counts)
-        first, second = ((_pair(num), _pair(den)) for num, den in zip(top, bottom, strict=True))
+        require_noise(*(count.variance for count in counts))
+        first, second = ((num.pair, den.pair) for num, den in zip(top, bottom, strict=True))
         if self.settings.method == "sample":
             return drawn_tenure(first, second, self.model, self._draws, self._generator())
         return estimate_tenure(first, second, self.model)
@@ -233,18 +227,8 @@ class GroupFit:
         return generator(self.settings.seed, self.rules.table, self.key)
 
     def _drawn(self, parts: Sequence[NoisyCount], den: NoisyCount) -> tuple[RatioEstimate, ...]:
-        pairs = [_pair(part) for part in parts]
-        return drawn_ratios(pairs, _pair(den), self.model, self._draws, self._generator())
-
-
-def _pair(count: NoisyCount) -> _Noisy:
-    return count.z, count.variance
-
-
-def _all_noisy(counts: Sequence[NoisyCount]) -> None:
-    if not all(count.variance for count in counts):
-        raise UnansweredError(
-            "some counts are exact and others noisy, so that their ratio has no estimate near its bounds"
+        return drawn_ratios(
+            [part.pair for part in parts], den.pair, self.model, self._draws, self._generator()
         )
 
 

@@ -228,9 +228,8 @@ def _blocks(rows: int, width: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def convolved(parts: Sequence[CountWeights]) -> CountWeights:
+def _sum(one: CountWeights, other: CountWeights) -> CountWeights:
     """Weights of the sum of two counts; every product is positive, so that small ones keep their digits."""
-    one, other = parts
     weight = np.convolve(one.weight, other.weight)
     return CountWeights(one.first + other.first, weight, one.least + other.least)
 
@@ -265,6 +264,11 @@ class NoisyCount:
     def variance(self) -> float:
         """Of the noise."""
         return sum(self.variances)
+
+    @property
+    def pair(self) -> tuple[float, float]:
+        """The count and the variance of its noise."""
+        return self.z, self.variance
 
     @property
     def scales(self) -> list[float]:
@@ -327,9 +331,18 @@ def lattice_joint(
             _weights(count, at, widening, 0) for count, at in zip((first, second), mode, strict=False)
         )
         bottom = _weights(den, mode[2], widening, 1)
-        total = RatioLattice(convolved((one, other)), bottom, model)
-        if _free(one, other, bottom, model):
-            ends = [RatioLattice(part, bottom, _unbounded(part, bottom, model)) for part in (one, other)]
+        total = RatioLattice(_sum(one, other), bottom, model)
+        lowest, highest = (sum(int(part.values[end]) for part in (one, other)) for end in (0, -1))
+        # where no pair of numbers within the windows meets a bound, a part stands alone
+        if lowest >= model.lowest * bottom.values[-1] and highest <= model.largest * bottom.values[0]:
+            ends = [
+                RatioLattice(
+                    part,
+                    bottom,
+                    replace(model, lowest=0.0, largest=float(part.values[-1] / bottom.first + 1)),
+                )
+                for part in (one, other)
+            ]
         else:
             ends = [RatioLattice(one, bottom, model, other), RatioLattice(other, bottom, model, one)]
         return [total, *ends]
@@ -397,13 +410,3 @@ def _mixed(count: NoisyCount, lag: Floats) -> Floats:
     for kernel in kernels[1:]:
         law = np.convolve(law, kernel, mode="same")
     return np.asarray(law[(lag + width).astype(np.int64)])
-
-
-def _free(one: CountWeights, other: CountWeights, den: CountWeights, model: RatioModel) -> bool:
-    """Whether no pair of numbers within the windows meets a bound."""
-    lowest, highest = (sum(int(part.values[end]) for part in (one, other)) for end in (0, -1))
-    return lowest >= model.lowest * den.values[-1] and highest <= model.largest * den.values[0]
-
-
-def _unbounded(part: CountWeights, den: CountWeights, model: RatioModel) -> RatioModel:
-    return replace(model, lowest=0.0, largest=float(part.values[-1] / den.first + 1))
