@@ -108,13 +108,13 @@ def planned(
         return {}, None
     budgets = planner.budgets_of(config)
     requests = _requests(planner, config, wishes, confidence)
-    moved = {name for one in requests for term in one.asked.terms for name in term.weights}
+    moved = {name for request in requests for term in request.asked.terms for name in term.weights}
     fixed = sum((value for name, value in budgets.items() if name not in moved), Fraction(0))
-    found, achieved, solution = achieve(requests, fixed, wishes.total)
+    new, achieved, solution = achieve(requests, fixed, wishes.total)
     before = planner.overrides(config, budgets)
-    after = planner.overrides(config, found)
+    after = planner.overrides(config, new)
     changed = {key: value for key, value in after.items() if before.get(key) != value}
-    return changed, Outcome(found, achieved, solution)
+    return changed, Outcome(new, achieved, solution)
 
 
 def _requests(planner: Planner, config: Any, wishes: PlanRequest, confidence: Fraction) -> list[Request]:
@@ -128,15 +128,11 @@ def _requests(planner: Planner, config: Any, wishes: PlanRequest, confidence: Fr
         ]
     return [
         # the present margin is one of the papers' rule, which whole noise need not cover exactly
-        Request(replace(asked, whole=False), _margin_now(one), confidence)
+        Request(replace(asked, whole=False), Fraction(f"{expected.margin:.6g}"), confidence)
         for name, budget in planner.budgets_of(config).items()
         for asked in planner.asked(config, name, combined=False)
-        if (one := expected_of(asked, "own", {name: budget}, confidence)) is not None
+        if (expected := expected_of(asked, "own", {name: budget}, confidence)) is not None
     ]
-
-
-def _margin_now(expected: Expected) -> Fraction:
-    return Fraction(f"{expected.margin:.6g}")
 
 
 def extras_of(
@@ -151,11 +147,16 @@ def extras_of(
 ) -> Extras:
     """Everything that was asked for besides the rows, at the final budgets."""
     budgets = planner.budgets_of(config)
+    meanings: tuple[Meaning, ...] = ()
+    if wishes.meaning:
+        from censafe.planning.prices.meaning import meaning_of
+
+        meanings = tuple(meaning_of(question, deltas) for question in planner.questions(config))
     return Extras(
         report.plan.definition.symbol,
         conversions_of(report, deltas[1:]),
         outcome,
-        _meanings(planner, config, deltas) if wishes.meaning else (),
+        meanings,
         tuple(
             expected
             for name in wishes.expected
@@ -166,26 +167,18 @@ def extras_of(
     )
 
 
-def _meanings(planner: Planner, config: Any, deltas: Sequence[Fraction]) -> tuple[Meaning, ...]:
-    from censafe.planning.prices.meaning import meaning_of
-
-    return tuple(meaning_of(reach, deltas) for reach in planner.questions(config))
-
-
 def _expected(
     planner: Planner, config: Any, name: str, budgets: Mapping[str, Fraction], confidence: Fraction
 ) -> list[Expected]:
-    found = []
     combinations = planner.asked(config, name, combined=True)
     try:
         own = planner.asked(config, name, combined=False)
     except ConfigError:
         own = ()  # not measured itself; what is measured may still lead to it
+    margins = [expected_of(asked, "own", budgets, confidence) for asked in own]
     if own != combinations:
-        found += [expected_of(asked, "own", budgets, confidence) for asked in own]
-    kind = "combined" if own != combinations else "own"
-    found += [expected_of(asked, kind, budgets, confidence) for asked in combinations]
-    known = [one for one in found if one is not None]
+        margins += [expected_of(asked, "combined", budgets, confidence) for asked in combinations]
+    known = [margin for margin in margins if margin is not None]
     if not known:
         raise ConfigError(f"{name}: nothing that it follows from is measured at this level")
     return known

@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from censafe.products.run.runner import RunResult
 
 
-class Explorer(Protocol):
-    """A module that describes a configuration of one product."""
-
-    def sheet(self, shipped: ShippedConfig) -> ExplorerSheet:
-        """One shipped configuration."""
-
-
 class Planner(Protocol):
     """A module or an object that plans one product; configurations are the product's own and only handed through."""
 
@@ -115,10 +108,9 @@ class Product:
         """Plans a configuration."""
         return cast(Planner, self._load("planner"))
 
-    @property
-    def explorer(self) -> Explorer:
-        """Describes a configuration for the explorer page."""
-        return cast(Explorer, self._load("explorer"))
+    def sheet(self, shipped: ShippedConfig) -> ExplorerSheet:
+        """A shipped configuration for the explorer page."""
+        return cast(ExplorerSheet, self._load("explorer").sheet(shipped))
 
     @property
     def fields(self) -> ConfigFields:
@@ -132,40 +124,36 @@ class Product:
 
 
 def _product(name: str, workbook: str, package: str, **others: str) -> Product:
-    modules = {
-        what: f"censafe.products.{package}.{what}" for what in ("recipe", "planner", "explorer", "outline")
-    }
-    return Product(
-        name,
-        workbook,
-        modules | {what: f"censafe.products.{package}.{place}" for what, place in others.items()},
+    places = {"recipe": "recipe", "planner": "planner", "explorer": "explorer"} | others
+    modules = {what: f"censafe.products.{package}.{place}" for what, place in places.items()}
+    return Product(name, workbook, modules)
+
+
+_SAFETAB: Final = {"fields": "keys:detailed_fields", "outline": "product_tables"}
+_PRODUCTS: Final = {
+    product.name: product
+    for product in (
+        _product("phsafe", "sdhc-us", "phsafe", fields="config:FIELDS", outline="plan"),
+        _product(
+            "safetab-p", "ddhca", "detailed", recipe="persons.recipe", planner="planner:PERSONS", **_SAFETAB
+        ),
+        _product(
+            "safetab-h",
+            "ddhcb",
+            "detailed",
+            recipe="households.recipe",
+            planner="planner:HOUSEHOLDS",
+            **_SAFETAB,
+        ),
+        _product(
+            "topdown",
+            "pl94-us",
+            "topdown",
+            outline="configuration.outline",
+            fields="configuration.keys:FIELDS",
+        ),
     )
-
-
-_PRODUCTS: Final = (
-    _product("phsafe", "sdhc-us", "phsafe", fields="config:FIELDS", outline="plan"),
-    _product(
-        "safetab-p",
-        "ddhca",
-        "detailed",
-        recipe="persons.recipe",
-        planner="planner:PERSONS",
-        fields="keys:detailed_fields",
-        outline="product_tables",
-    ),
-    _product(
-        "safetab-h",
-        "ddhcb",
-        "detailed",
-        recipe="households.recipe",
-        planner="planner:HOUSEHOLDS",
-        fields="keys:detailed_fields",
-        outline="product_tables",
-    ),
-    _product(
-        "topdown", "pl94-us", "topdown", outline="configuration.outline", fields="configuration.keys:FIELDS"
-    ),
-)
+}
 
 
 def product_of(name: str) -> Product:
@@ -180,10 +168,9 @@ def product_of(name: str) -> Product:
         >>> product_of("topdown").fields.by_noun["spine"].allowed
         ('standard', 'aian', 'optimized', 'prim', 'production')
     """
-    for product in _PRODUCTS:
-        if product.name == name:
-            return product
-    raise UsageError(f"there is no product {name!r}; products are {', '.join(PRODUCTS)}")
+    if name not in _PRODUCTS:
+        raise UsageError(f"there is no product {name!r}; products are {', '.join(PRODUCTS)}")
+    return _PRODUCTS[name]
 
 
 def shipped_sheets(products: Sequence[str] = tuple(PRODUCTS)) -> tuple[ExplorerSheet, ...]:
@@ -193,6 +180,6 @@ def shipped_sheets(products: Sequence[str] = tuple(PRODUCTS)) -> tuple[ExplorerS
         >>> [sheet.key for sheet in shipped_sheets(["phsafe"])]
         ['sdhc-us', 'sdhc-pr']
     """
-    found = [config for product in products for config in shipped_configs(product)]
-    found.sort(key=lambda config: (list(PRODUCTS).index(config.product), not config.name.endswith("-us")))
-    return tuple(product_of(config.product).explorer.sheet(config) for config in found)
+    configs = [config for product in products for config in shipped_configs(product)]
+    configs.sort(key=lambda config: (list(PRODUCTS).index(config.product), not config.name.endswith("-us")))
+    return tuple(product_of(config.product).sheet(config) for config in configs)

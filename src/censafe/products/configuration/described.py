@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -50,19 +50,13 @@ def described_keys(product: str, fields: ConfigFields) -> tuple[DescribedKey, ..
         >>> described_keys("safetab-p", fields)[0].meaning
         'Publish the states of the United States'
     """
-    words = _words()[_PARTS.get(product, product)]
-    first = {noun: next(_family(noun, fields), None) for noun in words}
-    return tuple(
-        _described(noun, found, entry)
-        for noun, entry in words.items()
-        if (found := first[noun]) or "kind" in entry
-    )
-
-
-def _family(noun: str, fields: ConfigFields) -> Iterator[ConfigField]:
-    """The field of a key, and those below it that hold a value."""
-    members = [one for one in fields.members if one.noun == noun or one.noun.startswith(f"{noun}.")]
-    yield from sorted(members, key=lambda one: one.kind == "group")
+    described = []
+    for noun, entry in _words()[_PARTS.get(product, product)].items():
+        family = [field for field in fields.members if f"{field.noun}.".startswith(f"{noun}.")]
+        first = min(family, key=lambda field: field.kind == "group", default=None)
+        if first or "kind" in entry:
+            described.append(_described(noun, first, entry))
+    return tuple(described)
 
 
 def _described(noun: str, field: ConfigField | None, entry: Mapping[str, Any]) -> DescribedKey:
@@ -74,7 +68,9 @@ def _described(noun: str, field: ConfigField | None, entry: Mapping[str, Any]) -
         f"{noun}.{below}" if below else noun,
         field.bureau if field is not None and alone and not below else "",
         {"fixed": "table"}.get(kind, kind) if field is None or field.noun != "title" else "text",
-        _range(field) if field is not None and kind == "whole" else ", ".join(allowed),
+        f"{field.least:,} to {field.most:,}"
+        if field is not None and kind == "whole" and field.most
+        else ", ".join(allowed),
         ""
         if field is None or field.default is None
         else str(field.default).replace("True", "true").replace("False", "false"),
@@ -83,7 +79,3 @@ def _described(noun: str, field: ConfigField | None, entry: Mapping[str, Any]) -
         str(entry["meaning"]),
         str(entry["example"]),
     )
-
-
-def _range(field: ConfigField) -> str:
-    return f"{field.least:,} to {field.most:,}" if field.most else ""

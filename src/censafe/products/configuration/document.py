@@ -61,19 +61,14 @@ class ConfigField:
         if self.kind == "word":
             word = _FORMER_WORDS.get(value, value) if isinstance(value, str) else value
             return check_choice(word, key, self.allowed, problems)
-        if self.kind == "flag" and isinstance(value, bool):
-            return value
-        whole = isinstance(value, Fraction) and value.denominator == 1
-        if (
-            self.kind == "whole"
-            and isinstance(value, Fraction)
-            and whole
-            and self.least <= value <= self.most
-        ):
-            return int(value)
-        form = (
-            "true or false" if self.kind == "flag" else f"a whole number from {self.least} to {self.most:,}"
-        )
+        if self.kind == "flag":
+            if isinstance(value, bool):
+                return value
+            form = "true or false"
+        else:
+            if isinstance(value, Fraction) and value.denominator == 1 and self.least <= value <= self.most:
+                return int(value)
+            form = f"a whole number from {self.least} to {self.most:,}"
         problems.add(key, f"{shown(value)} is not allowed; give {form}")
         return self.default
 
@@ -117,8 +112,8 @@ class ConfigFields:
 
     def settable(self, key: str) -> ConfigField | None:
         """The field that an override names by our key or the Bureau's; None where it may not."""
-        found = self.by_noun.get(self.ours(key))
-        return None if found is None or found.kind in ("group", "fixed") else found
+        member = self.by_noun.get(self.ours(key))
+        return None if member is None or member.kind in ("group", "fixed") else member
 
     def hint(self, key: str) -> str:
         """A question that names the key nearest to an unknown one."""

@@ -59,29 +59,30 @@ def shipped_configs(product: str | None = None) -> tuple[ShippedConfig, ...]:
         ['sdhc-pr', 'sdhc-us']
     """
     home = Path(__file__).parents[1]
-    facts = tomllib.loads(Path(__file__).with_name("shipped.toml").read_text(encoding="utf-8"))
+    facts = _read_toml(Path(__file__).with_name("shipped.toml"))
     return tuple(
-        ShippedConfig(path.stem, name, _title(path), path, **facts[path.stem])
+        ShippedConfig(path.stem, name, _read_toml(path).get("title", ""), path, **facts[path.stem])
         for name, folder in PRODUCTS.items()
         if product in (None, name)
         for path in sorted((home / folder / "configs").glob("*.toml"))
     )
 
 
+def _read_toml(path: Path) -> dict[str, Any]:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
 def find_shipped(product: str | None, name: str) -> ShippedConfig | None:
     """The shipped configuration called ``name``, or None."""
-    for config in shipped_configs(product):
-        if config.name == name:
-            return config
-    return None
+    return next((config for config in shipped_configs(product) if config.name == name), None)
 
 
 def get_shipped(name: str) -> ShippedConfig:
     """The shipped configuration called ``name`` of any product."""
-    found = find_shipped(None, name)
-    if found is None:
+    config = find_shipped(None, name)
+    if config is None:
         raise ConfigError(unknown_name(None, name))
-    return found
+    return config
 
 
 def unknown_name(product: str | None, source: str) -> str:
@@ -91,11 +92,6 @@ def unknown_name(product: str | None, source: str) -> str:
     hint = f" Did you mean {near[0]!r}?" if near else ""
     where = "no such file, and no" if product else "no"
     return f"{source}: {where} shipped configuration of that name ({', '.join(names)}).{hint}"
-
-
-def _title(path: Path) -> str:
-    title = tomllib.loads(path.read_text(encoding="utf-8")).get("title", "")
-    return str(title)
 
 
 STATES: Final = tuple(f"{code:02d}" for code in range(1, 57) if code not in (3, 7, 14, 43, 52))
@@ -217,7 +213,7 @@ def locate(product: str, source: str | Path) -> tuple[Path, str]:
             hint = (
                 f"; it holds {', '.join(others)}: name the file"
                 if others
-                else f"; fix: name a .json or .toml file, or a shipped configuration ({', '.join(one.name for one in shipped_configs(product))})"
+                else f"; fix: name a .json or .toml file, or a shipped configuration ({', '.join(config.name for config in shipped_configs(product))})"
             )
             raise ConfigError(f"{path}: the folder has no config.json{hint}")
         path = path / "config.json"
