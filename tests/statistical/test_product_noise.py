@@ -329,15 +329,15 @@ def test_a_plan_with_half_the_deviation_is_refused_at_the_door(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from censafe.errors import ReleaseError
-    from censafe.products.run import measurement_store
+    from censafe.products.phsafe import recipe
 
-    right = measurement_store.measure
+    right = recipe.measure
 
     def half(counts: Any, query: Any, ordinal: int, key: Any) -> Any:
         law = NoiseLaw(query.law.kind, query.law.parameter / 4)
         return right(counts, replace(query, law=law) if query.table == "PH3" else query, ordinal, key)
 
-    monkeypatch.setattr(measurement_store, "measure", half)
+    monkeypatch.setattr(recipe, "measure", half)
     with phsafe(tmp_path) as product, pytest.raises(ReleaseError, match="than in the plan"):
         product(1)
 

@@ -331,8 +331,8 @@ def test_a_signal_keeps_what_is_reserved_and_removes_scratch(
     command = (*commands["phsafe"], out, "--quiet", "--ledger", ledger)
     script = (
         "import os, signal, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it\n"
-        "from censafe.cli import main\nfrom censafe.products.run import measurement_store\n"
-        f"measurement_store.measure = lambda *a: (os.kill(os.getpid(), {int(number)}), time.sleep(30))\nmain()\n"
+        "from censafe.cli import main\nfrom censafe.products.phsafe import recipe\n"
+        f"recipe.measure = lambda *a: (os.kill(os.getpid(), {int(number)}), time.sleep(30))\nmain()\n"
     )
     child = subprocess.run(
         [sys.executable, "-c", script, *map(str, command)],

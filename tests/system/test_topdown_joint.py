@@ -30,12 +30,11 @@ STAGES = {
         descending.Descent.estimate = second
     """,
     "after the units": f"""
-        written = measurement_store.MeasurementStore.measure_or_load
-        def once(self, part, draw, files):
-            found = written(self, part, draw, files)
+        written = measurement_store.MeasurementStore.write
+        def once(self, part, measured, files):
+            written(self, part, measured, files)
             {KILL} if part.name == "units_Block" else None
-            return found
-        measurement_store.MeasurementStore.measure_or_load = once
+        measurement_store.MeasurementStore.write = once
     """,
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -229,7 +228,13 @@ class SafetabJob:
             threads = reading.threads or 2
             task = PartTask(self._config, counter, data.totals, level, part, stable[level], threads)
             with reading.observer.stage(f"measure {part.name}"):
-                measured.append(store.measure_or_load(part, partial(self._recipe.measure, task), GROUP_FILES))
+                if store.is_measured(part):
+                    groups = store.read(part, GROUP_FILES)
+                else:
+                    with store.reserve(part) as key:
+                        groups = self._recipe.measure(task, key)
+                    store.write(part, groups, GROUP_FILES)
+            measured.append(groups)
         return measured
 
     def publish(self, release: MeasuredRun[list[GroupMeasurements]]) -> None:

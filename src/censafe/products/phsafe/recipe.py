@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from censafe.errors import UsageError
-from censafe.model import Measurements, PartPlan
+from censafe.model import Measurements
 from censafe.model.observer import Observer
 from censafe.population.findings import Finding
 from censafe.population.households.validation import ValidationReport
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.mechanisms import measure
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions
@@ -160,17 +159,20 @@ class _Job:
         report = source.count(counts)
         _tell(report, counts, reading.observer)
         exact = counts.finish(levels)
-
-        def draw(part: PartPlan, key: ReleasePartKey | TestPartKey) -> list[Measurements]:
-            return [
-                measure(exact[query.table, query.level], query, ordinal, key)
-                for ordinal, query in enumerate(part.queries)
-            ]
-
+        measured = []
         with reading.observer.stage("measure"):
-            return [
-                store.measure_or_load(part, partial(draw, part), VECTOR_FILES) for part in self.plan.parts
-            ]
+            for part in self.plan.parts:
+                if store.is_measured(part):
+                    answers = store.read(part, VECTOR_FILES)
+                else:
+                    with store.reserve(part) as key:
+                        answers = [
+                            measure(exact[query.table, query.level], query, ordinal, key)
+                            for ordinal, query in enumerate(part.queries)
+                        ]
+                    store.write(part, answers, VECTOR_FILES)
+                measured.append(answers)
+        return measured
 
     def publish(self, release: MeasuredRun[list[list[Measurements]]]) -> None:
         publish(release)

@@ -293,9 +293,7 @@ class _LedgerAccount(Account):
             joint=self._plan.joint and bool(committed or complete),
             strict=self._options.strict_ledger,
         )
-        self._reservations = dict(
-            self._ledger.settle_open(self._folder.run, finished=complete, redo=redo).redo
-        )
+        self._reservations = self._ledger.settle_open(self._folder.run, finished=complete, redo=redo)
 
     def reserve(self, part: PartPlan) -> Reservation:
         if part.name not in self._reservations:

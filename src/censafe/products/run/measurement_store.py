@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -93,32 +94,40 @@ class MeasurementStore:
         """The measurement file or folder of a part."""
         return self._folder / self._place(part.name)
 
-    def reserve(self, parts: Sequence[PartPlan]) -> None:
+    def is_measured(self, part: PartPlan) -> bool:
+        """Whether a part has its file; it is then read, and never measured again."""
+        return self.path(part).exists()
+
+    def done(self) -> bool:
+        """Whether every part of the plan has its file, so that the records need not be reread."""
+        return all(map(self.is_measured, self._plan.parts))
+
+    def reserve_all(self, parts: Sequence[PartPlan]) -> None:
         """Reserve all these parts before the first of them is measured; parts that are done have been paid for."""
         for part in parts:
-            if not self.path(part).exists():
+            if not self.is_measured(part):
                 self._reserve(part)
 
-    def measure_or_load(
-        self,
-        part: PartPlan,
-        draw: Callable[[ReleasePartKey | TestPartKey], Measured],
-        files: MeasurementFiles[Measured],
-    ) -> Measured:
-        """Measure one part, or read it when it has been measured."""
-        path = self.path(part)
-        if path.exists():
-            return self.read(part, files)
+    @contextmanager
+    def reserve(self, part: PartPlan) -> Iterator[ReleasePartKey | TestPartKey]:
+        """Reserve the cost of a part; the key of its noise, which is closed when the block ends. What was drawn is then written."""
+        if self.is_measured(part):
+            raise CheckError(
+                f"{self.path(part)} holds the measurements of {part.name}, which are never drawn again"
+            )
         key = plan_part_key(self._key, self._plan, self._commitment, part.name, self._reserve(part))
         try:
-            measured = draw(key)
+            yield key
         finally:
             key.close()
+
+    def write(self, part: PartPlan, measured: Measured, files: MeasurementFiles[Measured]) -> None:
+        """Store the measurements of a reserved part, and commit it."""
+        path = self.path(part)
         sha256 = files.write(path, measured, plan_digest=self._digest, stamp=self._stamp)
         self._account.commit(part, self._place(part.name), sha256)
         if self.done():  # nothing is left to draw: what undoes the noise need not live through the estimation
             self._key.close()
-        return measured
 
     def read(self, part: PartPlan, files: MeasurementFiles[Measured]) -> Measured:
         """Read the measurements of a part that was measured before."""
@@ -134,7 +143,3 @@ class MeasurementStore:
             self._before_first()
             self._before_first = None
         return self._account.reserve(part)
-
-    def done(self) -> bool:
-        """Whether every part of the plan has its file, so that the records need not be reread."""
-        return all(self.path(part).exists() for part in self._plan.parts)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+from typing import Final
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
@@ -15,7 +14,6 @@ from censafe.model import CellQuery, ExactHistograms, Schema
 from censafe.model.observer import Observer, SilentObserver, work_added
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.model.topdown.workers import EngineWorkers
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
 from censafe.privacy.measure.drawn import DrawnAnswers
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
 from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
@@ -32,7 +30,10 @@ from censafe.publication.measurements.final_levels import (
     read_finished_level,
     write_finished_level,
 )
-from censafe.publication.stamps import Stamp
+
+FINISHED_FILES: Final[MeasurementFiles[FinishedLevel]] = MeasurementFiles(
+    write_finished_level, read_finished_level, lambda finished: {finished.source}
+)
 
 
 def measured_estimates(
@@ -66,7 +67,7 @@ def measured_estimates(
     for histogram in descents.order:
         descent, loads = descents.of(histogram), workloads(config, histogram.name)
         if joint:
-            store.reserve([load.part for load in loads])
+            store.reserve_all([load.part for load in loads])
         levels = exact.pop(histogram.name)
         if lazy:
             budgets = public.budgets
@@ -114,8 +115,14 @@ def measure_stored(
     """Measure one part and store all its answers; a part that is done is read instead."""
     shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
     done = work_added(observer or SilentObserver(), exact.nodes * load.answers, "answers")
-    draw = partial(measure_histograms, exact, load.part, load.queries, shapes, budgets=budgets, done=done)
-    measured = store.measure_or_load(load.part, draw, files)
+    if store.is_measured(load.part):
+        measured = store.read(load.part, files)
+    else:
+        with store.reserve(load.part) as key:
+            measured = measure_histograms(
+                exact, load.part, load.queries, shapes, key, budgets=budgets, done=done
+            )
+        store.write(load.part, measured, files)
     if not are_of_part(measured, load.part, exact.geounits, budgets):
         raise CheckError(
             f"{store.path(load.part)} does not hold the measurements of {load.part.name} in this run's geounits; restore the file that "
@@ -137,10 +144,17 @@ def finish_level(
 
     What is stored and committed are the final histograms. A level that has them already is read instead.
     """
-    name = load.part.name
-
-    def draw(key: ReleasePartKey | TestPartKey) -> FinishedLevel:
-        source = DrawnAnswers(exact, load.part, load.queries, key, budgets)
+    part, name = load.part, load.part.name
+    if store.is_measured(part):
+        finished = store.read(part, FINISHED_FILES)
+        if finished.part != name:
+            raise CheckError(f"{store.path(part)} holds {finished.part}; restore the file of {name}")
+        descent.adopt(finished.level(exact.geounits), finished.split)
+        if tables is not None:
+            tables.take(load, finished.states)
+        return finished
+    with store.reserve(part) as key:
+        source = DrawnAnswers(exact, part, load.queries, key, budgets)
         labels = [query.label for query in load.queries]
         objective = LevelObjective.drawing(labels, level_variances(budgets), budgets.kinds, source)
         with observer.stage(f"measure and estimate {name}"):
@@ -148,24 +162,10 @@ def finish_level(
         drawn = source.effort.answers  # for the published counts; the manifest states those of tables apart
         states = None if tables is None else tables.read(load, source)
         observer.stages[f"of which measure {name}, threads together"] = source.effort.seconds
-        return FinishedLevel.of(
-            name, level, report.document() | {"answers_drawn": drawn}, source.noise, states, descent.split
-        )
-
-    def write(path: Path, finished: FinishedLevel, *, plan_digest: str, stamp: Stamp | None) -> str:
-        with observer.stage(f"write {name}"):
-            return write_finished_level(path, finished, plan_digest=plan_digest, stamp=stamp)
-
-    estimated = len(descent.levels)
-    finished = store.measure_or_load(
-        load.part, draw, MeasurementFiles(write, read_finished_level, lambda found: {found.source})
-    )
-    if finished.part != name:
-        raise CheckError(f"{store.path(load.part)} holds {finished.part}; restore the file of {name}")
-    if len(descent.levels) == estimated:
-        descent.adopt(finished.level(exact.geounits), finished.split)
-        if tables is not None:
-            tables.take(load, finished.states)
+        facts = report.document() | {"answers_drawn": drawn}
+        finished = FinishedLevel.of(name, level, facts, source.noise, states, descent.split)
+    with observer.stage(f"write {name}"):
+        store.write(part, finished, FINISHED_FILES)
     return finished
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from censafe.model.plan import NoiseSource
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key
 from censafe.privacy.keys.run_keys import TestKey
-from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
+from censafe.products.run.measurement_store import MeasurementStore
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.intake.intake import Loaded
@@ -30,7 +31,6 @@ from censafe.products.topdown.intake.spines import level_budgets
 from censafe.products.topdown.measuring import measured_estimates
 from censafe.products.topdown.plan import plan_release
 
-Measured = TypeVar("Measured")
 _COMMITMENT = b"rehearsal"
 
 
@@ -48,22 +48,25 @@ class TestMeasurementStore:
         """What messages call the part; there is no such file."""
         return Path(part.name)
 
-    def reserve(self, parts: Sequence[PartPlan]) -> None:
+    def is_measured(self, part: PartPlan) -> bool:
+        """Nothing is."""
+        return False
+
+    def reserve_all(self, parts: Sequence[PartPlan]) -> None:
         """A test key spends nothing."""
 
-    def measure_or_load(
-        self,
-        part: PartPlan,
-        draw: Callable[[ReleasePartKey | TestPartKey], Measured],
-        files: MeasurementFiles[Measured],
-    ) -> Measured:
-        """Measure one part; ``files`` is how a release would store it."""
+    @contextmanager
+    def reserve(self, part: PartPlan) -> Iterator[ReleasePartKey | TestPartKey]:
+        """The key of a part."""
         with TestKey(self._seed) as key:
             part_key = plan_part_key(key, self._plan, _COMMITMENT, part.name, None)
         try:
-            return draw(part_key)
+            yield part_key
         finally:
             part_key.close()
+
+    def write(self, part: PartPlan, measured: object, files: object) -> None:
+        """Nothing is stored."""
 
 
 def rehearse(

@@ -1,8 +1,11 @@
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from censafe.errors import CheckError
 from censafe.model import Neighbors, NoiseLaw, PartPlan, ProtectedUnit, QueryPlan, ReleasePlan
 from censafe.model.plan import Definition
 from censafe.privacy.keys.part_keys import TestPartKey, derive_part_key
@@ -53,6 +56,18 @@ def plan() -> ReleasePlan:
     )
 
 
+def measure_or_load(
+    store: MeasurementStore | TestMeasurementStore, part: PartPlan, draw: Callable[[Any], str]
+) -> str:
+    """Measure a part as a product does, or read it when it has been measured."""
+    if store.is_measured(part):
+        return cast(MeasurementStore, store).read(part, FILES)
+    with store.reserve(part) as key:
+        measured = draw(key)
+    store.write(part, measured, FILES)
+    return measured
+
+
 def test_a_part_is_drawn_once_between_reservation_and_commit(plan: ReleasePlan, tmp_path: Path) -> None:
     account = Account()
     store = MeasurementStore(plan, tmp_path, account)
@@ -61,20 +76,27 @@ def test_a_part_is_drawn_once_between_reservation_and_commit(plan: ReleasePlan, 
         account.asked.append("draw")
         return "noisy"
 
-    assert [store.measure_or_load(PARTS[0], draw, FILES) for _ in range(2)] == ["noisy", "noisy"]
+    assert [measure_or_load(store, PARTS[0], draw) for _ in range(2)] == ["noisy", "noisy"]
     assert account.asked == ["reserve first", "draw", "commit first.parquet digest"]
     assert store.source == "seeded"
+
+
+def test_a_part_that_is_measured_is_never_drawn_again(plan: ReleasePlan, tmp_path: Path) -> None:
+    store = MeasurementStore(plan, tmp_path, Account())
+    measure_or_load(store, PARTS[0], lambda key: "noisy")
+    with pytest.raises(CheckError, match="never drawn again"), store.reserve(PARTS[0]):
+        pass
 
 
 def test_the_run_key_goes_with_the_last_part(plan: ReleasePlan, tmp_path: Path) -> None:
     account = Account()
     store = MeasurementStore(plan, tmp_path, account)
-    store.measure_or_load(PARTS[0], lambda key: "noisy", FILES)
+    measure_or_load(store, PARTS[0], lambda key: "noisy")
     assert len(account.key._secret.reveal()) == 32
-    store.measure_or_load(PARTS[1], lambda key: "noisy", FILES)
+    measure_or_load(store, PARTS[1], lambda key: "noisy")
     with pytest.raises(ValueError, match="closed"):
         account.key._secret.reveal()
-    assert store.measure_or_load(PARTS[1], lambda key: "never", FILES) == "noisy"
+    assert measure_or_load(store, PARTS[1], lambda key: "never") == "noisy"
 
 
 @pytest.mark.parametrize("rehearsed", [False, True], ids=["release", "rehearsal"])
@@ -100,7 +122,7 @@ def test_every_part_of_a_release_draws_with_the_key_of_its_name_and_plan(
         return "noisy"
 
     for part in release.parts:
-        store.measure_or_load(part, draw, FILES)
+        measure_or_load(store, part, draw)
     assert list(drawn) == [part.name for part in release.parts]
     assert len(set(drawn.values())) == len(release.parts) > 2
     for name, key in drawn.items():
