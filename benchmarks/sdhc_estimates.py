@@ -38,9 +38,10 @@ from censafe.estimation.sdhc.ratios.intervals import RatioModel
 from censafe.estimation.sdhc.ratios.quadrature import estimate_joint, estimate_single
 from censafe.estimation.sdhc.settings import CountRules, RatioRules, parse_estimate_settings
 from censafe.model.sdhc import EstimateSettings, NoisyCells
-from censafe.products.phsafe.estimates import EstimatePart, EstimateSources, estimate_rules, write_estimates
+from censafe.products.phsafe.estimates import EstimatePart, estimate_rules, write_estimates
 from censafe.products.phsafe.release import phsafe_codebook
 from censafe.publication.tables.noisy import find_folders, read_noisy_table
+from censafe.publication.tables.sdhc import StatementInput
 from child import censafe, population
 
 Floats = NDArray[np.float64]
@@ -166,10 +167,10 @@ def seconds(exact: dict[str, NoisyCells], folder: Path, arguments: argparse.Name
         )
         for table, cells in exact.items()
     }
-    sources = EstimateSources([EstimatePart("", noisy)], phsafe_codebook(), {}, None)
     wall, processor = time.perf_counter(), time.process_time()
     settings = parse_estimate_settings(dict(pair.split("=", 1) for pair in arguments.set))
-    write_estimates(folder / "estimates", sources, settings, workers=arguments.workers)
+    about = StatementInput(settings, phsafe_codebook(), {}, None)
+    write_estimates(folder / "estimates", [EstimatePart("", noisy)], about, workers=arguments.workers)
     return time.perf_counter() - wall, time.process_time() - processor
 
 

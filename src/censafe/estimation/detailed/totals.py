@@ -10,13 +10,11 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from censafe.estimation.detailed.additive import add_to_totals
 from censafe.model.groups.cells import GroupTable
 from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates, GroupNoise, NoiseTerm
 from censafe.model.groups.levels import GroupMeasurements
-from censafe.model.plan import NoiseLaw
 from censafe.privacy.noise.variance import exact_variance
 
 
@@ -114,7 +112,7 @@ def _measured(
         cost = measurements.costs["stage1"] + measurements.costs["stage2"]
         if "detailed_only" in measurements.laws:
             noises.append(GroupNoise(measurements.laws["detailed_only"], 1))
-            kind[_detailed_only(measurements)] = len(sizes)
+            kind[measurements.level.detailed_only[measurements.iteration]] = len(sizes)
             cost = max(cost, measurements.costs["detailed_only"])
     return GroupEstimates(
         level=measurements.level,
@@ -135,10 +133,6 @@ def _measured(
     )
 
 
-def _detailed_only(measurements: GroupMeasurements) -> NDArray[np.bool_]:
-    return measurements.level.detailed_only[measurements.iteration]
-
-
 def _pooled(
     found: GroupEstimates,
     measurements: GroupMeasurements,
@@ -154,12 +148,15 @@ def _pooled(
     close = np.zeros(found.rows, np.bool_)
     for threshold in thresholds:
         close |= np.abs(exact - threshold) <= NEAR_DEVIATIONS * np.sqrt(one)
-    chosen = ~_detailed_only(measurements)
+    chosen = ~measurements.level.detailed_only[measurements.iteration]
     close &= chosen
     if near == "fallback":
         chosen &= ~close
     change = np.where(chosen, np.rint(exact).astype(np.int64) - before, 0)
-    pooled = tuple(_pooled_noise(size, first, one, second, cell) for size in found.sizes)
+    pooled = []
+    for size in found.sizes:
+        share = cell / (one + size * cell)
+        pooled.append(GroupNoise(second, size, -share, (NoiseTerm(first, 1, share),)))
     return replace(
         found,
         values=add_to_totals(found, change),
@@ -167,8 +164,3 @@ def _pooled(
         noise=np.where(chosen, len(found.noises) + found.stat_level, found.noise).astype(np.int32),
         near=close,
     )
-
-
-def _pooled_noise(size: int, first: NoiseLaw, one: float, second: NoiseLaw, cell: float) -> GroupNoise:
-    share = cell / (one + size * cell)
-    return GroupNoise(second, size, -share, (NoiseTerm(first, 1, share),))

@@ -103,7 +103,9 @@ def parse_estimate_settings(
     problems += _limits(settings) + _contradictions(settings, parsed)
     if problems:
         raise ConfigError("settings of the estimates: " + "; ".join(problems))
-    return _as_reference(settings) if settings.conventions == "reference" else settings
+    if settings.conventions != "reference":
+        return settings
+    return replace(settings, **_REFERENCE)  # type: ignore[arg-type]
 
 
 def _value(key: str, value: Any) -> Any:
@@ -135,16 +137,16 @@ def _number(key: str, value: Any) -> float | int:
 
 
 def _limits(settings: EstimateSettings) -> list[str]:
-    found = []
+    problems = []
     if not 0 < settings.alpha < 0.5:
-        found.append(f"alpha is {settings.alpha:g}; it is above 0 and below 0.5, 0.05 for 90% intervals")
+        problems.append(f"alpha is {settings.alpha:g}; it is above 0 and below 0.5, 0.05 for 90% intervals")
     if not settings.trun > 2:
-        found.append(f"trun is {settings.trun:g}; the largest ratio is above 2, the least family size")
+        problems.append(f"trun is {settings.trun:g}; the largest ratio is above 2, the least family size")
     if settings.iteration_num < 1:
-        found.append(f"iteration_num is {settings.iteration_num}; it is 1 or more")
+        problems.append(f"iteration_num is {settings.iteration_num}; it is 1 or more")
     if settings.seed < 0:
-        found.append(f"seed is {settings.seed}; it is 0 or more")
-    return found
+        problems.append(f"seed is {settings.seed}; it is 0 or more")
+    return problems
 
 
 def _contradictions(settings: EstimateSettings, given: Mapping[str, Any]) -> list[str]:
@@ -156,7 +158,3 @@ def _contradictions(settings: EstimateSettings, given: Mapping[str, Any]) -> lis
         for key, own in _REFERENCE.items()
         if given.get(key, own) != own
     ]
-
-
-def _as_reference(settings: EstimateSettings) -> EstimateSettings:
-    return replace(settings, **_REFERENCE)  # type: ignore[arg-type]

@@ -42,6 +42,9 @@ from censafe.products.detailed.keys import (
 
 _US_WORDS: Final = "01 to 56 without 03, 07, 14, 43, 52; Puerto Rico is run with run_pr"
 _USED_THRESHOLDS: Final = 3
+_SHARE: Final = "is not allowed; give a share above 0 and below 1, such as 1/10"
+_CHANCE: Final = "is not allowed; give 0 or more and below 1"
+_POSITIVE: Final = "is too small; give a number above 0"
 
 
 def check_missing(document: Document, needed: Iterable[str], problems: Problems) -> None:
@@ -136,36 +139,13 @@ def check_thresholds(
     return thresholds, [f"{document.origin}: only the first three thresholds are used: {', '.join(longer)}"]
 
 
-def check_stage_1_fraction(document: Document, problems: Problems) -> Fraction:
-    """Share of the budget that chooses the tables, strictly between 0 and 1."""
-    value = _fraction(document, "stage_1_fraction", problems)
-    if value is not None and not 0 < value < 1:
-        key = document.key("stage_1_fraction")
-        problems.add(key, f"{shown(value)} is not allowed; give a share above 0 and below 1, such as 1/10")
-    return Fraction(0) if value is None else value
-
-
-def check_chance(document: Document, problems: Problems) -> Fraction:
-    """Chance that a total of zero is suppressed, from 0 (none is) to below 1."""
-    if "zero_suppression_chance" not in document.values:
-        return Fraction(0)
-    value = _fraction(document, "zero_suppression_chance", problems)
-    if value is not None and not 0 <= value < 1:
-        problems.add("zero_suppression_chance", f"{shown(value)} is not allowed; give 0 or more and below 1")
-    return Fraction(0) if value is None else value
-
-
 def check_targets(document: Document, group: str, problems: Problems) -> dict[str, Fraction]:
     """Stored margins of error, or decimals, by key of the level; all optional, all above 0."""
     targets: dict[str, Fraction] = {}
     for level in group_levels():
         noun = f"{group}.{level.key}"
-        if noun not in document.values:
-            continue
-        value = _fraction(document, noun, problems)
-        if value is not None and value <= 0:
-            problems.add(noun, f"{shown(value)} is too small; give a number above 0")
-        elif value is not None:
+        value = _fraction(document, noun, problems, lambda number: number > 0, _POSITIVE)
+        if value is not None:
             targets[level.key] = value
     return targets
 
@@ -178,14 +158,21 @@ def _levels(
             yield table_class, level, noun_of(product, table_class, level)
 
 
-def _fraction(document: Document, noun: str, problems: Problems) -> Fraction | None:
+def _fraction(
+    document: Document, noun: str, problems: Problems, fits: Callable[[Fraction], bool], words: str
+) -> Fraction | None:
+    """An exact number, or None where there is none that fits; ``words`` say what is wrong with another one."""
     if noun not in document.values:
         return None
     try:
-        return parse_fraction(document.values[noun], document.key(noun))
+        value = parse_fraction(document.values[noun], document.key(noun))
     except ConfigError as error:
         problems.messages.append(str(error))
         return None
+    if fits(value):
+        return value
+    problems.add(document.key(noun), f"{shown(value)} {words}")
+    return None
 
 
 def _whole_numbers(value: object, key: str, problems: Problems) -> tuple[int, ...] | None:
@@ -359,8 +346,14 @@ def load_p_config(
     """
     document, problems, common = _common("safetab-p", source, overrides, infinite=allow_infinite)
     own = {
-        "stage_1_fraction": check_stage_1_fraction(document, problems),
-        "zero_suppression_chance": check_chance(document, problems),
+        "stage_1_fraction": _fraction(
+            document, "stage_1_fraction", problems, lambda share: 0 < share < 1, _SHARE
+        )
+        or Fraction(0),
+        "zero_suppression_chance": _fraction(
+            document, "zero_suppression_chance", problems, lambda chance: 0 <= chance < 1, _CHANCE
+        )
+        or Fraction(0),
         "t1": document.read("t1", problems),
     }
     problems.raise_if_any(document.origin)

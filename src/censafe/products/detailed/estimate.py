@@ -76,14 +76,11 @@ def _changes(product: str, settings: Mapping[str, str]) -> dict[str, str]:
             f"--set {', '.join(refused)}: not a rule for published tables, and what was measured stays as it is. After a "
             f"run only {', '.join(allowed)} can change.{hints} For anything else start a new run in a new folder."
         )
-    return {ours[key]: _ours(key, text) for key, text in settings.items()}
-
-
-def _ours(key: str, text: str) -> str:
-    """The value under our key; the Bureau's flag about negative counts is a word of ours."""
-    if key == "allow_negative_counts":
-        return {"true": "keep", "false": "zero"}.get(text.strip().lower(), text)
-    return text
+    flags = {"true": "keep", "false": "zero"}  # the Bureau's about negative counts, in words of ours
+    return {
+        ours[key]: flags.get(text.strip().lower(), text) if key == "allow_negative_counts" else text
+        for key, text in settings.items()
+    }
 
 
 def _rebuilt(
@@ -153,9 +150,9 @@ def _from_geography(config: SafetabConfig, measured: list[GroupMeasurements], da
         raise DataError(f"{paths[0].name}:\n{lines}")
     other = sorted(
         {
-            one.level.region_type
-            for one in measured
-            if tuple(one.level.regions.tolist()) != areas.regions(one.level.region_type)
+            groups.level.region_type
+            for groups in measured
+            if tuple(groups.level.regions.tolist()) != areas.regions(groups.level.region_type)
         }
     )
     if other:

@@ -193,12 +193,15 @@ class SafetabJob:
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> DetailedIntake:
         """Open the records; a release takes no totals that are marked as not private or confidential."""
         intake = DetailedIntake(data, self._config, self._universe, scratch, reading)
-        if self._release:
-            try:
-                _require_private(intake.public_files)
-            except ReleaseError:
-                intake.close()
-                raise
+        folders = dict.fromkeys(path.parent for path in intake.public_files) if self._release else ()
+        for folder in folders:
+            for stamp, reason in _UNFIT.items():
+                if (folder / stamp).exists():  # these totals decide which tables are measured
+                    intake.close()
+                    raise ReleaseError(
+                        f"{folder}: {reason} ({stamp}), so no release may depend on these files. Name the folder of a "
+                        "SafeTab-P release, or rehearse with `test_key`."
+                    )
         return intake
 
     def verify(self, path: Path) -> None:
@@ -240,14 +243,3 @@ class SafetabJob:
     def publish(self, release: MeasuredRun[list[GroupMeasurements]]) -> None:
         """Write, check and name everything that is published."""
         publish(Published(self._config, self._universe, self._classes, self._names), release)
-
-
-def _require_private(files: tuple[Path, ...]) -> None:
-    """Refuse totals that no release may depend on: they decide which tables are measured."""
-    for folder in dict.fromkeys(path.parent for path in files):
-        for stamp, reason in _UNFIT.items():
-            if (folder / stamp).exists():
-                raise ReleaseError(
-                    f"{folder}: {reason} ({stamp}), so no release may depend on these files. Name the folder of a "
-                    "SafeTab-P release, or rehearse with `test_key`."
-                )

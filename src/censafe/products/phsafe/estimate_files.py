@@ -15,9 +15,7 @@ from censafe.model.sdhc import EstimateSettings
 from censafe.products.phsafe.estimates import (
     STATEMENT,
     EstimatePart,
-    EstimateSources,
     estimate_rules,
-    summary_of,
     write_estimates,
 )
 from censafe.products.phsafe.release import phsafe_codebook
@@ -26,6 +24,7 @@ from censafe.products.run.options import EstimateOptions
 from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.stamps import STAMP
 from censafe.publication.tables.noisy import find_folders, is_puerto_rico, read_noisy_table
+from censafe.publication.tables.sdhc import StatementInput
 
 
 @dataclass(frozen=True)
@@ -61,15 +60,14 @@ def estimate_noisy_files(
     observer = options.observer
     with RunFolder(out, record=STATEMENT) as folder:
         with observer.stage("read"):
-            sources = _sources(measurements)
+            parts, about = _read(measurements, settings)
         with observer.stage("estimate"):
-            estimated, written = write_estimates(folder.staging, sources, settings, workers=options.workers)
+            written, done = write_estimates(folder.staging, parts, about, workers=options.workers)
             names = [path.relative_to(folder.staging).as_posix() for path in written]  # the statement is last
             move_into_place(out, names, outdated=_files_of(out / STATEMENT))
-    done = summary_of(estimated, settings)
     for remark in done["remarks"]:
         observer.remark(f"Warning: {remark}.")
-    return EstimateResult(out, sources.stamp is None, done)
+    return EstimateResult(out, about.stamp is None, done)
 
 
 def _files_of(statement: Path) -> list[str]:
@@ -103,7 +101,8 @@ def load_settings(config: Path | None, options: EstimateOptions) -> EstimateSett
     return parse_estimate_settings({**known, **options.settings}, start)
 
 
-def _sources(measurements: Path) -> EstimateSources:
+def _read(measurements: Path, settings: EstimateSettings) -> tuple[list[EstimatePart], StatementInput]:
+    """Noisy counts by folder, and what is stated beside their estimates."""
     parts: list[EstimatePart] = []
     inputs: dict[str, str] = {}
     stamped = False
@@ -119,4 +118,4 @@ def _sources(measurements: Path) -> EstimateSources:
         parts.append(EstimatePart("PR_" if puerto_rico else prefix, noisy))
     if len({part.prefix for part in parts}) < len(parts):
         raise DataError(f"{measurements}: the folders us and pr both hold Puerto Rico")
-    return EstimateSources(parts, phsafe_codebook(), inputs, STAMP if stamped else None)
+    return parts, StatementInput(settings, phsafe_codebook(), inputs, STAMP if stamped else None)

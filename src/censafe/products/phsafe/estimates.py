@@ -20,7 +20,7 @@ from censafe.privacy.noise.variance import reference_variance
 from censafe.products.configuration.source import PUERTO_RICO
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.publication.manifest import Manifest, hash_outputs
-from censafe.publication.stamps import STAMP, Stamp
+from censafe.publication.stamps import STAMP
 from censafe.publication.tables.bureau import key_columns, region_type_of
 from censafe.publication.tables.sdhc import (
     StatementInput,
@@ -100,16 +100,6 @@ class EstimatePart:
     remarks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class EstimateSources:
-    """Where the noisy counts come from."""
-
-    parts: Sequence[EstimatePart]
-    codebook: CodebookInput
-    inputs: Mapping[str, str]
-    stamp: Stamp | None
-
-
 def write_run_estimates(
     settings: EstimateSettings,
     workers: int,
@@ -121,9 +111,8 @@ def write_run_estimates(
     """Write the estimates from the noisy counts of a run; the files, and what the manifest says of them."""
     part = _run_part(queries, puerto_rico=manifest.plan.settings["states"] == PUERTO_RICO)
     inputs = {part.file: part.sha256 for part in manifest.parts}
-    sources = EstimateSources([part], codebook, inputs, STAMP if manifest.test_key else None)
-    estimated, written = write_estimates(folder, sources, settings, workers=workers)
-    return written, summary_of(estimated, settings)
+    about = StatementInput(settings, codebook, inputs, STAMP if manifest.test_key else None)
+    return write_estimates(folder, [part], about, workers=workers)
 
 
 def _run_part(queries: Sequence[PublishedQuery], *, puerto_rico: bool) -> EstimatePart:
@@ -179,38 +168,31 @@ def _lone(queries: Sequence[PublishedQuery]) -> tuple[set[tuple[str, str]], list
 
 
 def write_estimates(
-    folder: Path, sources: EstimateSources, settings: EstimateSettings, *, workers: int = 1
-) -> tuple[Mapping[str, Estimated], tuple[Path, ...]]:
-    """Estimate and write files of every table, the tidy table and the statement."""
-    rules = estimate_rules()
-    by_part = {}
+    folder: Path, parts: Sequence[EstimatePart], about: StatementInput, *, workers: int = 1
+) -> tuple[tuple[Path, ...], dict[str, Any]]:
+    """Estimate and write files of every table, the tidy table and the statement; the files, and what a manifest says of them."""
+    rules, settings = estimate_rules(), about.settings
+    estimated: dict[str, Estimated] = {}
     files: list[Path] = []
-    for part in sources.parts:
-        estimated = estimate_tables(part.noisy, rules.counts, rules.ratios, settings, workers=workers)
-        by_part[part.prefix] = replace(estimated, remarks=(*part.remarks, *estimated.remarks))
-        written = write_estimate_files(
-            folder, estimated.files, settings, prefix=part.prefix, stamp=sources.stamp
-        )
+    for part in parts:
+        tables = estimate_tables(part.noisy, rules.counts, rules.ratios, settings, workers=workers)
+        estimated[part.prefix] = replace(tables, remarks=(*part.remarks, *tables.remarks))
+        written = write_estimate_files(folder, tables.files, settings, prefix=part.prefix, stamp=about.stamp)
         files += [path for path in written if path not in files]
-    labels = sources.codebook.tables
+    labels = about.codebook.tables
     ratios = {
         entry.table: TableLabel(rules.labels[entry.table], "", labels[entry.numerator].cells)
         for entry in rules.ratios
     }
-    codebook = replace(sources.codebook, tables={**labels, **ratios})
-    about = StatementInput(settings, codebook, sources.inputs, sources.stamp)
+    about = replace(about, codebook=replace(about.codebook, tables={**labels, **ratios}))
     tidy, statement = folder / _TIDY, folder / STATEMENT
-    write_estimate_table(tidy, by_part, about)
+    write_estimate_table(tidy, estimated, about)
     files.append(tidy)
-    write_statement(statement, by_part, about, hash_outputs(folder, files))
-    return by_part, (*files, statement)
-
-
-def summary_of(by_part: Mapping[str, Estimated], settings: EstimateSettings) -> dict[str, Any]:
-    """What a manifest says of the estimates."""
-    return {
+    write_statement(statement, estimated, about, hash_outputs(folder, files))
+    whole = estimated.values()
+    return (*files, statement), {
         "settings": settings.document(),
-        "tables": sorted({file.estimates.table for part in by_part.values() for file in part.files}),
-        "findings": sum(len(part.findings) for part in by_part.values()),
-        "remarks": list(dict.fromkeys(remark for part in by_part.values() for remark in part.remarks)),
+        "tables": sorted({file.estimates.table for part in whole for file in part.files}),
+        "findings": sum(len(part.findings) for part in whole),
+        "remarks": list(dict.fromkeys(remark for part in whole for remark in part.remarks)),
     }

@@ -10,7 +10,6 @@ from censafe.errors import UsageError
 from censafe.model import Measurements
 from censafe.model.observer import Observer
 from censafe.population.findings import Finding
-from censafe.population.households.validation import ValidationReport
 from censafe.privacy.measure.mechanisms import measure
 from censafe.products.phsafe.config import PhsafeConfig, load_phsafe_config
 from censafe.products.phsafe.definitions import phsafe_definitions
@@ -157,7 +156,14 @@ class _Job:
         levels = measured_table_levels(self._config)
         counts = CountAccumulator(phsafe_definitions(), tables=list(levels), tau=self._config.tau)
         report = source.count(counts)
-        _tell(report, counts, reading.observer)
+        for finding in report.findings:  # for the operator alone
+            reading.observer.remark(f"Warning: {finding.text()}")
+        for table, records in counts.unmatched.items():
+            if records:
+                reading.observer.remark(
+                    f"Warning: {table}: {records} records of its universe match no cell and are left out "
+                    "(their codes contradict each other)."
+                )
         exact = counts.finish(levels)
         measured = []
         with reading.observer.stage("measure"):
@@ -183,15 +189,3 @@ def _load(config: str, settings: Mapping[str, str], observer: Observer) -> Phsaf
     for warning in chosen.warnings:
         observer.remark(f"Warning: {warning}")
     return chosen
-
-
-def _tell(report: ValidationReport, counts: CountAccumulator, observer: Observer) -> None:
-    """Report to the operator alone what the checks found."""
-    for finding in report.findings:
-        observer.remark(f"Warning: {finding.text()}")
-    for table, records in counts.unmatched.items():
-        if records:
-            observer.remark(
-                f"Warning: {table}: {records} records of its universe match no cell and are left out "
-                "(their codes contradict each other)."
-            )

@@ -105,11 +105,6 @@ class CharacteristicIteration:
     detailed_only: bool
     coarse_only: bool
 
-    def is_candidate(self, level: int, granularity: Granularity) -> bool:
-        """Whether records are counted for it at a level and a granularity."""
-        excluded = self.coarse_only if granularity == "detailed" else self.detailed_only
-        return self.level == level and level > 0 and not excluded
-
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
@@ -153,12 +148,9 @@ class Universe:
 
     def candidates(self, level: int, granularity: Granularity) -> Candidates:
         """The iterations that are tabulated at a level and a granularity."""
-        iterations = tuple(
-            sorted(
-                (iteration for iteration in self.iterations if iteration.is_candidate(level, granularity)),
-                key=lambda iteration: iteration.code,
-            )
-        )
+        excluding = "coarse_only" if granularity == "detailed" else "detailed_only"
+        own = (one for one in self.iterations if one.level == level > 0 and not getattr(one, excluding))
+        iterations = tuple(sorted(own, key=lambda iteration: iteration.code))
         flags = [iteration.detailed_only for iteration in iterations]
         return Candidates(iterations, np.array(flags, dtype=np.bool_))
 

@@ -104,7 +104,11 @@ def _built(document: Mapping[str, Any]) -> PersonTables:
     levels, entries = document["stat_level"], document["file"]
     for number, level in enumerate(levels):
         require_keys(level, f"stat_level {number}", ("name", "cuts", "tables"))
-        _check_cuts(level["cuts"], ages["last"], f"stat_level {number}")
+        cuts, last = level["cuts"], ages["last"]
+        if any(high <= low for low, high in pairwise([0, *cuts, last + 1])):
+            raise ConfigError(
+                f"stat_level {number}: cuts must ascend and be ages from 1 to {last}, not {cuts}"
+            )
     starts = sorted({0}.union(*(level["cuts"] for level in levels)))
     measured = [_measured(level["cuts"], sexes, ages["last"]) for level in levels]
     variants = tuple(
@@ -127,11 +131,6 @@ def _sexes(entries: list[dict[str, Any]]) -> dict[int, str]:
     if len(sexes) < len(entries):
         raise ConfigError("sex: two entries have the same code")
     return sexes
-
-
-def _check_cuts(cuts: list[int], last: int, where: str) -> None:
-    if any(high <= low for low, high in pairwise([0, *cuts, last + 1])):
-        raise ConfigError(f"{where}: cuts must ascend and be ages from 1 to {last}, not {cuts}")
 
 
 def _measured(cuts: list[int], sexes: Mapping[int, str], last: int) -> list[_Measured]:
