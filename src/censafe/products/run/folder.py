@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
@@ -148,9 +148,10 @@ class RunFolder:
                 raise UsageError(
                     f"{self.out}: another run is working in this folder. Wait for it, or name another."
                 ) from None
-            if _same(handle, path):
-                self._lock = handle
-            else:  # who held it before has removed it meanwhile
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), path.stat()):
+                    self._lock = handle
+            if self._lock is None:  # who held it before has removed it meanwhile
                 os.close(handle)
 
     def _release(self) -> None:
@@ -180,14 +181,6 @@ def finished_run(out: Path) -> Iterator[tuple[RunFolder, Manifest]]:
         read_manifest(out / _MANIFEST)
     with RunFolder(out) as folder:
         yield folder, read_manifest(out / _MANIFEST)
-
-
-def _same(handle: int, path: Path) -> bool:
-    """Whether an open file still has its name."""
-    try:
-        return os.path.samestat(os.fstat(handle), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _holds_files(folder: Path) -> bool:
