@@ -15,8 +15,7 @@ from censafe.errors import DataError
 from censafe.estimation.sdhc.draws import Drawn, drawn_counts, generator
 from censafe.estimation.sdhc.posteriors import (
     CountPosterior,
-    count_posterior,
-    geometric_scale,
+    noisy_posterior,
     shortest_interval,
     summed,
     truncated_mean,
@@ -366,8 +365,8 @@ def _laws(
         columns = [*(draws[:, list(cells)].sum(axis=1) for cells in members), *draws.T]
         return [(float(column.mean()), Drawn(np.sort(column))) for column in columns]
     posteriors = [
-        _posterior(*cell)
-        for cell in zip(
+        noisy_posterior(z, variance, geometric=geometric)
+        for z, variance, geometric in zip(
             noisy.count[group].tolist(),
             noisy.variance[group].tolist(),
             noisy.geometric[group].tolist(),
@@ -378,11 +377,3 @@ def _laws(
     means = [posterior.mean for posterior in posteriors]
     centers = [sum(means[cell] for cell in cells) for cells in members]
     return list(zip([*centers, *means], [*sums, *posteriors], strict=True))
-
-
-def _posterior(z: int, variance: float, geometric: bool) -> CountPosterior:
-    if variance == 0:
-        return CountPosterior(max(z, 0), np.ones(1))
-    if geometric:
-        return count_posterior(z, float(geometric_scale(variance)), "geometric")
-    return count_posterior(z, variance, "gaussian")

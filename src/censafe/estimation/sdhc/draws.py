@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from censafe.estimation.sdhc.posteriors import count_posterior, geometric_scale, truncated_quantile
+from censafe.estimation.sdhc.posteriors import noisy_posterior, truncated_quantile
 from censafe.estimation.sdhc.ratios.intervals import RatioEstimate, RatioModel
 from censafe.model.arrays import Floats
 from censafe.model.sdhc import EstimateSettings, Key
@@ -67,8 +67,7 @@ def drawn_counts(
         if v == 0:
             draws[:, cell] = max(z, 0)
         elif settings.model == "discrete" or (wide and settings.conventions == "censafe"):
-            scale = float(geometric_scale(v)) if wide else v
-            posterior = count_posterior(z, scale, "geometric" if wide else "gaussian")
+            posterior = noisy_posterior(z, v, geometric=wide)
             draws[:, cell] = posterior.first + np.searchsorted(np.cumsum(posterior.mass), u)
         else:
             draws[:, cell] = truncated_quantile(u, z, v)

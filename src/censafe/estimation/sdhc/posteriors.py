@@ -192,6 +192,15 @@ def count_posterior(z: int, scale: float, noise: Noise) -> CountPosterior:
     return CountPosterior(first, mass / mass.sum())
 
 
+def noisy_posterior(z: int, variance: float, *, geometric: bool) -> CountPosterior:
+    """The same from the variance of the noise; a count without noise is itself, or 0."""
+    if variance == 0:
+        return CountPosterior(max(z, 0), np.ones(1))
+    if geometric:
+        return count_posterior(z, float(geometric_scale(variance)), "geometric")
+    return count_posterior(z, variance, "gaussian")
+
+
 def summed(cells: Sequence[CountPosterior]) -> CountPosterior:
     """Posterior of a sum of independent counts, by exact discrete convolution."""
     first, mass = cells[0].first, cells[0].mass

@@ -269,10 +269,7 @@ def load_universe(folder: Path | None = None) -> tuple[Universe, tuple[Finding, 
     for iteration_code, code in pairs.rows:
         gathered.setdefault(iteration_code, set()).add(int(code))
     members = {iteration.code: frozenset(gathered.get(iteration.code, ())) for iteration in iterations}
-    files = tuple(place / name for name in (CODES_FILE, RACE_FILE, ETHNICITY_FILE, MAP_FILE))
-    universe = Universe(
-        names, iterations, members, SHIPPED_UNIVERSE if folder is None else str(folder), files
-    )
+    universe = Universe(names, iterations, members, SHIPPED_UNIVERSE if folder is None else str(folder))
     _check_hierarchy(universe, findings)
     return universe, tuple(findings.found)
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -144,7 +143,6 @@ class Universe:
     iterations: tuple[CharacteristicIteration, ...]
     members: Mapping[str, frozenset[int]]
     origin: str
-    files: tuple[Path, ...] = ()
 
     def candidates(self, level: int, granularity: Granularity) -> Candidates:
         """The iterations that are tabulated at a level and a granularity."""
