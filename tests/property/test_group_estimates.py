@@ -9,7 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from censafe.estimation.detailed import AreaClasses, coterminous, nonnegative
+from censafe.estimation.detailed.area_classes import AreaClasses
+from censafe.estimation.detailed.coterminous import coterminous
+from censafe.estimation.detailed.totals import nonnegative
 from censafe.model.groups.estimates import GroupEstimates
 from censafe.publication.groups.check import check_group_tables
 from censafe.publication.groups.tables import write_group_tables

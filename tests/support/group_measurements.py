@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation import detailed as estimation
+from censafe.estimation.detailed import totals as estimation
 from censafe.model import (
     Definition,
     GroupLevel,

@@ -141,7 +141,7 @@ def estimate_public(
     """
     chosen = _options(product, options)
     if product == "phsafe":
-        from censafe.products.phsafe.estimate_files import estimate_noisy_files
+        from censafe.products.phsafe.estimates import estimate_noisy_files
 
         if totals is not None:
             raise UsageError("`totals` belongs to topdown; phsafe needs none")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import CheckError, ConfigError, DataError, UsageError
-from censafe.estimation.detailed import AreaClasses
+from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.geography.areas import read_areas
 from censafe.model import GroupMeasurements
 from censafe.model.entries import nearest
@@ -18,8 +18,7 @@ from censafe.products.detailed.codes.universe import Universe
 from censafe.products.detailed.config import SafetabConfig
 from censafe.products.detailed.keys import bureau_name
 from censafe.products.detailed.plan import plan_release
-from censafe.products.detailed.processing import configured_classes
-from censafe.products.detailed.release import SAME_AREAS, Published, files_of, publish
+from censafe.products.detailed.release import SAME_AREAS, Published, configured_classes, files_of, publish
 from censafe.products.run.folder import finished_run
 from censafe.products.run.options import EstimateOptions, stored_names
 from censafe.products.run.publishing import measured_before

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from censafe.errors import ReleaseError
-from censafe.estimation.detailed import AreaClasses
+from censafe.estimation.detailed.area_classes import AreaClasses
 from censafe.geography.area_names import read_area_names
 from censafe.model import GroupMeasurements, PartPlan
 from censafe.population.detailed.public_data import PopGroupTotals
@@ -22,8 +22,7 @@ from censafe.products.detailed.counting import GroupCounter
 from censafe.products.detailed.estimate import estimate_with
 from censafe.products.detailed.intake import DetailedIntake
 from censafe.products.detailed.plan import plan_release, stabilities
-from censafe.products.detailed.processing import configured_classes
-from censafe.products.detailed.release import Published, files_of, publish
+from censafe.products.detailed.release import Published, configured_classes, files_of, publish
 from censafe.products.run.account import one_file
 from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions

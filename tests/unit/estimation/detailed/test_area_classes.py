@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import DataError, StorageError
-from censafe.estimation.detailed import area_classes, read_block_list
-from censafe.estimation.detailed.area_classes import _BlockSets, _verified
+from censafe.estimation.detailed.area_classes import _BlockSets, _verified, area_classes, read_block_list
 from censafe.geography.areas import NO_AIANNH, NO_PLACE, Areas
 
 TYPES = ("USA", "STATE", "COUNTY", "TRACT", "PLACE", "AIANNH")

@@ -5,7 +5,8 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from censafe.estimation.detailed import AreaClasses, coterminous
+from censafe.estimation.detailed.area_classes import AreaClasses
+from censafe.estimation.detailed.coterminous import coterminous
 from censafe.model.groups.estimates import GroupEstimates
 from censafe.privacy.noise.variance import variance_of_cells
 from support.group_measurements import CODES, THRESHOLDS, level, persons, totals

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from censafe.estimation import detailed as estimation
-from censafe.estimation.detailed import flag_contradictions, nonnegative
+from censafe.estimation.detailed import totals as estimation
 from censafe.estimation.detailed.additive import spread
+from censafe.estimation.detailed.totals import flag_contradictions, nonnegative
 from censafe.model import NoiseLaw
 from censafe.model.groups.estimates import GroupEstimates, GroupNoise
 from censafe.privacy.noise.variance import variance_of_cells

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from censafe.errors import CheckError, ReleaseError
-from censafe.estimation.detailed import AreaClasses, coterminous
+from censafe.estimation.detailed.area_classes import AreaClasses
+from censafe.estimation.detailed.coterminous import coterminous
 from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.detailed import nonnegative
+from censafe.estimation.detailed.totals import nonnegative
 from censafe.model import GroupMeasurements, NoiseLaw
 from censafe.products.detailed.product_tables import tables_of
 from censafe.publication.groups.check import check_group_measurements, check_group_tables

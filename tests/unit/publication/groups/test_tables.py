@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError, ReleaseError, StorageError
-from censafe.estimation.detailed import flag_contradictions
+from censafe.estimation.detailed.totals import flag_contradictions
 from censafe.model.groups.estimates import FlaggedGroups, GroupEstimates
 from censafe.publication.atomic import sha256_file
 from censafe.publication.groups.rows import cells_of, expand, group_orders

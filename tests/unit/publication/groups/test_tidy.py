@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import ConfigError, ReleaseError
-from censafe.estimation.detailed import AreaClasses, coterminous
+from censafe.estimation.detailed.area_classes import AreaClasses
+from censafe.estimation.detailed.coterminous import coterminous
 from censafe.model import Definition
 from censafe.model.groups.estimates import GroupEstimates
 from censafe.privacy.loss.margins import exact_margin

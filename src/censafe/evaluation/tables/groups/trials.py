@@ -35,9 +35,9 @@ from censafe.products.detailed.households.variants import household_tables
 from censafe.products.detailed.persons.recipe import measure_level as measure_persons
 from censafe.products.detailed.persons.tables import table_variants
 from censafe.products.detailed.plan import part_name, stabilities
-from censafe.products.detailed.processing import configured_classes, process
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.detailed.recipe import PartTask
+from censafe.products.detailed.release import configured_classes, process
 from censafe.publication.groups.rows import Groups
 
 _OUTCOMES: Final = 5  # no table, then the stat levels
