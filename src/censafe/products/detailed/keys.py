@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from censafe.errors import ConfigError
 from censafe.products.configuration.document import ConfigField, ConfigFields, Document, open_document
@@ -19,7 +19,6 @@ from censafe.products.detailed.codes.stability import STABILITY_RULES
 from censafe.products.detailed.codes.universe import PopulationGroupLevel, group_levels
 
 Product = Literal["safetab-p", "safetab-h"]
-PRODUCTS: Final[tuple[Product, ...]] = get_args(Product)
 CLASSES: Final[Mapping[Product, tuple[str, ...]]] = {"safetab-p": ("p",), "safetab-h": ("t3", "t4")}
 """Classes of tables with a budget and thresholds of their own."""
 
