@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,13 @@ from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.population.blocks.dhc.tables import household_recodes, quarters
 from censafe.privacy.ledger.report import verify
+from censafe.products.topdown.configuration.config import load_config
+from censafe.products.topdown.person_questions import answer_losses, releases_of
+from censafe.products.topdown.plan import configuration_of_run
+from censafe.products.topdown.readings import loss_readings
 from censafe.publication.manifest import read_manifest
 from support.commands import CommandLine
 from support.shared import shared_data
-from support.solver import failing_solver
 
 PERSONS = (42, 2, 116, 2, 63)
 HOUSEHOLDS = (2, 9, 2, 7, 4, 3, 522)
@@ -104,15 +108,25 @@ def test_every_constraint_holds_in_every_block(dhc_records: Path, dhc: Path) -> 
     assert np.array_equal(summed(at, tenure, households, (size, 3)), owned)
 
 
-@pytest.mark.parametrize("share", [0.6, 1.0])
-def test_a_solver_that_fails_stops_no_run(
-    dhc_records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
-) -> None:
-    """Neither the redistricting data nor persons, households and units; the failures say infeasible, limit and error, at random."""
-    planted = failing_solver(monkeypatch, 0, share=share)
-    out = released("dhc-us", dhc_records, tmp_path / "dhc", workers=1)
-    assert len(planted) > 5
-    test_every_constraint_holds_in_every_block(dhc_records, out)
+def test_the_certificate_reads_one_answer_at_the_budgets_of_the_cited_run(dhc: Path) -> None:
+    """Which starts at the state, as its configuration as shipped does not; with ten times the budget there would be more to read."""
+    config, cited = (
+        configuration_of_run(folder, read_manifest(folder / "manifest.json"))
+        for folder in (dhc, dhc.with_name("dhc-redistricting"))
+    )
+    document = json.loads((dhc / "certificate.json").read_text())
+    (origin,) = (
+        reading
+        for reading in document["estimated"]["readings"]
+        if (reading["histogram"], reading["kind"], reading["name"]) == ("all", "answer", "origin")
+    )
+    known, shipped, ten = (
+        answer_losses(releases_of(config, cited=runs))["origin"]
+        for runs in ([cited], None, [load_config("pl94-us", {"root": "State", "rho.persons": "25"})])
+    )
+    assert "shipped" not in origin["change"]
+    assert Fraction(origin["exact"]) <= known < shipped < ten  # the paths of its blocks are known to the run
+    assert known in [reading.loss for reading in loss_readings(config, Fraction(1, 10**10), runs=[cited])]
 
 
 def test_microdata_are_the_histograms(dhc_records: Path, dhc: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from censafe.errors import CheckError, UsageError
+from censafe.errors import UsageError
 from censafe.evaluation.counts.pairing import Pair
 from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.choice import standard_levels
@@ -16,15 +16,15 @@ from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.products.run.inputs import hash_files
 from censafe.products.run.options import ReadOptions, stored_names
-from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of
 from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS
+from censafe.products.topdown.folder import RUN_FACTS
 from censafe.products.topdown.intake.intake import Loaded, PublishedIntake, open_intake
 from censafe.products.topdown.intake.production_spine import load_for_data
-from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.plan import configuration_of_run
 from censafe.publication.manifest import Manifest, read_manifest, verify_outputs
 
 
@@ -56,13 +56,8 @@ class PublishedSource:
                 name: digest for name, digest in manifest.outputs.items() if not name.startswith("tables")
             }
             verify_outputs(self.folder, replace(manifest, parts=(), outputs=names))
-            config = load_config(self.folder / CONFIGURATION, manifest.config.overrides)
-            config = replace(config, origin=manifest.config.origin)
+            config = configuration_of_run(self.folder, manifest)
             require_free(config, "further runs on published figures")
-            if plan_release(config).digest() != manifest.plan.digest():
-                raise CheckError(
-                    f"the plan cannot be rebuilt from {self.folder / CONFIGURATION}; it was changed"
-                )
         with PublishedIntake(self.folder, config, reading) as intake:
             loaded = intake.load()
         given = stored_names(None, self.folder, manifest, census=area_names(config).census)

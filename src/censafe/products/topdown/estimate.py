@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from censafe.errors import CheckError, UsageError
+from censafe.errors import UsageError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.whole_tree.information import informed
@@ -16,12 +16,12 @@ from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.products.run.folder import finished_run
 from censafe.products.run.options import EstimateOptions, stored_names
 from censafe.products.run.runner import RunResult
-from censafe.products.topdown.configuration.config import TopdownConfig, load_config
+from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates, estimate_levels
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import CONFIGURATION, RUN_FACTS, level_reader, read_facts
+from censafe.products.topdown.folder import RUN_FACTS, level_reader, read_facts
 from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
-from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
+from censafe.products.topdown.plan import LevelWorkload, configuration_of_run, workloads
 from censafe.products.topdown.release import AFTERWARDS, TopdownRelease, publish
 from censafe.publication.manifest import FROM_FILES, ConfigRecord, Manifest, verify_outputs
 from censafe.publication.sums import require_confidence
@@ -104,14 +104,7 @@ def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions
             f"change.{hints} For anything else start a new run in a new folder."
         )
     verify_outputs(out, replace(manifest, parts=(), outputs=run_facts(manifest)))
-    overrides: Mapping[str, str] = {**manifest.config.overrides, **options.settings}
-    config = replace(load_config(out / CONFIGURATION, overrides), origin=manifest.config.origin)
-    if plan_release(config).digest() != manifest.plan.digest():
-        raise CheckError(
-            f"the plan cannot be rebuilt from {out / CONFIGURATION}; it was changed by hand, or another version of censafe "
-            "wrote it"
-        )
-    return config
+    return configuration_of_run(out, manifest, options.settings)
 
 
 def estimate_all(

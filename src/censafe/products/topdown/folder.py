@@ -35,7 +35,7 @@ from censafe.products.run.measurement_store import MeasurementFiles
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import level_rules
 from censafe.products.topdown.intake.facts import public_facts, run_spine
-from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part
+from censafe.products.topdown.plan import CONFIGURATION, LevelWorkload, exact_levels, histogram_part
 from censafe.publication.atomic import atomic_bytes, atomic_text
 from censafe.publication.manifest import Manifest
 from censafe.publication.measurements.final_levels import (
@@ -176,7 +176,6 @@ def constraints_of(
 
 GEOGRAPHY: Final = "measurements/geography.parquet"
 TOTALS: Final = "measurements/exact_totals.csv"
-CONFIGURATION: Final = "measurements/configuration.toml"
 RUN_FACTS: Final = (GEOGRAPHY, TOTALS, CONFIGURATION)
 """Files of a run folder beside its measurements."""
 

@@ -14,7 +14,7 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.folder import place_of
 from censafe.products.topdown.intake.intake import Intake, open_intake
-from censafe.products.topdown.intake.results import KnownResult
+from censafe.products.topdown.intake.results import KnownResult, cited_configurations
 from censafe.products.topdown.measuring import measured_estimates
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.release import TopdownRelease, output_files, publish
@@ -127,6 +127,7 @@ class TopdownJob:
                 release.ledger_total,
                 release.confidence,
                 names=self._names,
+                cited=cited_configurations(self._results),
             ),
             workers=self._workers,
             observer=release.observer,

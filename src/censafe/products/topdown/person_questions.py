@@ -79,12 +79,21 @@ class Release:
         return known
 
 
-def releases_of(config: TopdownConfig, paths: Paths | None = None) -> tuple[Release, ...]:
-    """A release and the results that its constraints cite, each as if published on the spine on which a person costs more.
+def releases_of(
+    config: TopdownConfig, paths: Paths | None = None, cited: Sequence[TopdownConfig] | None = None
+) -> tuple[Release, ...]:
+    """A release and the results that its constraints cite.
 
     Results under another definition have no loss in common with the release, and are left out.
+
+    Args:
+        config: of the release.
+        paths: of the blocks of its run; None for all that a geography can have.
+        cited: configurations of the cited runs; None where these are not known, which are then counted with the budgets of their
+            configurations as shipped, each on the spine on which a person costs more.
     """
-    cited = [load_of_unknown_run(source) for source in dict.fromkeys(config.published.values())]
+    if cited is None:
+        cited = [load_of_unknown_run(source) for source in dict.fromkeys(config.published.values())]
     if any(one.definition is not config.definition for one in cited):
         cited = []
     return Release(config, paths), *map(Release, cited)

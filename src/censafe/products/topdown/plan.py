@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Final
 
-from censafe.errors import ConfigError
+from censafe.errors import CheckError, ConfigError
 from censafe.geography.spines.prim import PRIM_LEVELS
 from censafe.model import (
     CellQuery,
@@ -23,10 +25,11 @@ from censafe.model.proven import proven
 from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 from censafe.planning.numbers import loss_text
-from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
+from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order, load_config
 from censafe.products.topdown.configuration.layout import histogram_layout
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.person_loss import person_loss
+from censafe.publication.manifest import Manifest
 
 
 @proven("sensitivity.proof.md", digest="6178e4a289a5c303")
@@ -300,3 +303,20 @@ def record_words(histogram: MeasuredHistogram) -> str:
 def level_costs(config: TopdownConfig, histogram: MeasuredHistogram) -> dict[str, Fraction]:
     """Loss of one histogram by level of the run."""
     return {level.name: histogram.loss * histogram.level_shares[level.name] for level in config.run_levels}
+
+
+CONFIGURATION: Final = "measurements/configuration.toml"
+"""Where a run folder keeps its configuration."""
+
+
+def configuration_of_run(
+    folder: Path, manifest: Manifest, changes: Mapping[str, str] | None = None
+) -> TopdownConfig:
+    """The configuration that a finished run stored, with settings that change nothing of its plan."""
+    path = folder / CONFIGURATION
+    config = load_config(path, {**manifest.config.overrides, **(changes or {})})
+    if plan_release(config).digest() != manifest.plan.digest():
+        raise CheckError(
+            f"the plan cannot be rebuilt from {path}; it was changed by hand, or another version of censafe wrote it"
+        )
+    return replace(config, origin=manifest.config.origin)

@@ -263,17 +263,25 @@ def move_losses(config: TopdownConfig, histogram: MeasuredHistogram, paths: Path
 
 
 def loss_readings(
-    config: TopdownConfig, delta: Fraction, paths: Paths | None = None
+    config: TopdownConfig,
+    delta: Fraction,
+    paths: Paths | None = None,
+    runs: Sequence[TopdownConfig] | None = None,
 ) -> tuple[LossReading, ...]:
-    """Answers of a person in all histograms; attributes and areas of the records of each; then places of a person and of households in all."""
+    """Answers of a person in all histograms; attributes and areas of the records of each; then places of a person and of households in all.
+
+    Args:
+        config: of the release.
+        delta: of the epsilons.
+        paths: of the blocks of its run; None for all that a geography can have.
+        runs: configurations of the runs of the results that the release cites; None where they are not known.
+    """
     known = possible_paths(config) if paths is None else paths
-    releases, lowest = releases_of(config, paths), config.run_levels[-1].name
+    releases, lowest = releases_of(config, paths, runs), config.run_levels[-1].name
     several = len(releases) > 1
-    cited = (
-        "; with the results that the release cites, at the budgets of their configurations as shipped"
-        if several
-        else ""
-    )
+    cited = "; with the results that the release cites" if several else ""
+    if several and runs is None:
+        cited += ", at the budgets of their configurations as shipped"
     # histogram, kind of question, name, loss, and which records change
     rows = [("all", "answer", name, loss, _ANSWER + cited) for name, loss in answer_losses(releases).items()]
     for histogram in config.histograms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -83,6 +83,7 @@ class TopdownRelease:
         ledger_total: what the ledger says the run spent; None for a test key.
         measured_here: whether the run measured, and can state what it protects; estimates from the files of others have no
             certificate and keep no measurements.
+        cited: configurations of the runs of the results that this one is held to, where all are known.
         intervals: what the manifest says of intervals, whose files are there already; None where there are none, and those of an
             earlier estimate go.
     """
@@ -95,6 +96,7 @@ class TopdownRelease:
     measured_here: bool = True
     intervals: Mapping[str, Any] | None = None
     names: Mapping[str, str] | None = None
+    cited: Sequence[TopdownConfig] | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -201,7 +203,9 @@ def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstim
                 "decimal": float(reading.loss),
                 "epsilon": float(reading.loss) if reading.epsilons is None else reading.epsilons.tight,
             }
-            for reading in loss_readings(config, _DELTA, paths_of(config, estimates.public.run))
+            for reading in loss_readings(
+                config, _DELTA, paths_of(config, estimates.public.run), release.cited
+            )
         ],
     )
 

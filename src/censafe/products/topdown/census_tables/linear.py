@@ -23,7 +23,7 @@ from censafe.products.topdown.census_tables.source import (
     SourceWithIntervals,
     TableSource,
 )
-from censafe.products.topdown.folder import CONFIGURATION
+from censafe.products.topdown.plan import CONFIGURATION
 from censafe.publication.manifest import read_manifest
 
 _ROUNDING: Final = 1e-6  # of linear estimates, far below a count

@@ -13,12 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from censafe.errors import CheckError, UsageError
+from censafe.errors import UsageError
 from censafe.model.observer import Observer
 from censafe.products.run.options import NO_TABLES, ReadOptions, RunOptions
-from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.folder import CONFIGURATION
-from censafe.products.topdown.plan import plan_release
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.plan import CONFIGURATION, configuration_of_run
 from censafe.products.topdown.recipe import run
 from censafe.products.topdown.rehearsal import seed_of_run
 from censafe.publication.manifest import Manifest, read_manifest, stopped_words, verify_outputs
@@ -100,7 +99,4 @@ def _configuration(folder: Path) -> TopdownConfig:
     verify_outputs(
         folder, replace(manifest, parts=(), outputs={CONFIGURATION: manifest.outputs[CONFIGURATION]})
     )
-    config = load_config(folder / CONFIGURATION, manifest.config.overrides)
-    if plan_release(config).digest() != manifest.plan.digest():
-        raise CheckError(f"the plan cannot be rebuilt from {folder / CONFIGURATION}; it was changed")
-    return config
+    return configuration_of_run(folder, manifest)

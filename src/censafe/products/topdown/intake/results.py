@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from censafe.model.topdown.histograms import HistogramSchema
 from censafe.planning.numbers import loss_text
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
+from censafe.products.topdown.plan import CONFIGURATION, configuration_of_run
 from censafe.publication.atomic import sha256_file
 from censafe.publication.manifest import Manifest, read_manifest, stopped_words
 from censafe.publication.microdata.histograms import histogram_geounits, read_histograms
@@ -201,6 +202,11 @@ class PublishedResult(OpenedResult):
             "the loss stated here: the losses of both add."
         )
 
+    def configuration(self) -> TopdownConfig:
+        """As the run stored it."""
+        self._unchanged(CONFIGURATION)
+        return configuration_of_run(self.folder, self.manifest)
+
     def _read(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
         path = self._file(histogram)
         strange = np.setdiff1d(histogram_geounits(path), geounits)
@@ -218,7 +224,10 @@ class PublishedResult(OpenedResult):
     def _file(self, histogram: str) -> Path:
         """The published histograms of the blocks, unchanged."""
         lowest = str(self.manifest.config.settings["levels"]).split(",")[-1].split(":")[0]
-        place = f"histograms/{histogram}_{lowest}.parquet"
+        return self._unchanged(f"histograms/{histogram}_{lowest}.parquet")
+
+    def _unchanged(self, place: str) -> Path:
+        """A file of the run folder, as it was published."""
         path = self.folder / place
         if place not in self.manifest.outputs:
             raise CheckError(f"{self.folder} has no {place}; give the run folder that published {self.name}")
@@ -260,6 +269,14 @@ def open_results(
                 "folder with its microdata"
             )
     return tuple(results)
+
+
+def cited_configurations(
+    results: Sequence[KnownResult],
+) -> tuple[TopdownConfig, ...] | None:
+    """Configurations of the runs that published some results, from their folders; None where one of the results is not a run."""
+    runs = [one for one in results if isinstance(one, PublishedResult)]
+    return None if len(runs) < len(results) else tuple(one.configuration() for one in runs)
 
 
 def require_same_use(

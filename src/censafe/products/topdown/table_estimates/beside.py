@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import CheckError, UsageError
+from censafe.errors import UsageError
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.geography.spines.paths import RunSpine
 from censafe.model import CellQuery
@@ -23,10 +23,10 @@ from censafe.model.schema import Factor
 from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint, PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.level_measurements import LevelMeasurements
-from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.folder import CONFIGURATION, level_reader, read_facts
+from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.folder import level_reader, read_facts
 from censafe.products.topdown.intake.results import KnownResult, PublishedResult
-from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
+from censafe.products.topdown.plan import LevelWorkload, configuration_of_run, workloads
 from censafe.products.topdown.table_estimates.choice import TableChoice
 from censafe.products.topdown.table_estimates.sums import BesideAnswers, BesideLevel
 
@@ -54,13 +54,8 @@ def result_of_run(result: KnownResult) -> MeasuredResult | None:
     """The answers of a run that stored them; None for any other result."""
     if not isinstance(result, PublishedResult) or not has_answers(result):
         return None
-    config = load_config(result.folder / CONFIGURATION, result.manifest.config.overrides)
-    digest = result.manifest.plan.digest()
-    if plan_release(config).digest() != digest:
-        raise CheckError(
-            f"the plan cannot be rebuilt from {result.folder / CONFIGURATION}; it was changed by hand, or another version of censafe wrote it"
-        )
-    public = read_facts(result.folder, config, digest)
+    config = configuration_of_run(result.folder, result.manifest)
+    public = read_facts(result.folder, config, result.manifest.plan.digest())
     return MeasuredResult(
         result.name, config, public, level_reader(result.folder, config, result.manifest, public)
     )
