@@ -1,9 +1,10 @@
 """The size of the project, and how many functions and files two runs pass.
 
-    python tests/support/size.py [--traces] [--functions]
+    python tests/support/size.py [--traces] [--functions] [--write]
 
 Code lines are lines with a token other than comment, white space and docstring, so that layout does not change them. With --traces a small S-DHC run and a small run of the
-redistricting data are made under test keys, and every function of the package that they call (not at import) is counted once; --functions lists them by file.
+redistricting data are made under test keys, and every function of the package that they call (not at import) is counted once; --functions lists them by file,
+and --write puts them by package into docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -37,10 +39,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--traces", action="store_true")
     parser.add_argument("--functions", action="store_true")
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     rows = [*sizes()]
-    if options.traces or options.functions:
-        for name, calls in traces().items():
+    if options.traces or options.functions or options.write:
+        runs = traces()
+        if options.write:
+            write_traces(runs)
+        for name, calls in runs.items():
             rows.append(
                 (f"functions and files passed by {name}", f"{sum(map(len, calls.values())):,}, {len(calls)}")
             )
@@ -131,6 +137,27 @@ def traces() -> dict[str, dict[str, set[str]]]:
                 lambda: release(redistricting, folder / "blocks", folder / "pl94", test_key=1)
             ),
         }
+
+
+def write_traces(runs: dict[str, dict[str, set[str]]]) -> None:
+    """Functions and files that the runs pass, by package, into the page of the structure."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    measured = import_module("measured")
+    counts: dict[str, list[tuple[int, int]]] = defaultdict(lambda: [(0, 0)] * len(runs))
+    for column, calls in enumerate(runs.values()):
+        for file, names in calls.items():
+            package = file.rpartition("/")[0] or "censafe"
+            package = "/".join(package.split("/")[:2])
+            functions, files = counts[package][column]
+            counts[package][column] = functions + len(names), files + 1
+    lines = [f"| package | {' | '.join(runs)} |", f"|---|{'---|' * len(runs)}"]
+    for package, of_runs in sorted(counts.items()):
+        lines.append(
+            f"| `{package}` | {' | '.join(f'{one}, {two}' if one else '' for one, two in of_runs)} |"
+        )
+    totals = [(sum(map(len, calls.values())), len(calls)) for calls in runs.values()]
+    lines.append(f"| all | {' | '.join(f'{functions:,}, {files}' for functions, files in totals)} |")
+    measured.write_table(ROOT / "docs" / "architecture.md", "traces", "tests/support/size.py", lines)
 
 
 def calls_of(run: Callable[[], object]) -> dict[str, set[str]]:
