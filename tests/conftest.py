@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +13,7 @@ from hypothesis.internal.conjecture import providers
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from support.commands import CommandLine
 from support.once import made_once
 from support.runs import Runs
 
@@ -57,6 +59,30 @@ def pytest_collection_finish() -> None:
     """From here on what was collected is not looked through any more."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def plain_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No figure is drawn, for tests that look at none: drawing takes a third of an evaluation."""
+    monkeypatch.setattr(
+        "censafe.publication.pages.exhibits.svg_text", lambda _, name: f'<svg id="figure-{name}"></svg>'
+    )
+
+
+@pytest.fixture(scope="session")
+def censafe() -> CommandLine:
+    """The command line in this process."""
+    return CommandLine()
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The embedded engine."""
+    from censafe.tabulation.engine import connect
+
+    engine = connect(tmp_path_factory.mktemp("engine"), threads=2)
+    yield engine
+    engine.disconnect()
 
 
 @pytest.fixture(scope="session")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from censafe.evaluation.tables.phsafe.truth import truth_tables
 from censafe.model import ExactCounts
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.engine import connect
 from censafe.tabulation.tables.counting import CountAccumulator
 from support.reference_counts import reference_release, reference_truth
 from support.typed_tables import Records, typed, with_facts
@@ -60,13 +57,6 @@ def populations(draw: st.DrawFn) -> Records:
     persons = draw(st.lists(PERSONS, max_size=60))
     repeated = draw(st.lists(st.sampled_from(persons), max_size=10)) if persons else []
     return Records([*persons, *repeated], units, geo)
-
-
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    opened = connect(tmp_path_factory.mktemp("work"), threads=2)
-    yield opened
-    opened.disconnect()
 
 
 def rows(counts: ExactCounts) -> dict[tuple[str, ...], int]:

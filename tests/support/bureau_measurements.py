@@ -135,7 +135,7 @@ def _write(folder: Path, table: pa.Table, level: str) -> None:
         for half, cut in enumerate(np.array_split(np.arange(len(own)), 2)):
             if len(cut):
                 part = _plain(own.slice(int(cut[0]), len(cut)), width)
-                pq.write_table(part, folder / place / f"part-{half:05}.snappy.parquet", row_group_size=37)
+                pq.write_table(part, folder / place / f"part-{half:05}.snappy.parquet", row_group_size=400)
         (folder / place / "_SUCCESS").write_text("")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -28,21 +30,18 @@ class Outcome:
 class CommandLine:
     """Calls ``censafe`` with arguments."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
-
     def __call__(self, *arguments: object, new_ledger: bool = True) -> Outcome:
         """Run one command; the exit code is that of the process. A release begins the default ledger, unless ``new_ledger`` is off."""
         if new_ledger and arguments[:1] == ("run",) and not {"--ledger", "--test-key"} & set(arguments):
             arguments = (*arguments, "--new-ledger")
-        self._monkeypatch.setattr(sys, "argv", ["censafe", *map(str, arguments)])
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main()
+        streams = [TextIOWrapper(BytesIO(), encoding="utf-8", newline="", write_through=True) for _ in "oe"]
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+            patch.setattr(sys, "argv", ["censafe", *map(str, arguments)])
+            with pytest.raises(SystemExit) as stop:
+                main()
         code = stop.value.code
-        printed = self._capsys.readouterr()
-        return Outcome(code if isinstance(code, int) else 1, printed.out, printed.err)
+        out, err = (stream.buffer.getvalue().decode() for stream in streams)  # type: ignore[attr-defined]
+        return Outcome(code if isinstance(code, int) else 1, out, err)
 
 
 def levels_of(table: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """Small plans and ledgers for the accounting tests."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 
@@ -38,6 +39,15 @@ def make_plan(
 def open_ledger(path, **options):
     """The ledger at ``path`` with the label ``toy``."""
     return Ledger.open(path, label="toy", **options)
+
+
+@contextmanager
+def running(path, **options):
+    """A ledger with an open run, and the plan of it."""
+    plan = make_plan()
+    with open_ledger(path) as ledger:
+        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()), **options)
+        yield ledger, plan
 
 
 def spend(path, plan, *, files=FILES, commit=True, close=True, **options):

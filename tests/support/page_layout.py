@@ -27,15 +27,20 @@ _MEASURE: Final = """async () => {
     if (columns && columns <= 5) faults.push(`a table of ${columns} columns does not fit: ${e.scrollWidth} in ${e.clientWidth}, ${name(e.querySelector('caption') ?? e)}`);
   }
 
-  const boxes = [];
-  const cut = (box, e) => {
-    for (let up = e; up && up !== document.body; up = up.parentElement) {
-      if (up instanceof SVGElement || getComputedStyle(up).overflowX === 'visible') continue;
-      const frame = up.getBoundingClientRect();
-      box = { left: Math.max(box.left, frame.left), right: Math.min(box.right, frame.right), top: box.top, bottom: box.bottom };
-    }
-    return box;
+  const once = (compute, known = new Map()) => (key) => {
+    if (!known.has(key)) known.set(key, compute(key));
+    return known.get(key);
   };
+  const boxes = [];
+  const frames = once((e) => {
+    if (!e || e === document.body) return [];
+    const visible = e instanceof SVGElement || getComputedStyle(e).overflowX === 'visible';
+    return visible ? frames(e.parentElement) : [e.getBoundingClientRect(), ...frames(e.parentElement)];
+  });
+  const cut = (box, e) => ({
+    left: Math.max(box.left, ...frames(e).map((frame) => frame.left)), right: Math.min(box.right, ...frames(e).map((frame) => frame.right)),
+    top: box.top, bottom: box.bottom,
+  });
   const put = (rect, e, kind) => {
     const box = cut(rect, e);
     if (box.right - box.left > 2 && box.bottom - box.top > 2) boxes.push({ ...{ left: box.left, right: box.right, top: box.top, bottom: box.bottom }, e, kind });
@@ -76,24 +81,22 @@ _MEASURE: Final = """async () => {
   });
 
   const paint = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-  const channels = (color) => {
+  const channels = once((color) => {
     paint.clearRect(0, 0, 1, 1);
     paint.fillStyle = color;
     paint.fillRect(0, 0, 1, 1);
     return [...paint.getImageData(0, 0, 1, 1).data];
-  };
+  });
   const light = (color) => {
     const [r, g, b] = color.map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const contrast = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
-  const behind = (e) => {
-    for (let up = e; up; up = up.parentElement) {
-      const color = channels(getComputedStyle(up).backgroundColor);
-      if (color[3] === 255) return color;
-    }
-    return channels('white');
-  };
+  const behind = once((e) => {
+    if (!e) return channels('white');
+    const color = channels(getComputedStyle(e).backgroundColor);
+    return color[3] === 255 ? color : behind(e.parentElement);
+  });
   const dark = matchMedia('(prefers-color-scheme: dark)').matches;
   const weak = new Set();
   for (const { e, kind } of boxes) {

@@ -5,8 +5,23 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from censafe import replicate
+import pytest
+
+from censafe import configuration, release, replicate, synthesize
 from censafe.products.topdown.census_tables.intervals import LEAST_REPLICATES
+from support.once import made_once
+
+
+def replicated_run(factory: pytest.TempPathFactory) -> Path:
+    """A redistricting run on a small state with ten replicates, for tests that do not change them."""
+
+    def make(folder: Path) -> None:
+        synthesize(folder / "data", persons=1500, states=("44",), layout="pl94")
+        chosen = configuration("topdown", "pl94-us", {"root": "State"})
+        release(chosen, folder / "data", folder / "run", test_key=3)
+        ten_replicates(folder / "run", 3)
+
+    return made_once(factory, "replicated", make) / "run"
 
 
 def ten_replicates(run: Path, made: int) -> Path:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from support.rows import piped_rows
 from support.safetab_inputs import Rows, write_input
 from support.safetab_universes import write_parameters
 
@@ -169,15 +169,9 @@ def write_folders(root: Path) -> SafetabFolders:
     return folders
 
 
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """Rows of a pipe-delimited table."""
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="|"))
-
-
 def t1_of(out: Path, folder: str = "tables") -> dict[tuple[str, str, str], str]:
     """COUNT of T01001 by region type, region and iteration."""
-    rows = read_rows(out / folder / "t1" / "t1.csv")
+    rows = piped_rows(out / folder / "t1" / "t1.csv")
     return {(row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"]): row["COUNT"] for row in rows}
 
 

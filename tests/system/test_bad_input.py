@@ -1,4 +1,7 @@
-"""What bad input gets: exit code 1, a message that names the place and the fix, and nothing left behind."""
+"""What bad input gets: exit code 1, a message that names the place and the fix, and nothing left behind.
+
+Every rule is broken in the tests of readers and configurations; here stand some of every kind.
+"""
 
 from __future__ import annotations
 
@@ -40,33 +43,13 @@ def _write(name: str, data: bytes) -> Change:
     return change
 
 
-def _reorder(folder: Path) -> None:
-    path = folder / "persons.csv"
-    lines = [line.split(",") for line in path.read_text().splitlines()]
-    path.write_text("\n".join(",".join([line[1], line[0], *line[2:]]) for line in lines) + "\n")
-
-
 STOPPED: dict[str, tuple[Change, tuple[str, ...]]] = {
     "semicolons": (lambda f: _replace("persons.csv", ",", ";", 10_000)(f), ("persons.csv", "semicolon", "comma")),
     "missing column": (_replace("persons.csv", "CENRACE,RELSHIP", "RELSHIP"), ("persons.csv", "CENRACE")),
-    "extra column": (_replace("units.csv", "HHT2,CPLT", "HHT2,CPLT,COLOR"), ("units.csv", "COLOR")),
-    "reordered columns": (_reorder, ("persons.csv", "order")),
-    "ragged row": (_append("persons.csv", "3,100000001,5"), ("persons.csv", "1 row")),
     "unknown race code": (_replace("persons.csv", ",01,20", ",64,20"), ("persons.csv", "CENRACE", "01 to 63")),
-    "one digit for two": (_replace("persons.csv", ",01,20", ",1,20"), ("persons.csv", "CENRACE")),
-    "text for a number": (_replace("persons.csv", ",40,1,", ",forty,1,"), ("persons.csv", "QAGE", "0 to 115")),
     "duplicate unit": (_append("units.csv", "2,100000002,1,0,2,02,2,6,05,5"), ("units.csv", "MAFID", "2 rows", "every MAFID once")),
-    "duplicate place": (
-        _append("geo.csv", "2,100000002,44,001,000100,1000,1,1,1,99999,9999"),
-        ("geo.csv", "MAFID"),
-    ),
     "orphan person": (_append("persons.csv", "3,100000999,30,1,01,20"), ("persons.csv", "MAFID", "1 row")),
     "unit without place": (_replace("geo.csv", "2,100000003,44", "2,100000030,44"), ("MAFID",)),
-    "empty file": (_write("units.csv", b""), ("units.csv", "empty")),
-    "header only": (
-        lambda folder: (folder / "geo.csv").write_text((folder / "geo.csv").read_text().splitlines()[0] + "\n"),
-        ("geo.csv",),
-    ),
     "truncated file": (
         lambda folder: (folder / "units.csv").write_bytes((folder / "units.csv").read_bytes()[:-12]),
         ("units.csv",),
@@ -107,30 +90,30 @@ ACCEPTED: dict[str, Change] = {
     "byte order mark": lambda folder: (folder / "persons.csv").write_bytes(
         b"\xef\xbb\xbf" + (folder / "persons.csv").read_bytes()
     ),
-    "carriage returns": lambda folder: (folder / "persons.csv").write_bytes(
-        (folder / "persons.csv").read_bytes().replace(b"\n", b"\r\n")
-    ),
-    "blank lines": _append("units.csv", "\n\n"),
     "quoted numbers": _replace("persons.csv", "3,100000001,40", '"3","100000001","40"'),
-    "no newline at the end": lambda folder: (folder / "geo.csv").write_text(
-        (folder / "geo.csv").read_text().rstrip()
-    ),
     "pipes": lambda folder: _replace("geo.csv", ",", "|", 10_000)(folder),
 }
 
 
+def truth_of(censafe: CommandLine, config: Path, data: Path, out: Path) -> dict[str, bytes]:
+    done = censafe("truth", "phsafe", config, data, out, "--confidential")
+    assert done.code == 0, done.err
+    return {path.name: path.read_bytes() for path in out.glob("tables/*/*.csv")}
+
+
+@pytest.fixture(scope="module")
+def plain(censafe: CommandLine, released: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The exact tables of the small population."""
+    out = tmp_path_factory.mktemp("plain") / "truth"
+    return truth_of(censafe, released / "config.json", released / "data", out)
+
+
 @pytest.mark.parametrize("form", ACCEPTED)
 def test_harmless_forms_give_the_same_truth(
-    censafe: CommandLine, data: Path, config: Path, tmp_path: Path, form: str
+    censafe: CommandLine, data: Path, config: Path, tmp_path: Path, plain: dict[str, bytes], form: str
 ) -> None:
-    tables = []
-    for name in ("plain", "changed"):
-        if name == "changed":
-            ACCEPTED[form](data)
-        done = censafe("truth", "phsafe", config, data, tmp_path / name, "--confidential")
-        assert done.code == 0, done.err
-        tables.append({path.name: path.read_bytes() for path in (tmp_path / name).glob("tables/*/*.csv")})
-    assert tables[0] == tables[1]
+    ACCEPTED[form](data)
+    assert truth_of(censafe, config, data, tmp_path / "changed") == plain
 
 
 def _config(**changes: Any) -> dict[str, Any]:
@@ -147,14 +130,7 @@ def _budget(table: str, level: str, value: object) -> dict[str, Any]:
 CONFIGS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "missing tau": (_config(tau={"PH2": 5}), ("tau: missing table", "PH3")),
     "negative budget": (_budget("PH3", "usa_*", -1), ("privacy_budget.PH3.usa_*", "negative")),
-    "text budget": (_budget("PH3", "usa_*", "1.0"), ("privacy_budget.PH3.usa_*",)),
-    "true as budget": (_budget("PH3", "usa_*", True), ("privacy_budget.PH3.usa_*",)),
-    "NaN budget": (_budget("PH3", "usa_*", float("nan")), ("privacy_budget.PH3.usa_*",)),
     "infinite budget": (_budget("PH3", "usa_*", float("inf")), ("privacy_budget.PH3.usa_*", "--private-path")),
-    "tau of 0": (_config(tau=bureau_config()["tau"] | {"PH3": 0}), ("tau.PH3",)),
-    "72 mixed": (_config(state_filter=["44", "72"]), ("state_filter", "72")),
-    "unknown state": (_config(state_filter=["03"]), ("state_filter",)),
-    "no reader": (_config(reader=None), ("reader",)),
 }  # fmt: skip
 
 
@@ -285,20 +261,18 @@ def test_a_full_disk_leaves_ledger_and_inputs_whole_and_the_run_goes_on_later(
     assert stated(tmp_path / "censafe-ledger.jsonl") == [46]
 
 
-def test_a_broken_ledger_stops_with_its_line(
-    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
-) -> None:
-    assert censafe("run", "phsafe", config, data, tmp_path / "out").code == 0
-    ledger = tmp_path / "censafe-ledger.jsonl"
+def test_a_broken_ledger_stops_with_its_line(censafe: CommandLine, release_copy: Path) -> None:
+    ledger, two = release_copy / "censafe-ledger.jsonl", release_copy / "two"
+    command = ("run", "phsafe", release_copy / "config.json", release_copy / "data", two)
     lines = ledger.read_text().splitlines()
     assert '"time":"20' in lines[2]
     lines[2] = lines[2].replace('"time":"20', '"time":"21', 1)
     ledger.write_text("\n".join(lines) + "\n")
-    for verb in (("ledger", "verify", ledger), ("run", "phsafe", config, data, tmp_path / "two")):
+    for verb in (("ledger", "verify", ledger), command):
         done = censafe(*verb)
         assert done.code == 3
         assert "line 4" in done.err
-    assert not (tmp_path / "two").exists()
+    assert not two.exists()
 
 
 def test_a_locked_ledger_and_a_busy_folder_are_refused(

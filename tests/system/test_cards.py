@@ -9,22 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from censafe import card, configuration, release, synthesize, tables
+from censafe import card, tables
 from censafe.errors import DataError, UsageError
 from support.commands import CommandLine
-from support.replicates import ten_replicates
+from support.replicates import replicated_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A redistricting run on a small state, with two replicates, copied until there are ten."""
-    folder = tmp_path_factory.mktemp("cards")
-    synthesize(folder / "data", persons=1500, states=("44",), layout="pl94")
-    release(
-        configuration("topdown", "pl94-us", {"root": "State"}), folder / "data", folder / "run", test_key=3
-    )
-    ten_replicates(folder / "run", 2)
-    return folder / "run"
+    return replicated_run(tmp_path_factory)
 
 
 def square(west: float) -> list[list[list[float]]]:

@@ -180,22 +180,6 @@ def test_records_that_contradict_each_other_warn_and_stop_under_strict(
     assert message in " ".join(found.err.split())
 
 
-def test_a_facility_without_persons_in_the_records(censafe: CommandLine, data: Path) -> None:
-    unit = facilities(data)[0]
-    edit(data, "persons", lambda all_: [row for row in all_ if row["MAFID"] != unit["MAFID"]])
-    edit(
-        data,
-        "units",
-        lambda all_: [{**row, "FINAL_POP": 0} if row["MAFID"] == unit["MAFID"] else row for row in all_],
-    )
-    refused(
-        censafe,
-        data,
-        None,
-        "facilities without persons, or housing units without persons that are not vacant",
-    )
-
-
 def test_a_facility_for_which_no_persons_were_published(
     censafe: CommandLine, state: Path, data: Path
 ) -> None:
@@ -230,31 +214,3 @@ def test_a_bound_above_that_could_bind(censafe: CommandLine, state: Path, tmp_pa
     shutil.copytree(state / "data", tmp_path / "data")
     message = "constraint hhgq_total_ub of persons could be exceeded in"
     refused(censafe, tmp_path / "data", state / "pl94", message, config)
-
-
-RECODE = """
-levels = [{ name = "State", prefix = 2 }, { name = "Block", prefix = 16 }]
-reader = "records"
-rho = "1/2"
-[schemas.own]
-attributes = [{ name = "votingage", levels = 2 }, { name = "group", levels = 8 }]
-[schemas.own.recodes.hispanic]
-attribute = "group"
-groups = [[0], [1, 2, 3, 4, 5, 6]]
-[histograms.persons]
-schema = "own"
-[level_shares.persons]
-State = "1/2"
-Block = "1/2"
-[query_shares.persons]
-State = { "votingage * hispanic" = 1 }
-Block = { detailed = 1 }
-"""
-
-
-def test_a_recode_that_leaves_a_level_out(censafe: CommandLine, state: Path, tmp_path: Path) -> None:
-    config = tmp_path / "own.toml"
-    config.write_text(RECODE)
-    shutil.copytree(state / "data", tmp_path / "data")
-    message = "recode hispanic must put each of the 8 levels of group into exactly one group; in no group: 7; fix: change the groups"
-    refused(censafe, tmp_path / "data", None, message, config)

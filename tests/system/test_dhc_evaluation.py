@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
 from collections import Counter
@@ -18,6 +17,7 @@ from censafe.evaluation.topdown.runs import RunSeries, SourceOf
 from censafe.geography.spines.tree import PL94_PR
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.products.run.options import ReadOptions
+from support.rows import csv_rows
 
 PERSONS = (42, 2, 116, 2, 63)
 HOUSEHOLDS = (2, 9, 2, 7, 4, 3, 522)
@@ -42,11 +42,6 @@ def write_urban_blocks(path: Path, data: Path) -> None:
     codes = [line.split("|")[0][-16:] for line in (data / "GRF-C.txt").read_text().splitlines()[1:]]
     rows = [f"{code},{'UR'[place % 2]}" for place, code in enumerate(codes)]
     path.write_text("\n".join(["geocode,urban_rural", *rows]) + "\n")
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +76,7 @@ def recount(
 def test_errors_are_those_of_a_recount(folder: Path, sides: dict[str, tuple[Records, Records]]) -> None:
     metrics = {
         (row["suite"], row["level"], row["characteristic"], row["metric"]): float(row["value"])
-        for row in rows_of(folder / "out" / "metrics_long.csv")
+        for row in csv_rows(folder / "out" / "metrics_long.csv")
         if row["run_id"] == RUN and row["size_class"] == "all" and row["value"]
     }
     for name, shape, attribute, query, groups in (
@@ -113,7 +108,7 @@ def test_errors_are_those_of_a_recount(folder: Path, sides: dict[str, tuple[Reco
 def test_persons_and_households_agree_in_the_truth_and_not_as_published(
     folder: Path, sides: dict[str, tuple[Records, Records]]
 ) -> None:
-    rows = rows_of(folder / "out" / "contradictions.csv")
+    rows = csv_rows(folder / "out" / "contradictions.csv")
     assert {"0"} == {row["n"] for row in rows if row["run_id"] == "truth"}
     assert len({row["kind"] for row in rows}) > 34
     found = {(row["kind"], row["level"]): row for row in rows if row["run_id"] == RUN}
@@ -133,7 +128,7 @@ def test_persons_and_households_agree_in_the_truth_and_not_as_published(
 def test_the_noise_beside_is_that_of_the_measured_queries(folder: Path) -> None:
     expected = {
         (row["characteristic"], row["level"], row["method"]): float(row["expected_rmse"])
-        for row in rows_of(folder / "out" / "expected.csv")
+        for row in csv_rows(folder / "out" / "expected.csv")
         if row["histogram"] == "persons"
     }
     # rho of the query at the level: 999/10000 and 1240/10000; a discrete Gaussian of variance 1/rho
@@ -151,11 +146,11 @@ def test_the_page_and_the_files_tell_bias_and_contradictions(folder: Path) -> No
     text = (folder / "out" / "report.html").read_text(encoding="utf-8")
     for part in ("Do persons and households agree?", "Which areas gain and which lose?", "household size"):
         assert part in text
-    bias = rows_of(folder / "out" / "bias_classes.csv")
+    bias = csv_rows(folder / "out" / "bias_classes.csv")
     assert {"population", "diversity"} == {row["classes"] for row in bias}
     assert {"persons", "households", "units"} == {row["histogram"] for row in bias}
     kinds = {
-        row["kind"] for row in rows_of(folder / "out" / "inconsistency.csv") if row["status"] == "counted"
+        row["kind"] for row in csv_rows(folder / "out" / "inconsistency.csv") if row["status"] == "counted"
     }
     assert len(kinds) > 20
 
@@ -163,7 +158,7 @@ def test_the_page_and_the_files_tell_bias_and_contradictions(folder: Path) -> No
 def test_every_summary_table_of_areas_that_are_known_is_filled(folder: Path) -> None:
     """Districts and places are those of GRF-C, urban and rural blocks those of the list; a state without such areas has no numbers."""
     reasons: dict[str, Counter[str]] = {}
-    for row in rows_of(folder / "out" / "summary_tables.csv"):
+    for row in csv_rows(folder / "out" / "summary_tables.csv"):
         reasons.setdefault(row["number"], Counter())[row["reason"] if not row["value"] else ""] += 1
     assert len(reasons) == 183
     empty = {number: set(found) for number, found in reasons.items() if not found[""]}
@@ -171,7 +166,7 @@ def test_every_summary_table_of_areas_that_are_known_is_filled(folder: Path) -> 
     assert {*itertools.chain(*empty.values())} == {f"needs a list of areas {name}" for name in absent}
     assert len(empty) == 3 * 7 + 2
     assert {"Table 1.d", "Table 1.g", "Table 3.f"}.isdisjoint(empty)
-    (table,) = {row["n_units"] for row in rows_of(folder / "out" / "summary_tables.csv")
+    (table,) = {row["n_units"] for row in csv_rows(folder / "out" / "summary_tables.csv")
                 if row["number"] == "Table 1.d" and "urban" in row["row"]}  # fmt: skip
     codes = (folder / "urban.csv").read_text().count(",U")
     assert int(table) == codes

@@ -113,6 +113,7 @@ def outcome(command: CommandLine, words: str, places: dict[str, Path], number: i
 SAMPLED = ("without facilities", "no persons", "one level")
 
 
+@pytest.mark.usefixtures("plain_figures")
 @pytest.mark.parametrize(
     "schema", [pytest.param(one, marks=() if one in SAMPLED else pytest.mark.long) for one in SCHEMAS]
 )
@@ -194,6 +195,7 @@ def write_run(folder: Path, kind: str) -> Path:
     return out / "microdata" if kind == "microdata" else out
 
 
+@pytest.mark.usefixtures("plain_figures")
 @pytest.mark.parametrize("kind", FOLDERS)
 def test_every_verb_on_a_folder(censafe: CommandLine, tmp_path: Path, kind: str) -> None:
     places = {"R": write_run(tmp_path, kind)}

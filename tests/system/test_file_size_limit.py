@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from censafe import synthesize
+from support.apart import run_apart
 from support.phsafe_inputs import write_folder
 
 SCRIPT = """
@@ -27,6 +26,7 @@ for command in commands:
             main()
         except SystemExit as end:
             found.append((end.code, words.getvalue()))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 print(json.dumps(found))
 """
 VERBS = {
@@ -53,14 +53,9 @@ def test_every_verb_names_the_limit(tmp_path: Path, config: Path) -> None:
         synthesize(tmp_path / folder, persons=300, states=("44",), layout=layout)
     before = sorted(tmp_path.iterdir())
     commands = [words.replace("{}", str(tmp_path)).split() for words in VERBS]
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps(commands)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    for (words, code), (ended, printed) in zip(VERBS.items(), json.loads(done.stdout), strict=True):
+    done = run_apart(SCRIPT, json.dumps(commands))
+    assert done.code == 0, done.err
+    for (words, code), (ended, printed) in zip(VERBS.items(), json.loads(done.out), strict=True):
         assert ended == code, (words, printed)
         assert ("ulimit -f" in printed) == bool(code), (words, printed)
     assert [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,9 @@ from censafe.population.synthetic.fixed_width import synthesize_fixed
 from censafe.products.run.options import ReadOptions
 from support.commands import CommandLine
 from support.microdata import write_e2e_persons, write_e2e_units
+from support.rows import csv_rows
 
+pytestmark = pytest.mark.usefixtures("plain_figures")
 CONFIG = ("--config", "e2e-1940", "--set", "reader=ipums-1940", "--quiet")
 DEFINITIONS = """
 [[characteristics]]
@@ -30,11 +31,6 @@ sets = ["age 65+"]
 kind = "region"
 codes = { north = ["50"], south = ["44"] }
 """
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
 
 
 @pytest.fixture(scope="module")
@@ -70,16 +66,16 @@ def test_an_extract_and_its_own_microdata_agree_everywhere(
     )
     done = censafe("evaluate", "pair", *sides, out, *CONFIG, *asked)
     assert done.code == 0, done.err
-    errors = [row for row in rows_of(out / "metrics_long.csv") if row["suite"] == "accuracy"]
+    errors = [row for row in csv_rows(out / "metrics_long.csv") if row["suite"] == "accuracy"]
     assert {float(row["value"]) for row in errors if row["metric"] == "max_ae" and row["value"]} == {0.0}
     assert {"region", "Enumdist"} <= {row["level"] for row in errors if row["characteristic"] == "boarders"}
-    unmeasured = rows_of(out / "characteristics_unmeasured.csv")
+    unmeasured = csv_rows(out / "characteristics_unmeasured.csv")
     assert [(row["characteristic"], row["reason"]) for row in unmeasured] == [
         ("old", "e2e-1940 does not tell: age 65+")
     ]
-    assert {row["geocode"] for row in rows_of(out / "side_by_side" / "region.csv")} == {"north", "south"}
+    assert {row["geocode"] for row in csv_rows(out / "side_by_side" / "region.csv")} == {"north", "south"}
     assert (out / "residuals.parquet").is_file()
-    kinds = {row["kind"]: row["status"] for row in rows_of(out / "inconsistency.csv")}
+    kinds = {row["kind"]: row["status"] for row in csv_rows(out / "inconsistency.csv")}
     assert kinds["minors_in_adult_quarters"] == "counted"
     assert kinds["one_sex"] == "not in this product"
     page = (out / "report.html").read_text(encoding="utf-8")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import zipfile
 from pathlib import Path
 
@@ -14,17 +13,14 @@ from openpyxl import load_workbook
 from censafe.population.synthetic.blocks import synthesize_histograms
 from support.commands import CommandLine
 from support.histograms import write_table
+from support.rows import csv_rows
 
 HEADER = "SCHEMA_TYPE_CODE|SCHEMA_BUILD_ID|TABBLKST|TABBLKCOU|TABTRACTCE|TABBLKGRPCE|TABBLK"
 PERSONS_WITHOUT = (
     "Household population is equal to or greater than 1 while the number of occupied housing units is 0"
 )
+pytestmark = pytest.mark.usefixtures("plain_figures")
 CONFIG = ("--config", "pl94-us", "--set", "root=State", "--quiet")
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
 
 
 def block(code: str) -> str:
@@ -74,7 +70,7 @@ def test_microdata_units_and_places_are_compared_block_by_block(
     assert done.code == 0, done.err
     metrics = {
         (row["level"], row["characteristic"], row["metric"], row["size_class"]): float(row["value"])
-        for row in rows_of(tmp_path / "out" / "metrics_long.csv")
+        for row in csv_rows(tmp_path / "out" / "metrics_long.csv")
     }
     blocks = pq.read_table(truth / "units.parquet").num_rows
     assert metrics["State", "total", "me", "all"] == -1.0
@@ -82,7 +78,7 @@ def test_microdata_units_and_places_are_compared_block_by_block(
     assert metrics["place", "total", "count_mean", "all"] < metrics["State", "total", "count_mean", "all"]
     kinds = {
         (row["level"], row["kind"], row["run_id"]): int(row["n"])
-        for row in rows_of(tmp_path / "out" / "inconsistency.csv")
+        for row in csv_rows(tmp_path / "out" / "inconsistency.csv")
         if row["status"] == "counted" and row["size_class"] == "all"
     }
     assert kinds["Block", "persons_without_occupied", "1"] == 1
@@ -126,14 +122,14 @@ def test_the_workbook_has_the_bureaus_tables_and_those_of_a_file(
     )
     assert bureau[1:10] == ours[1:10]
     assert ours[1] == 1
-    rows = rows_of(tmp_path / "out" / "summary_tables.csv")
+    rows = csv_rows(tmp_path / "out" / "summary_tables.csv")
     found = {(row["number"], row["row"], row["metric"]): row for row in rows}
     assert float(found["Ours 1", "All places", "mean_ae"]["value"]) == ours[2]
     assert found["Use Case Table 1", "All tracts", "rmse"]["reason"] == "needs AGE"
     assert "CONFIDENTIAL" in rows[0]["classification"]
     contradictions = {
         (row["kind"], row["level"], row["run_id"]): row["n"]
-        for row in rows_of(tmp_path / "out" / "inconsistency.csv")
+        for row in csv_rows(tmp_path / "out" / "inconsistency.csv")
         if row["size_class"] == "all"
     }
     assert float(found["Inconsistency Table 4", PERSONS_WITHOUT, "met_published"]["value"]) == float(
@@ -151,9 +147,9 @@ def test_two_text_files_are_compared_by_a_named_column(censafe: CommandLine, tmp
     sides = (tmp_path / "a.csv", tmp_path / "b.csv")
     done = censafe("evaluate", "pair", *sides, tmp_path / "out", "--count", "pop", "--quiet")
     assert done.code == 0, done.err
-    errors = {row["metric"]: row["value"] for row in rows_of(tmp_path / "out" / "metrics_long.csv")}
+    errors = {row["metric"]: row["value"] for row in csv_rows(tmp_path / "out" / "metrics_long.csv")}
     assert float(errors["mean_ae"]) == 0.5
-    left = {row["measure"] for row in rows_of(tmp_path / "out" / "left_out.csv")}
+    left = {row["measure"] for row in csv_rows(tmp_path / "out" / "left_out.csv")}
     assert left == {"reliability", "diversity", "homogeneity"}
     assert "Left out: reliability: tables do not tell" in done.out
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -183,7 +179,7 @@ def test_nothing_is_stamped_confidential_where_the_truth_was_published(
     assert done.code == 0, done.err
     assert classified_files(tmp_path / "out") == []
     assert done.out.startswith("Public, as the truth was published.")
-    rows = rows_of(tmp_path / "out" / "metrics_long.csv")
+    rows = csv_rows(tmp_path / "out" / "metrics_long.csv")
     assert {row["classification"] for row in rows} == {
         "public: compares with counts that were published before"
     }
@@ -193,7 +189,7 @@ def test_nothing_is_stamped_confidential_where_the_truth_was_published(
         assert censafe("evaluate", "pair", table, table, tmp_path / name, "--quiet", *option).code == 0
     assert classified_files(tmp_path / "said") == []
     assert "confidential" not in (tmp_path / "said" / "report.html").read_text(encoding="utf-8").lower()
-    words = {row["column"]: row["meaning"] for row in rows_of(tmp_path / "out" / "codebook.csv")}
+    words = {row["column"]: row["meaning"] for row in csv_rows(tmp_path / "out" / "codebook.csv")}
     assert words["count_sf"] == "count as tabulated: the true one"
     assert {"report.html", "metrics_long.csv", "workbook.xlsx"} <= set(classified_files(tmp_path / "unsaid"))
 
@@ -213,7 +209,7 @@ def test_files_of_units_may_be_named(
     assert done.code == 0, done.err
     kinds = {
         (row["kind"], row["run_id"]): int(row["n"])
-        for row in rows_of(tmp_path / "out" / "inconsistency.csv")
+        for row in csv_rows(tmp_path / "out" / "inconsistency.csv")
         if row["level"] == "Block" and row["status"] == "counted" and row["size_class"] == "all"
     }
     assert kinds["persons_without_occupied", "1"] == 1

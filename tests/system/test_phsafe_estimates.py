@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -15,13 +14,9 @@ from censafe.products.run.options import ReadOptions, RunOptions
 from censafe.publication.tables.sdhc import COUNT_COLUMNS, RATIO_COLUMNS, TENURE_COLUMNS
 from support.commands import CommandLine, bureau_config, write_config
 from support.phsafe_inputs import write_folder
+from support.rows import piped_rows
 
 HEADERS = {"PH1": RATIO_COLUMNS, "PH5": RATIO_COLUMNS, "PH8": TENURE_COLUMNS}
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="|"))
 
 
 def config_in(folder: Path) -> Path:
@@ -64,10 +59,10 @@ def test_a_run_gains_estimates_in_the_published_layout(censafe: CommandLine, out
         table = path.name[:3]
         header = path.read_text(encoding="utf-8").splitlines()[0]
         assert header == "|".join(f'"{name}"' for name in HEADERS.get(table, COUNT_COLUMNS))
-    ph3 = rows(out / "estimates/PH3/estimates/PH3_state_trunc_normal.csv")
+    ph3 = piped_rows(out / "estimates/PH3/estimates/PH3_state_trunc_normal.csv")
     assert [row["DATA_CELL"] for row in ph3[:4:2]] == ["3", "8"]
     assert len(ph3) == 2 * 10
-    nation = rows(out / "estimates/PH2/estimates/PH2_nation_trunc_normal.csv")
+    nation = piped_rows(out / "estimates/PH2/estimates/PH2_nation_trunc_normal.csv")
     assert {(row["GEOID"], row["ITERATION_CODE"]) for row in nation} == {("01", "*")}
     assert {path: path.read_bytes() for path in out.glob("tables/*/*.csv")} == tables
 
@@ -149,7 +144,7 @@ def test_a_test_key_shows_in_every_file(
         assert json.loads((folder / "estimates.json").read_text())["stamp"] == "NOT PRIVATE"
         assert pq.read_schema(folder / "estimates.parquet").metadata[b"stamp"] == b"NOT PRIVATE"
         for path in folder.glob("*/estimates/*.csv"):
-            assert {row["STAMP"] for row in rows(path)} == {"NOT PRIVATE"}
+            assert {row["STAMP"] for row in piped_rows(path)} == {"NOT PRIVATE"}
             assert (path.parent / "NOT_PRIVATE.txt").is_file()
 
 
@@ -167,7 +162,7 @@ def test_a_level_without_denominators_is_left_out_with_a_remark(
     assert "PH1_denom was not measured at level state_H,I" in done.err
     assert "PH6 has no noisy counts" in done.err
     assert not (rehearsal / "estimates/PH6").exists()
-    assert len(rows(rehearsal / "estimates/PH1/estimates/PH1_state_trunc_normal.csv")) == 2 * 1 * 3
+    assert len(piped_rows(rehearsal / "estimates/PH1/estimates/PH1_state_trunc_normal.csv")) == 2 * 1 * 3
 
 
 @pytest.mark.parametrize(
@@ -257,7 +252,7 @@ def test_whole_numbers_shortest_intervals_and_joint_totals_from_the_command_line
         settings = [word for setting in chosen for word in ("--set", setting)]
         done = censafe("estimate", out, *settings)
         assert done.code == 0, done.err
-        return rows(out / f"estimates/{name}/estimates/{name}_state_trunc_normal.csv")
+        return piped_rows(out / f"estimates/{name}/estimates/{name}_state_trunc_normal.csv")
 
     def lengths(found: list[dict[str, str]]) -> list[float]:
         return [float(row["RATIO_PRED_HI"]) - float(row["RATIO_PRED_LO"]) for row in found]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
+from support.apart import run_apart
 from support.commands import CommandLine
 from support.ledgers import stated
 
@@ -49,9 +48,8 @@ def _run_and_die(patch: str, *arguments: object) -> None:
         + textwrap.dedent(patch)
         + "\nmain()\n"
     )
-    command = [sys.executable, "-c", script, *map(str, arguments), "--new-ledger"]
-    child = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert child.returncode == -signal.SIGKILL, child.stderr
+    died = run_apart(script, *arguments, "--new-ledger")
+    assert died.code == -signal.SIGKILL, died.err
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import csv
+import hashlib
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -17,31 +18,23 @@ from support.commands import CommandLine, bureau_config, write_config
 from support.evaluations import page_from_files
 from support.ledgers import stated
 from support.phsafe_inputs import GEO, PERSONS, UNITS, write_folder
+from support.rows import piped_rows
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="|"))
-
-
-def test_a_release_writes_everything_and_pays_for_it(
-    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
-) -> None:
-    done = censafe("run", "phsafe", config, data, tmp_path / "out")
-    assert done.code == 0, done.err
-    out = tmp_path / "out"
+def test_a_release_writes_everything_and_pays_for_it(released: Path) -> None:
+    out = released / "out"
     names = {path.name for path in out.iterdir()}
     assert names == {
         "certificate.html", "certificate.json", "codebook.csv", "manifest.json",
         "measurements", "tables", "tables.parquet",
     }  # fmt: skip
     assert len(list(out.glob("tables/*/*.csv"))) == 11
-    counts = {path.stem: len(_rows(path)) for path in out.glob("tables/*/*.csv")}
+    counts = {path.stem: len(piped_rows(path)) for path in out.glob("tables/*/*.csv")}
     # (nation + two states) x 10 iterations x basis cells; PH2 and PH6 have no iterations
     assert counts["PH3"] == 3 * 10 * 7
     assert counts["PH2"] == 3 * 8
     assert counts["PH5_num"] == counts["PH4"] == 3 * 10 * 2
-    report = verify(tmp_path / "censafe-ledger.jsonl")
+    report = verify(released / "censafe-ledger.jsonl")
     assert stated(report.path) == [46]
     assert {row.state for row in report.rows} == {"committed"}
     manifest = json.loads((out / "manifest.json").read_text())
@@ -63,54 +56,39 @@ def test_the_title_of_a_configuration_stands_in_manifest_and_certificate(
     assert title in (tmp_path / "out" / "certificate.html").read_text(encoding="utf-8")
 
 
-def test_no_confidential_value_leaves_but_through_the_door(
-    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
-) -> None:
-    done = censafe("run", "phsafe", config, data, tmp_path / "out")
-    text = "".join(
-        path.read_text(encoding="utf-8")
-        for path in (tmp_path / "out").rglob("*")
-        if path.suffix in (".json", ".html", ".csv")
-    ) + (tmp_path / "censafe-ledger.jsonl").read_text(encoding="utf-8")
+def test_no_confidential_value_is_printed_or_published(released: Path) -> None:
+    files = [path for path in (released / "out").rglob("*") if path.suffix in (".json", ".html", ".csv")]
+    files += [released / "censafe-ledger.jsonl", released / "printed.txt"]
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
     for mafid in {row[1] for row in UNITS}:
-        assert mafid not in text + done.out + done.err
-    import hashlib
-
-    for path in data.iterdir():
+        assert mafid not in text
+    for path in (released / "data").iterdir():
         assert hashlib.sha256(path.read_bytes()).hexdigest() not in text
 
 
-def test_derived_tables_repeat_the_noise_of_their_sources(
-    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
-) -> None:
-    assert censafe("run", "phsafe", config, data, tmp_path / "out").code == 0
-    tables = tmp_path / "out" / "tables"
-    ph4 = [row["COUNT"] for row in _rows(tables / "PH4" / "PH4.csv")]
-    assert [row["COUNT"] for row in _rows(tables / "PH5_num" / "PH5_num.csv")] == ph4
+def test_derived_tables_repeat_the_noise_of_their_sources(released: Path) -> None:
+    tables = released / "out" / "tables"
+    ph4 = [row["COUNT"] for row in piped_rows(tables / "PH4" / "PH4.csv")]
+    assert [row["COUNT"] for row in piped_rows(tables / "PH5_num" / "PH5_num.csv")] == ph4
     ph7 = {
         (row["REGION_ID"], row["ITERATION_CODE"], row["PH7_DATA_CELL"]): row
-        for row in _rows(tables / "PH7" / "PH7.csv")
+        for row in piped_rows(tables / "PH7" / "PH7.csv")
     }
-    for row in _rows(tables / "PH8_num" / "PH8_num.csv"):
+    for row in piped_rows(tables / "PH8_num" / "PH8_num.csv"):
         key = (row["REGION_ID"], row["ITERATION_CODE"])
         sources = ("2", "3") if row["PH8_NUM_DATA_CELL"] == "2" else ("4",)
         assert int(row["COUNT"]) == sum(int(ph7[(*key, cell)]["COUNT"]) for cell in sources)
         assert float(row["VARIANCE"]) == len(sources) * float(ph7[(*key, "2")]["VARIANCE"])
 
 
-def test_the_same_command_again_measures_nothing(
-    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
-) -> None:
-    command = ("run", "phsafe", config, data, tmp_path / "out", "--quiet")
-    assert censafe(*command).code == 0
-    before = (tmp_path / "censafe-ledger.jsonl").read_bytes(), (tmp_path / "out/tables.parquet").read_bytes()
-    repeated = censafe(*command)
+def test_the_same_command_again_measures_nothing(censafe: CommandLine, release_copy: Path) -> None:
+    data, config, out = (release_copy / name for name in ("data", "config.json", "out"))
+    files = (release_copy / "censafe-ledger.jsonl", out / "tables.parquet")
+    before = [path.read_bytes() for path in files]
+    repeated = censafe("run", "phsafe", config, data, out, "--quiet")
     assert repeated.code == 0
     assert "Nothing was measured or spent" in repeated.err
-    assert (
-        (tmp_path / "censafe-ledger.jsonl").read_bytes(),
-        (tmp_path / "out/tables.parquet").read_bytes(),
-    ) == before
+    assert [path.read_bytes() for path in files] == before
 
 
 def test_a_second_release_of_the_same_data_needs_a_word(
@@ -171,30 +149,27 @@ def test_zero_budgets_leave_levels_and_tables_out(censafe: CommandLine, data: Pa
     tables = tmp_path / "out" / "tables"
     assert not (tables / "PH4").exists()
     assert not (tables / "PH5_num").exists()
-    assert Counter(row["REGION_TYPE"] for row in _rows(tables / "PH8_num" / "PH8_num.csv")) == {"STATE": 40}
+    assert Counter(row["REGION_TYPE"] for row in piped_rows(tables / "PH8_num" / "PH8_num.csv")) == {
+        "STATE": 40
+    }
 
 
 def test_estimate_rewrites_the_tables_from_the_measurements_alone(
-    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
+    censafe: CommandLine, release_copy: Path
 ) -> None:
-    out = tmp_path / "out"
-    assert censafe("run", "phsafe", config, data, out).code == 0
+    out = release_copy / "out"
     before = {path: path.read_bytes() for path in out.glob("tables/*/*.csv")}
-    ledger = (tmp_path / "censafe-ledger.jsonl").read_bytes()
-    for path in data.iterdir():
-        path.unlink()
+    ledger = (release_copy / "censafe-ledger.jsonl").read_bytes()
+    shutil.rmtree(release_copy / "data")
     repeated = censafe("estimate", out, "--confidence", "0.95")
     assert repeated.code == 0, repeated.err
     assert {path: path.read_bytes() for path in out.glob("tables/*/*.csv")} == before
     assert pq.read_table(out / "tables.parquet").column("confidence")[0].as_py() == 0.95
-    assert (tmp_path / "censafe-ledger.jsonl").read_bytes() == ledger
+    assert (release_copy / "censafe-ledger.jsonl").read_bytes() == ledger
 
 
-def test_estimate_refuses_changed_measurements(
-    censafe: CommandLine, data: Path, config: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    assert censafe("run", "phsafe", config, data, out).code == 0
+def test_estimate_refuses_changed_measurements(censafe: CommandLine, release_copy: Path) -> None:
+    out = release_copy / "out"
     victim = out / "measurements" / "PH2.parquet"
     victim.chmod(0o644)
     victim.write_bytes((out / "measurements" / "PH6.parquet").read_bytes())

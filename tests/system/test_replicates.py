@@ -13,25 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.stats import t
 
-from censafe import configuration, release, synthesize, tables, write_tables
+from censafe import configuration, release, tables, write_tables
 from censafe.errors import DataError, UsageError
 from censafe.products.topdown.census_tables.intervals import LEAST_REPLICATES
 from support.commands import CommandLine
-from support.replicates import ten_replicates
-
-COUNT = 3
+from support.replicates import replicated_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A redistricting run on a small state, with its replicates."""
-    folder = tmp_path_factory.mktemp("replicates")
-    synthesize(folder / "data", persons=1500, states=("44",), layout="pl94")
-    release(
-        configuration("topdown", "pl94-us", {"root": "State"}), folder / "data", folder / "run", test_key=3
-    )
-    ten_replicates(folder / "run", COUNT)
-    return folder / "run"
+    return replicated_run(tmp_path_factory)
 
 
 def published(run: Path, number: int) -> Path:

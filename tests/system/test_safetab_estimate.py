@@ -11,12 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.commands import CommandLine, Outcome
-from support.safetab_folders import SafetabFolders, data_rows, t1_of, tables_of, write_folders
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> SafetabFolders:
-    return write_folders(tmp_path)
+from support.safetab_folders import SafetabFolders, data_rows, t1_of, tables_of
 
 
 def _manifest(out: Path) -> dict[str, Any]:

@@ -16,15 +16,15 @@ from censafe.privacy.ledger.report import verify
 from censafe.privacy.measure.adaptive import suppression_threshold
 from support.commands import CommandLine
 from support.ledgers import stated
+from support.rows import piped_rows
+from support.runs import Runs
 from support.safetab_cef import people, write_cef
 from support.safetab_folders import (
     BLOCKS,
     SafetabFolders,
     data_rows,
-    read_rows,
     t1_of,
     tables_of,
-    write_folders,
 )
 from support.safetab_inputs import write_input
 from support.shared import shared_data
@@ -39,12 +39,8 @@ PUBLISHED = {
     "certificate.html", "certificate.json", "codebook.csv", "manifest.json", "measurements", "tables", "tables.parquet",
 }  # fmt: skip
 EXACT = 10.0**7  # a budget whose noise is 0 but for one draw in exp(1000)
+COARSE = ("--test-key", 3, "--set", "thresholds=1000,2000,3000")
 Group = tuple[str, str, str]
-
-
-@pytest.fixture
-def folders(tmp_path: Path) -> SafetabFolders:
-    return write_folders(tmp_path)
 
 
 def _us_and_pr(folder: Path) -> tuple[Fraction, Fraction]:
@@ -101,7 +97,7 @@ def test_both_products_are_released_and_paid_for_us_and_puerto_rico(
             (row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"])
             for path in tables
             if path.startswith(("t1", "t3"))
-            for row in read_rows(out / "tables" / path)
+            for row in piped_rows(out / "tables" / path)
         }
         manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
         assert Fraction(manifest["total"]["exact"]) == sum(_us_and_pr(config))
@@ -161,16 +157,11 @@ def test_a_test_key_spends_nothing_and_stamps_every_file(
 
 
 def test_totals_of_a_test_key_decide_no_release(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+    censafe: CommandLine, runs: Runs, folders: SafetabFolders, tmp_path: Path
 ) -> None:
-    rehearsal = tmp_path / "rehearsal"
-    assert censafe("run", "safetab-p", folders.p, folders.data, rehearsal, "--test-key", 1).code == 0
-    for t1 in (
-        rehearsal,
-        rehearsal / "tables",
-        rehearsal / "tables" / "t1",
-        rehearsal / "tables" / "t1" / "t1.csv",
-    ):
+    rehearsal = runs("safetab-p", folders.p, folders.data, "--test-key", 1)
+    for place in (".", "tables", "tables/t1", "tables/t1/t1.csv"):
+        t1 = rehearsal / place
         done = censafe("run", "safetab-h", folders.h, folders.data, tmp_path / "h", "--t1", t1)
         assert done.code == 4, done.err
         assert "were made with a test key" in done.err
@@ -258,19 +249,17 @@ def test_the_united_states_and_puerto_rico_can_be_run_apart(
     assert spent == ([5, 10] if us == "true" else [1, 2])
 
 
-def test_small_totals_are_suppressed_below_the_states_only(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
-) -> None:
+def test_small_totals_are_suppressed_below_the_states_only(runs: Runs, folders: SafetabFolders) -> None:
     folders.configure("p", budget=0.02)
-    command = ("run", "safetab-p", folders.p, folders.data)
-    key = ("--test-key", 3, "--set", "thresholds=1000,2000,3000")
-    assert censafe(*command, tmp_path / "all", *key, "--set", "zero_suppression_chance=0").code == 0
-    assert censafe(*command, tmp_path / "some", *key, "--set", "zero_suppression_chance=0.9").code == 0
-    everything, some = _plain(tmp_path / "all"), _plain(tmp_path / "some")
+    outs = [
+        runs("safetab-p", folders.p, folders.data, *COARSE, "--set", f"zero_suppression_chance={chance}")
+        for chance in (0, 0.9)
+    ]
+    everything, some = map(_plain, outs)
     assert (
         len(everything) == 13 + 2 * 9 + 3 * 8 + 4 * 8 + 9
     )  # the only detailed-only group has no counties or tracts
-    plan = json.loads((tmp_path / "some" / "manifest.json").read_text(encoding="utf-8"))["plan"]
+    plan = json.loads((outs[1] / "manifest.json").read_text(encoding="utf-8"))["plan"]
     laws = {
         query["level"]: query["parameter"] for part in plan["parts"] for query in part["queries"]
     }  # stage 2 comes last
@@ -284,42 +273,37 @@ def test_small_totals_are_suppressed_below_the_states_only(
     assert len(coarse) < 56 / 2
 
 
-def test_negative_counts_become_zero_and_nothing_else_changes(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
-) -> None:
+def test_negative_counts_become_zero_and_nothing_else_changes(runs: Runs, folders: SafetabFolders) -> None:
     folders.configure("p", budget=0.02)
-    command = ("run", "safetab-p", folders.p, folders.data)
-    key = ("--test-key", 3, "--set", "thresholds=1000,2000,3000")
-    assert censafe(*command, tmp_path / "keep", *key).code == 0
-    assert censafe(*command, tmp_path / "zero", *key, "--set", "negatives=zero").code == 0
-    keep, zero = _plain(tmp_path / "keep"), _plain(tmp_path / "zero")
-    assert min(keep.values()) < 0
-    assert zero == {group: max(0, count) for group, count in keep.items()}
-    bureau = censafe(*command, tmp_path / "theirs", *key, "--set", "allow_negative_counts=false")
-    assert bureau.code == 0, bureau.err
-    assert tables_of(tmp_path / "theirs") == tables_of(tmp_path / "zero")
+    keep, zero, bureau = (
+        runs("safetab-p", folders.p, folders.data, *COARSE, *choice)
+        for choice in ((), ("--set", "negatives=zero"), ("--set", "allow_negative_counts=false"))
+    )
+    assert min(_plain(keep).values()) < 0
+    assert _plain(zero) == {group: max(0, count) for group, count in _plain(keep).items()}
+    assert tables_of(bureau) == tables_of(zero)
 
 
 def test_pooled_totals_have_a_smaller_variance_and_agree_with_their_cells(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+    runs: Runs, folders: SafetabFolders
 ) -> None:
-    command = ("run", "safetab-p", folders.p, folders.data)
-    for rule in ("stage2", "pooled"):
-        done = censafe(*command, tmp_path / rule, "--test-key", 5, "--set", f"t1={rule}")
-        assert done.code == 0, done.err
-    plain, pooled = t1_of(tmp_path / "stage2"), t1_of(tmp_path / "pooled")
+    outs = [
+        runs("safetab-p", folders.p, folders.data, "--test-key", 5, "--set", f"t1={rule}")
+        for rule in ("stage2", "pooled")
+    ]
+    plain, pooled = map(t1_of, outs)
     assert set(plain) == set(pooled)
     assert plain != pooled
     cells: dict[Group, int] = {}
-    for row in read_rows(tmp_path / "pooled" / "tables" / "t2" / "t2.csv"):
+    for row in piped_rows(outs[1] / "tables" / "t2" / "t2.csv"):
         if row["AGESTART"] == "*":
             group = (row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"])
             cells[group] = cells.get(group, 0) + int(row["COUNT"])
     assert cells
     assert all(int(pooled[group]) == total for group, total in cells.items())
     variances = []
-    for rule in ("stage2", "pooled"):
-        table = pq.read_table(tmp_path / rule / "tables.parquet").to_pylist()
+    for out in outs:
+        table = pq.read_table(out / "tables.parquet").to_pylist()
         variances.append(
             {
                 (row["region_type"], row["region_id"], row["iteration"]): row["variance"]
@@ -331,35 +315,29 @@ def test_pooled_totals_have_a_smaller_variance_and_agree_with_their_cells(
 
 
 @pytest.mark.parametrize("mode", ["donor", "combined"])
-def test_areas_of_the_same_blocks_agree_when_asked(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path, mode: str
-) -> None:
-    command = ("run", "safetab-p", folders.p, folders.data)
+def test_areas_of_the_same_blocks_agree_when_asked(runs: Runs, folders: SafetabFolders, mode: str) -> None:
     key = ("--test-key", 5, "--set", "zero_suppression_chance=0")
-    same = {"COUNTY": "44001", "TRACT": "44001000100"}
-    for setting in ("off", mode):
-        assert censafe(*command, tmp_path / setting, *key, "--set", f"coterminous={setting}").code == 0
+    plain, equal = (
+        _plain(runs("safetab-p", folders.p, folders.data, *key, "--set", f"coterminous={setting}"))
+        for setting in ("off", mode)
+    )
 
-    def of(out: str, kind: str) -> dict[str, int]:
-        found = _plain(tmp_path / out).items()
-        return {group[2]: count for group, count in found if group[:2] == (kind, same[kind])}
+    def of(counts: dict[Group, int], kind: str, area: str) -> dict[str, int]:
+        return {group[2]: count for group, count in counts.items() if group[:2] == (kind, area)}
 
-    assert of("off", "COUNTY") != of("off", "TRACT")
-    assert of(mode, "COUNTY") == of(mode, "TRACT")
-    assert len(of(mode, "COUNTY")) == 8
-    unchanged = [group for group in _plain(tmp_path / "off") if group[:2] == ("TRACT", "44003000200")]
-    assert {g: _plain(tmp_path / mode)[g] for g in unchanged} == {
-        g: _plain(tmp_path / "off")[g] for g in unchanged
-    }
+    county, tract = ("COUNTY", "44001"), ("TRACT", "44001000100")
+    assert of(plain, *county) != of(plain, *tract)
+    assert of(equal, *county) == of(equal, *tract)
+    assert len(of(equal, *county)) == 8
+    assert of(equal, "TRACT", "44003000200") == of(plain, "TRACT", "44003000200") != {}
 
 
 def test_counts_that_contradict_each_other_are_marked_in_a_folder_of_their_own(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path
+    runs: Runs, folders: SafetabFolders
 ) -> None:
     folders.configure("p", budget=0.02)
-    command = ("run", "safetab-p", folders.p, folders.data, tmp_path / "out", "--test-key", 2)
-    assert censafe(*command, "--set", "mark_x=true").code == 0
-    plain, flagged = t1_of(tmp_path / "out"), t1_of(tmp_path / "out", "tables_marked")
+    out = runs("safetab-p", folders.p, folders.data, "--test-key", 2, "--set", "mark_x=true")
+    plain, flagged = t1_of(out), t1_of(out, "tables_marked")
     assert set(plain) == set(flagged)
     crossed = {
         (*group[:2], code)
@@ -442,15 +420,14 @@ def test_census_edited_files_give_the_tables_of_the_text_files(
 
 @pytest.mark.parametrize("definition", ["zcdp", "puredp"])
 def test_weights_exist_where_variances_are_too_small_for_numbers(
-    censafe: CommandLine, folders: SafetabFolders, tmp_path: Path, definition: str
+    runs: Runs, folders: SafetabFolders, definition: str
 ) -> None:
     folders.configure("p", budget=EXACT, definition=definition, zero_suppression_chance=0)
-    command = ("run", "safetab-p", folders.p, folders.data)
-    assert censafe(*command, tmp_path / "plain", "--test-key", 1).code == 0
-    rules = ("--set", "t1=pooled", "--set", "coterminous=combined")
-    done = censafe(*command, tmp_path / "weighted", "--test-key", 1, *rules)
-    assert done.code == 0, done.err
-    assert tables_of(tmp_path / "weighted") == tables_of(tmp_path / "plain")
+    plain, weighted = (
+        runs("safetab-p", folders.p, folders.data, "--test-key", 1, *rules)
+        for rules in ((), ("--set", "t1=pooled", "--set", "coterminous=combined"))
+    )
+    assert tables_of(weighted) == tables_of(plain)
 
 
 def test_published_totals_choose_the_tables_of_households(
@@ -463,7 +440,7 @@ def test_published_totals_choose_the_tables_of_households(
     found: dict[str, dict[Group, dict[str, int]]] = {}
     for path in sorted(tables.rglob("*.csv")):
         cell = "T3_DATA_CELL" if path.stem.startswith("T03") else "T4_DATA_CELL"
-        for row in read_rows(path):
+        for row in piped_rows(path):
             group = (row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"])
             found.setdefault(path.stem, {}).setdefault(group, {})[row[cell]] = int(row["COUNT"])
     measured = ("USA", "STATE", "COUNTY", "TRACT", "PR-STATE")

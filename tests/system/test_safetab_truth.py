@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Literal
@@ -10,6 +9,7 @@ from typing import Literal
 import pytest
 
 from support.commands import CommandLine
+from support.rows import piped_rows
 from support.shared import shared_data
 
 PRODUCTION = ("--set", "state_filter_us=44,50", "--set", "run_pr=false", "--set", "reader=csv")
@@ -17,17 +17,12 @@ Group = tuple[str, str, str]
 Cell = tuple[str, str, str]
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="|"))
-
-
 def group_of(row: dict[str, str]) -> Group:
     return row["REGION_TYPE"], row["REGION_ID"], row["ITERATION_CODE"]
 
 
 def t1_of(path: Path) -> dict[Group, int]:
-    rows = read(path)
+    rows = piped_rows(path)
     found = {group_of(row): int(row["COUNT"]) for row in rows}
     assert len(found) == len(rows)
     return found
@@ -35,7 +30,7 @@ def t1_of(path: Path) -> dict[Group, int]:
 
 def t2_of(path: Path) -> dict[Group, dict[Cell, int]]:
     found: dict[Group, dict[Cell, int]] = {}
-    for row in read(path):
+    for row in piped_rows(path):
         cell = row["SEX"], row["AGESTART"], row["AGEEND"]
         found.setdefault(group_of(row), {})[cell] = int(row["COUNT"])
     return found
@@ -63,7 +58,7 @@ def test_t1_through_the_command_line_is_the_published_one(censafe: CommandLine, 
     level_1 = {
         row["ITERATION_CODE"]
         for name in ("race", "ethnicity")
-        for row in read(parameters / f"{name}-characteristic-iterations.txt")
+        for row in piped_rows(parameters / f"{name}-characteristic-iterations.txt")
         if row["LEVEL"] == "1"
     }
     found = t1_of(out / "tables" / "t1" / "t1.csv")
@@ -153,5 +148,5 @@ def test_households_without_noise_are_the_truth(
         expected = (tables / file).read_text(encoding="utf-8")
         assert expected == (tmp_path / "path" / "tables" / file).read_text(encoding="utf-8")
         assert (len(expected.splitlines()) > 1) == (file.stem in ("T03004", "T04002"))
-    t4 = read(tables / "t4" / "T04002" / "T04002.csv")
+    t4 = piped_rows(tables / "t4" / "T04002" / "T04002.csv")
     assert any(int(row["COUNT"]) for row in t4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,11 +10,7 @@ import pytest
 from censafe.model import Definition
 from censafe.privacy.loss.attack import largest_power
 from support.commands import CommandLine
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+from support.rows import csv_rows
 
 
 def test_under_zcdp_the_best_attack_lies_between_a_coin_and_the_bound(
@@ -24,7 +19,7 @@ def test_under_zcdp_the_best_attack_lies_between_a_coin_and_the_bound(
     out = tmp_path / "meaning"
     done = censafe("evaluate", "semantics", "topdown", "blocks-16", out, "--quiet")
     assert done.code == 0, done.err
-    rows = rows_of(out / "power.csv")
+    rows = csv_rows(out / "power.csv")
     questions = {row["question"] for row in rows}
     assert questions == {"one person", "one row of each histogram", "its Block within its Block_Group"}
     for row in rows:
@@ -32,13 +27,13 @@ def test_under_zcdp_the_best_attack_lies_between_a_coin_and_the_bound(
             float(row[name]) for name in ("false_alarm", "discrete_gaussian_randomized", "bound")
         )
         assert alarm < best <= bound + 1e-4
-    readings = rows_of(out / "epsilon.csv")
+    readings = csv_rows(out / "epsilon.csv")
     assert all(float(row["epsilon_tight"]) < float(row["epsilon_slide"]) for row in readings)
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == len(questions) + 1  # and the losses by delta
     assert "CONFIDENTIAL" not in page
     assert not (out / "CONFIDENTIAL.txt").exists()
-    described = {row["column"]: row["meaning"] for row in rows_of(out / "codebook.csv")}
+    described = {row["column"]: row["meaning"] for row in csv_rows(out / "codebook.csv")}
     assert described["bound"] == "no test against any mechanism of that loss has more power"
     repeated = censafe("evaluate", "report", out)
     assert repeated.code == 0, repeated.err
@@ -51,7 +46,7 @@ def test_under_pure_differential_privacy_the_bound_alone_is_stated(
     out = tmp_path / "meaning"
     done = censafe("evaluate", "semantics", "topdown", "e2e-1940", out, "--set", "epsilon=1", "--quiet")
     assert done.code == 0, done.err
-    whole = [row for row in rows_of(out / "power.csv") if row["question"] == "one row of each histogram"]
+    whole = [row for row in csv_rows(out / "power.csv") if row["question"] == "one row of each histogram"]
     found = {row["false_alarm"]: float(row["bound"]) for row in whole}
     assert found["0.05"] == pytest.approx(largest_power(Fraction(1), Definition.PURE, Fraction(1, 20)))
     assert {row["discrete_gaussian"] for row in whole} == {"nan"}

@@ -7,8 +7,6 @@ import json
 import shutil
 import signal
 import stat
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +17,7 @@ from censafe.privacy.ledger.book import Ledger
 from censafe.privacy.ledger.report import verify
 from censafe.products.phsafe.estimates import STATEMENT
 from censafe.publication.atomic import sha256_file
+from support.apart import run_apart
 from support.commands import CommandLine
 from support.safetab_folders import write_folders
 from support.topdown_inputs import write_1940
@@ -205,8 +204,7 @@ def _dies_at(number: int, *command: object) -> bool:
         pathlib.Path.rename = killing(pathlib.Path.rename)
         main()
     """
-    words = [sys.executable, "-c", textwrap.dedent(script), *map(str, command), "--quiet"]
-    return subprocess.run(words, capture_output=True, timeout=120, check=False).returncode == -signal.SIGKILL
+    return run_apart(textwrap.dedent(script), *command, "--quiet").code == -signal.SIGKILL
 
 
 @pytest.fixture
@@ -334,15 +332,9 @@ def test_a_signal_keeps_what_is_reserved_and_removes_scratch(
         "from censafe.cli import main\nfrom censafe.products.phsafe import recipe\n"
         f"recipe.measure = lambda *a: (os.kill(os.getpid(), {int(number)}), time.sleep(30))\nmain()\n"
     )
-    child = subprocess.run(
-        [sys.executable, "-c", script, *map(str, command)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert child.returncode == code
-    messages = child.stderr.splitlines()
+    stopped = run_apart(script, *command)
+    assert stopped.code == code
+    messages = stopped.err.splitlines()
     assert messages[0].startswith("Ledger ")
     assert messages[1:] == ["Stopped. Run the same command again to resume."]
     assert (out / ".censafe" / "identity.json").exists()
@@ -376,10 +368,7 @@ def test_a_killed_truth_starts_again_without_what_it_left(
         "confidential.atomic_text = write\nmain()\n"
     )
     command = ("truth", "phsafe", config, data, out, "--confidential", "--quiet")
-    child = subprocess.run(
-        [sys.executable, "-c", script, *map(str, command)], capture_output=True, timeout=120, check=False
-    )
-    assert child.returncode == -signal.SIGKILL
+    assert run_apart(script, *command).code == -signal.SIGKILL
     assert (out / "tables").exists() and (out / "CONFIDENTIAL.txt").exists()
     (out / ".tables.00.partial").write_text("confidential")
     out.chmod(0o750)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from censafe import card, configuration, estimate, plan, release, synthesize, ta
 from censafe.errors import CheckError, ConfigError, DataError, StorageError, UsageError
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.manifest import read_manifest, verify_outputs
+from support.apart import run_apart
 from support.commands import CommandLine
 from support.replicates import ten_replicates
 
@@ -171,10 +169,8 @@ def test_a_run_killed_while_answers_are_added_up_resumes_with_the_same_estimates
     data: Path, drawn: Path, districts: Path
 ) -> None:
     out = data.with_name("killed")
-    command = [sys.executable, "-c", KILLED, str(data), str(out), str(districts), *TABLES]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    child = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert child.returncode == -signal.SIGKILL, child.stderr
+    died = run_apart(KILLED, data, out, districts, *TABLES)
+    assert died.code == -signal.SIGKILL, died.err
     finished = {path.name: path.read_bytes() for path in (out / "measurements").glob("*.parquet")}
     assert "persons_State.parquet" in finished
     assert not (out / FILE).exists()
@@ -237,14 +233,8 @@ def test_what_stored_answers_do_not_give_is_refused(stored: Path) -> None:
 
 
 def test_tables_show_estimates_beside_published_counts(censafe: CommandLine, stored: Path) -> None:
-    done = censafe(
-        "tables", stored, "--table", "P2", "--geography", "county", "--intervals", "linear", "--quiet"
-    )
-    done = (
-        done
-        if done.code == 0
-        else censafe("tables", stored, "--table", "P2", "--geography", "county", "--intervals", "linear")
-    )
+    words = ("--table", "P2", "--geography", "county", "--intervals", "linear", "--quiet")
+    done = censafe("tables", stored, *words)
     assert done.code == 0, done.err
     header, *rows = done.out.splitlines()
     assert header.replace('"', "").split(",")[-5:] == ["value", "low", "high", "estimate", "sd"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +22,7 @@ from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.recipe import run
 from support.commands import CommandLine
 from support.histograms import write_table
+from support.rows import csv_rows
 from support.topdown_inputs import write_1940
 
 SETTINGS = {"epsilon": "4"}
@@ -50,16 +50,11 @@ def published(data: Path) -> Path:
     return out
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
-
 def test_every_file_says_that_it_compares_with_the_truth(evaluated: Path) -> None:
     tables = [path for path in evaluated.rglob("*.csv") if path.name != "codebook.csv"]
     assert len(tables) > 10
     for path in tables:
-        assert {STAMP} == {row["classification"] for row in rows_of(path)}, path
+        assert {STAMP} == {row["classification"] for row in csv_rows(path)}, path
     for path in evaluated.rglob("*_long.parquet"):
         assert STAMP.encode() == pq.read_schema(path).metadata[b"classification"]
     for path in (evaluated / "figures").glob("*.svg"):
@@ -86,7 +81,7 @@ def test_the_workbook_has_the_bureaus_tables_of_the_mean_over_runs(evaluated: Pa
             row["characteristic"],
             row["metric"],
         ): row["value"]
-        for row in rows_of(evaluated / "metrics_long.csv")
+        for row in csv_rows(evaluated / "metrics_long.csv")
     }
     key = ("all", "total", "mean_ae")
     mean = float(found["pooled", "persons/topdown", "County", *key])
@@ -97,7 +92,7 @@ def test_the_workbook_has_the_bureaus_tables_of_the_mean_over_runs(evaluated: Pa
 def test_errors_are_those_of_the_counts_side_by_side(evaluated: Path) -> None:
     metrics = {
         (row["run_id"], row["suite"], row["level"], row["characteristic"], row["metric"]): row
-        for row in rows_of(evaluated / "metrics_long.csv")
+        for row in csv_rows(evaluated / "metrics_long.csv")
     }
     sides = pq.read_table(evaluated / "side_by_side_long.parquet").to_pylist()
     for level, areas in (("State", 2), ("County", 6), ("Enumdist", 48)):
@@ -111,7 +106,7 @@ def test_errors_are_those_of_the_counts_side_by_side(evaluated: Path) -> None:
 
 
 def test_wide_files_have_original_and_protected_counts_of_every_area(evaluated: Path) -> None:
-    wide = rows_of(evaluated / "side_by_side" / "persons_age18plus_County.csv")
+    wide = csv_rows(evaluated / "side_by_side" / "persons_age18plus_County.csv")
     assert len(wide) == 6
     columns = {
         "geocode",
@@ -122,9 +117,9 @@ def test_wide_files_have_original_and_protected_counts_of_every_area(evaluated: 
         "classification",
     }
     assert columns == set(wide[0])
-    described = {(row["file"], row["column"]) for row in rows_of(evaluated / "codebook.csv")}
+    described = {(row["file"], row["column"]) for row in csv_rows(evaluated / "codebook.csv")}
     assert ("side_by_side/persons_age18plus_County.csv", "age18plus1_sf") in described
-    assert all(row["meaning"] for row in rows_of(evaluated / "codebook.csv"))
+    assert all(row["meaning"] for row in csv_rows(evaluated / "codebook.csv"))
 
 
 def test_the_page_comes_again_from_the_files_alone(censafe: CommandLine, evaluated: Path) -> None:
@@ -135,6 +130,7 @@ def test_the_page_comes_again_from_the_files_alone(censafe: CommandLine, evaluat
     assert before == (evaluated / "report.html").read_bytes()
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_the_same_evaluation_goes_on_and_another_is_refused(
     censafe: CommandLine, data: Path, evaluated: Path
 ) -> None:
@@ -147,15 +143,17 @@ def test_the_same_evaluation_goes_on_and_another_is_refused(
     assert "another run" in other.err
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_without_noise_nothing_is_wrong(data: Path, tmp_path: Path) -> None:
     source = SourceOf.of("e2e-1940", data, {"epsilon": "1000000"})
     evaluate_topdown(source, tmp_path / "out", ReadOptions(), RunSeries(1, 0, 1))
     rows = [
-        row for row in rows_of(tmp_path / "out" / "metrics_long.csv") if row["suite"] == "persons/topdown"
+        row for row in csv_rows(tmp_path / "out" / "metrics_long.csv") if row["suite"] == "persons/topdown"
     ]
     assert {0.0} == {float(row["value"]) for row in rows if row["metric"] in ("max_ae", "rmse", "me")}
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_counts_of_areas_off_the_spine_are_compared_too(
     data: Path, censafe: CommandLine, tmp_path: Path
 ) -> None:
@@ -166,10 +164,10 @@ def test_counts_of_areas_off_the_spine_are_compared_too(
     done = censafe("evaluate", "topdown", "e2e-1940", data, tmp_path / "out", *more)
     assert done.code == 0, done.err
     assert "CONFIDENTIAL" not in done.out
-    side = rows_of(tmp_path / "out" / "side_by_side" / "persons_total_ward.csv")
+    side = csv_rows(tmp_path / "out" / "side_by_side" / "persons_total_ward.csv")
     assert [row["geocode"] for row in side] == ["A"]
     error = abs(int(side[0]["total_dp"]) - int(side[0]["total_sf"]))
-    rows = rows_of(tmp_path / "out" / "metrics_long.csv")
+    rows = csv_rows(tmp_path / "out" / "metrics_long.csv")
     own = {
         (row["suite"], row["characteristic"], row["metric"]): row for row in rows if row["level"] == "ward"
     }
@@ -251,7 +249,7 @@ def test_the_public_page_of_an_evaluation_holds_nothing_of_its_comparison(
         done = censafe("evaluate", "report", folder, "--public", tmp_path / str(number))
         assert done.code == 0, done.err
     same_files(tmp_path / "0", tmp_path / "1")
-    rows = rows_of(tmp_path / "0" / "expected.csv")
+    rows = csv_rows(tmp_path / "0" / "expected.csv")
     assert {"4"} == {row["epsilon"] for row in rows}
     repeated = censafe("evaluate", "report", tmp_path / "0", "--public", tmp_path / "again")
     assert (repeated.code, "is public already" in repeated.err) == (2, True)
@@ -269,6 +267,7 @@ def test_nothing_is_public_of_an_evaluation_whose_noise_is_not_known(
     assert not (tmp_path / "public").exists()
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_a_sweep_makes_the_tables_of_the_study_and_grows(
     censafe: CommandLine, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,7 +280,7 @@ def test_a_sweep_makes_the_tables_of_the_study_and_grows(
     more = censafe(*arguments, "--epsilon", "1/2,1,4", "--quiet")
     assert more.code == 0, more.err
     assert "4 of 6 runs are there already" in more.err
-    full = rows_of(out / "full_table.csv")
+    full = csv_rows(out / "full_table.csv")
     assert {"topdown", "srs"} == {row["method"] for row in full}
     assert {"0.5", "1", "4"} == {row["epsilon"] for row in full if row["method"] == "topdown"}
     county = [
@@ -290,18 +289,19 @@ def test_a_sweep_makes_the_tables_of_the_study_and_grows(
         if (row["method"], row["mode"], row["stat"], row["level"]) == ("topdown", "corrected", "TC", "County")
     ]
     assert sorted(county, reverse=True) == county
-    verdicts = {row["finding"]: row["verdict"] for row in rows_of(out / "findings.csv")}
+    verdicts = {row["finding"]: row["verdict"] for row in csv_rows(out / "findings.csv")}
     assert len(verdicts) == 7
     assert verdicts["State totals are published exactly."] == "yes"
     for name in ("figure-1", "figure-2", "figure-3-Enumdist", "budget"):
         assert (out / "figures" / f"{name}.svg").exists(), name
-    assert {"epsilon", "sample_pct"} <= set(rows_of(out / "table_one.csv")[0])
+    assert {"epsilon", "sample_pct"} <= set(csv_rows(out / "table_one.csv")[0])
     book = load_workbook(out / "workbook.xlsx")
     sheets = ["epsilon 0.5", "epsilon 1", "epsilon 4"]
     assert ["Contents", *sheets, "full_table", "table_one", "findings", "columns"] == book.sheetnames
     assert county == pytest.approx([county_of(book[name]) for name in sheets])
 
 
+@pytest.mark.usefixtures("plain_figures")
 def test_the_study_is_made_of_published_files(
     censafe: CommandLine, data: Path, published: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,7 +320,7 @@ def test_the_study_is_made_of_published_files(
     given = [part for epsilon, path in files.items() for part in ("--published", f"{epsilon}={path}")]
     done = censafe(*command, *given, "--published", f"4={published / 'microdata' / 'persons.txt'}")
     assert done.code == 0, done.err
-    full = rows_of(tmp_path / "study" / "full_table.csv")
+    full = csv_rows(tmp_path / "study" / "full_table.csv")
     total = {
         (row["epsilon"], row["level"]): (row["mean_ae"], row["n_runs"])
         for row in full
@@ -331,7 +331,7 @@ def test_the_study_is_made_of_published_files(
     }
     assert {one[1] for (epsilon, _), one in total.items() if epsilon == "4"} == {"2"}
     assert float(total["1", "Enumdist"][0]) > 0
-    assert [row["epsilon"] for row in rows_of(tmp_path / "study" / "table_one.csv")] == ["1", "4"]
+    assert [row["epsilon"] for row in csv_rows(tmp_path / "study" / "table_one.csv")] == ["1", "4"]
     for name in ("figure-1", "figure-2", "figure-3-Enumdist"):
         assert (tmp_path / "study" / "figures" / f"{name}.svg").is_file(), name
     page = (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
@@ -383,7 +383,7 @@ def test_two_files_are_compared_and_the_truth_with_itself_has_no_error(
 ) -> None:
     same = censafe("evaluate", "pair", data, data, tmp_path / "same", "--config", "e2e-1940")
     assert same.code == 0, same.err
-    rows = rows_of(tmp_path / "same" / "metrics_long.csv")
+    rows = csv_rows(tmp_path / "same" / "metrics_long.csv")
     inhabited = [row for row in rows if row["reason"] != "empty"]
     assert {0.0} == {float(row["value"]) for row in inhabited if row["metric"] == "max_ae"}
     done = censafe("evaluate", "pair", data, published, tmp_path / "two", "--config", "e2e-1940")
@@ -394,11 +394,11 @@ def test_two_files_are_compared_and_the_truth_with_itself_has_no_error(
     for verb in ("epl", "reliability"):
         one = censafe("evaluate", verb, data, published, tmp_path / verb, "--config", "e2e-1940")
         assert one.code == 0, one.err
-        assert rows_of(tmp_path / verb / f"{verb}.csv")
+        assert csv_rows(tmp_path / verb / f"{verb}.csv")
     words = ("--config", "e2e-1940", "--alpha", "0.5", "--beta", "0.9")
     loose = censafe("evaluate", "reliability", data, published, tmp_path / "loose", *words)
     assert loose.code == 0, loose.err
-    assert "none" not in {row["answer"] for row in rows_of(tmp_path / "loose" / "reliability.csv")}
+    assert "none" not in {row["answer"] for row in csv_rows(tmp_path / "loose" / "reliability.csv")}
     assert "10% of areas are within 50 points" in (tmp_path / "loose" / "report.html").read_text()
 
 
@@ -411,7 +411,7 @@ def test_tables_of_any_product_are_compared(censafe: CommandLine, tmp_path: Path
     )
     assert done.code == 0, done.err
     values = {
-        (row["level"], row["metric"]): row["value"] for row in rows_of(tmp_path / "out" / "metrics_long.csv")
+        (row["level"], row["metric"]): row["value"] for row in csv_rows(tmp_path / "out" / "metrics_long.csv")
     }
     assert (float(values["STATE", "mean_ae"]), float(values["USA", "mean_ae"])) == (10 / 3, 1.0)
     document = json.loads((tmp_path / "out" / "evaluation.json").read_text())

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from support.apart import run_apart
 from support.commands import CommandLine
+from support.runs import Runs
 from support.topdown_joint import write_joint_config, write_joint_data
 from support.topdown_outputs import histogram_sums
 
@@ -56,22 +56,20 @@ def post(out: Path) -> dict[str, object]:
     return json.loads((out / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
 
 
-def run(censafe: CommandLine, few: tuple[Path, Path], out: Path, *more: object) -> dict[str, str]:
-    done = censafe("run", "topdown", *few, out, "--quiet", *KEY, *more)
-    assert done.code == 0, done.err
-    return published(out)
+def run(runs: Runs, few: tuple[Path, Path], out: Path, *more: object) -> dict[str, str]:
+    return published(runs.copy(out, "topdown", *few, *KEY, *more))
 
 
 def test_all_doors_lead_to_the_same_possible_blocks(
-    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+    censafe: CommandLine, runs: Runs, few: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    joint = run(censafe, few, tmp_path / "joint", *JOINT, "--workers", 1)
-    apart = run(censafe, few, tmp_path / "apart")
+    joint = run(runs, few, tmp_path / "joint", *JOINT, "--workers", 1)
+    apart = run(runs, few, tmp_path / "apart")
     assert sum(post(tmp_path / "apart")["blocks"][name] for name in BROKEN) > 0
     assert [post(tmp_path / "joint")["blocks"][name] for name in BROKEN] == [0, 0, 0]
     differing = {name for name in joint if joint[name] != apart[name]}
     assert differing == {"persons_County.parquet", "persons_Block.parquet"}
-    assert run(censafe, few, tmp_path / "lazy", *JOINT, "--set", "noisy_measurements=lazy") == joint
+    assert run(runs, few, tmp_path / "lazy", *JOINT, "--set", "noisy_measurements=lazy") == joint
     measurements = tmp_path / "apart" / "measurements"
     files = (
         "estimate",
@@ -96,14 +94,14 @@ def test_all_doors_lead_to_the_same_possible_blocks(
 
 
 def test_persons_first_stay_as_they_are_apart(
-    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+    censafe: CommandLine, runs: Runs, few: tuple[Path, Path], tmp_path: Path
 ) -> None:
     first = (*JOINT, "--set", "joint_first=persons")
-    apart, joint = run(censafe, few, tmp_path / "apart"), run(censafe, few, tmp_path / "joint", *first)
+    apart, joint = run(runs, few, tmp_path / "apart"), run(runs, few, tmp_path / "joint", *first)
     differing = {name for name in joint if joint[name] != apart[name]}
     assert differing == {"units_State.parquet", "units_County.parquet", "units_Block.parquet"}
     assert [post(tmp_path / "joint")["blocks"][name] for name in BROKEN] == [0, 0, 0]
-    assert run(censafe, few, tmp_path / "lazy", *first, "--set", "noisy_measurements=lazy") == joint
+    assert run(runs, few, tmp_path / "lazy", *first, "--set", "noisy_measurements=lazy") == joint
     measurements = tmp_path / "apart" / "measurements"
     done = censafe(
         "estimate", "topdown", few[0], tmp_path / "files", "--measurements", measurements, *first, "--quiet"
@@ -113,10 +111,10 @@ def test_persons_first_stay_as_they_are_apart(
 
 
 def test_files_beside_the_measurements_state_published_counts_alone(
-    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+    runs: Runs, few: tuple[Path, Path], tmp_path: Path
 ) -> None:
     for name, more in (("joint", JOINT), ("apart", ())):
-        run(censafe, few, tmp_path / name, *more)
+        run(runs, few, tmp_path / name, *more)
     remaining = [
         {
             path.relative_to(tmp_path / name): path.read_bytes()
@@ -130,9 +128,9 @@ def test_files_beside_the_measurements_state_published_counts_alone(
 
 
 def test_the_certificate_says_so_and_the_plan_costs_the_same(
-    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path
+    censafe: CommandLine, runs: Runs, few: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    run(censafe, few, tmp_path / "out", *JOINT, "--set", "joint_max_household_size=5")
+    run(runs, few, tmp_path / "out", *JOINT, "--set", "joint_max_household_size=5")
     text = (tmp_path / "out" / "certificate.json").read_text(encoding="utf-8")
     assert "Persons and units were made consistent" in text
     assert post(tmp_path / "out")["joint_max_household_size"] == 5
@@ -147,10 +145,10 @@ def test_the_certificate_says_so_and_the_plan_costs_the_same(
 
 @pytest.mark.parametrize("information", ["level", "lower"])
 def test_levels_add_up_and_state_totals_stay_with_either_information(
-    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path, information: str
+    runs: Runs, few: tuple[Path, Path], tmp_path: Path, information: str
 ) -> None:
-    run(censafe, few, tmp_path / "out", *JOINT, "--set", f"information={information}")
-    run(censafe, few, tmp_path / "apart", "--set", f"information={information}")
+    run(runs, few, tmp_path / "out", *JOINT, "--set", f"information={information}")
+    run(runs, few, tmp_path / "apart", "--set", f"information={information}")
     folder = tmp_path / "out" / "histograms"
     for histogram in ("persons", "units"):
         above = histogram_sums(folder / f"{histogram}_State.parquet", 2)
@@ -170,7 +168,7 @@ def test_levels_add_up_and_state_totals_stay_with_either_information(
     ],
 )
 def test_a_killed_run_goes_on_with_the_same_units(
-    censafe: CommandLine, few: tuple[Path, Path], tmp_path: Path, stage: str, noise: str
+    censafe: CommandLine, runs: Runs, few: tuple[Path, Path], tmp_path: Path, stage: str, noise: str
 ) -> None:
     choice = (*JOINT, "--set", f"noisy_measurements={noise}", "--quiet")
     out = tmp_path / "out"
@@ -180,11 +178,11 @@ def test_a_killed_run_goes_on_with_the_same_units(
         + textwrap.dedent(STAGES[stage])
         + "\nmain()\n"
     )
-    command = [sys.executable, "-c", script, "run", "topdown", *map(str, (*few, out, *KEY, *choice))]
-    child = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert child.returncode == -signal.SIGKILL, child.stderr
+    died = run_apart(script, "run", "topdown", *few, out, *KEY, *choice)
+    assert died.code == -signal.SIGKILL, died.err
     assert any((out / "measurements").iterdir())
-    assert run(censafe, few, out, *choice) == run(censafe, few, tmp_path / "whole", *choice)
+    assert censafe("run", "topdown", *few, out, *KEY, *choice).code == 0
+    assert published(out) == run(runs, few, tmp_path / "whole", *choice)
 
 
 def test_a_household_size_that_cannot_be_stops_before_anything_is_measured(

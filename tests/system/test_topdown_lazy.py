@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 
 from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
+from support.apart import run_apart
 from support.commands import CommandLine
 from support.runs import Runs
 
@@ -61,9 +60,8 @@ def run_and_die(stage: str, *arguments: object) -> None:
         + "\nmain()\n"
     )
     begun = () if "--test-key" in arguments else ("--new-ledger",)
-    command = [sys.executable, "-c", script, *map(str, arguments), *begun]
-    child = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert child.returncode == -signal.SIGKILL, child.stderr
+    died = run_apart(script, *arguments, *begun)
+    assert died.code == -signal.SIGKILL, died.err
 
 
 def test_lazy_and_stored_noise_give_the_same_microdata_with_any_number_of_workers(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import shutil
@@ -24,6 +23,7 @@ from censafe.publication.stamps import DEMONSTRATION
 from support.commands import CommandLine
 from support.histograms import dense, write_table
 from support.observers import StageListener
+from support.rows import piped_rows
 from support.runs import Runs
 from support.shared import shared_data
 from support.topdown_inputs import CELLS_1940, added_up, entries, histograms_of_run, write_1940
@@ -53,11 +53,6 @@ def truth(rhode_island: Path) -> BlockData:
 
 def level_codes(blocks: BlockData) -> dict[str, np.ndarray]:
     return {level.name: level.geounits for level in blocks.spine.levels}
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream, delimiter="|"))
 
 
 def hashes(folder: Path) -> dict[str, str]:
@@ -91,7 +86,7 @@ def test_a_state_adds_up_and_keeps_what_is_exact(state: Path, truth: BlockData) 
 def test_microdata_and_tables_hold_the_counts_of_the_blocks(state: Path, truth: BlockData) -> None:
     place = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
     persons: Counter[tuple[str, int]] = Counter()
-    for row in rows_of(state / "microdata" / "persons.txt"):
+    for row in piped_rows(state / "microdata" / "persons.txt"):
         levels = [
             int(row[name]) - less
             for name, less in (("GQTYPE_PL", 0), ("VOTING_AGE", 1), ("CENHISP", 1), ("CENRACE", 1))
@@ -99,7 +94,7 @@ def test_microdata_and_tables_hold_the_counts_of_the_blocks(state: Path, truth: 
         persons["".join(row[name] for name in place), int(np.ravel_multi_index(levels, (8, 2, 2, 63)))] += 1
     blocks = histograms_of_run(state, "persons", level_codes(truth))["Block"]
     assert persons == entries(blocks)
-    status = Counter(row["HH_STATUS"] for row in rows_of(state / "microdata" / "units.txt"))
+    status = Counter(row["HH_STATUS"] for row in piped_rows(state / "microdata" / "units.txt"))
     occupied = histograms_of_run(state, "units", level_codes(truth))["State"].count.tolist()
     assert [status["2"], status["1"]] == occupied
     totals = pq.read_table(state / "tables" / "Block.parquet", columns=["geocode", "P1_001"])
@@ -216,14 +211,14 @@ def test_a_release_pays_and_keeps_the_totals_of_the_states(
     states = histograms_of_run(out, "persons", level_codes(truth))["State"]
     assert dense(states, CELLS_1940).sum(axis=1).tolist() == exact.tolist()
     dealt = Counter((row["TABBLKST"], row["TABBLKCOU"], row["ENUMDIST"], row["EUID"])
-                    for row in rows_of(out / "microdata" / "persons.txt"))  # fmt: skip
-    for row in rows_of(out / "microdata" / "units.txt"):
+                    for row in piped_rows(out / "microdata" / "persons.txt"))  # fmt: skip
+    for row in piped_rows(out / "microdata" / "units.txt"):
         key = (row["TABBLKST"], row["TABBLKCOU"], row["ENUMDIST"], row["EUID"])
         assert dealt[key] == int(row["FINAL_POP"])
         assert (dealt[key] > 0) == (row["VACS"] == "0")
     # occupied and vacant units are published as they were counted, and the certificate says so
     vacant = Counter(
-        row["VACS"] == "9" for row in rows_of(out / "microdata" / "units.txt") if row["RTYPE"] == "2"
+        row["VACS"] == "9" for row in piped_rows(out / "microdata" / "units.txt") if row["RTYPE"] == "2"
     )
     assert [vacant[False], vacant[True]] == truth.facilities[:, [0, 8]].sum(axis=0).tolist()
     page = (out / "certificate.html").read_text()

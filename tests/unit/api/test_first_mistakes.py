@@ -12,11 +12,6 @@ from censafe.errors import CensafeError
 from support.commands import CommandLine
 
 
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -26,17 +21,17 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_a_configuration_in_the_place_of_its_product(
-    command: CommandLine, arguments: tuple[str, ...], message: str
+    censafe: CommandLine, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = command(*arguments)
+    done = censafe(*arguments)
     assert done.code == 2
     assert message in done.err
 
 
 def test_a_folder_of_text_files_under_the_reader_of_the_production(
-    command: CommandLine, tmp_path: Path
+    censafe: CommandLine, tmp_path: Path
 ) -> None:
-    done = command("run", "phsafe", "sdhc-us", tmp_path, tmp_path / "out", "--quiet")
+    done = censafe("run", "phsafe", "sdhc-us", tmp_path, tmp_path / "out", "--quiet")
     assert done.code == 1
     assert "add --set reader=csv" in done.err
 
@@ -58,11 +53,11 @@ def test_a_name_in_the_place_of_an_object(call: Callable[[], object], message: s
 
 
 def test_tables_do_not_replace_the_list_of_areas_they_are_made_for(
-    command: CommandLine, tmp_path: Path
+    censafe: CommandLine, tmp_path: Path
 ) -> None:
     areas = tmp_path / "districts.csv"
     areas.write_text("GEOID,district\n440010001001000,1\n")
-    done = command("tables", tmp_path, "--table", "P1", "--areas", areas, "--out", areas)
+    done = censafe("tables", tmp_path, "--table", "P1", "--areas", areas, "--out", areas)
     assert done.code == 2
     assert f"{areas}: --out is the file of --areas, which would be lost; name another file" in done.err
     assert areas.read_text() == "GEOID,district\n440010001001000,1\n"

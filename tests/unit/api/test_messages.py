@@ -57,9 +57,7 @@ def test_the_command_line_writes_options(text: str, expected: str) -> None:
     assert expected == in_options(text)
 
 
-def test_the_command_line_names_the_option(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    done = CommandLine(monkeypatch, capsys)("plan", "phsafe", "sdhc-us", "--total", "1")
+def test_the_command_line_names_the_option(censafe: CommandLine) -> None:
+    done = censafe("plan", "phsafe", "sdhc-us", "--total", "1")
     assert done.code == 2
     assert "Error: --total is the budget for --maximize accuracy; give both" in done.err

@@ -13,11 +13,6 @@ import pytest
 from support.commands import CommandLine
 
 
-@pytest.fixture
-def censafe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 def test_a_machine_on_which_the_suite_runs_is_well(censafe: CommandLine, tmp_path: Path) -> None:
     done = censafe("doctor", "--folder", tmp_path, "--json")
     assert done.code == 0, done.out

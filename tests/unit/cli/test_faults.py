@@ -31,11 +31,6 @@ from censafe.publication.tables.noisy import read_noisy_table
 from support.commands import CommandLine
 
 
-@pytest.fixture
-def censafe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 def _raise(error: BaseException) -> object:
     def invoke(*_arguments: object, **_options: object) -> None:
         raise error

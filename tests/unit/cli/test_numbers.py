@@ -69,20 +69,16 @@ def test_the_table_has_the_verbs_of_the_command_line() -> None:
     ],
 )
 def test_such_numbers_are_wrong_usage(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    censafe: CommandLine,
     tmp_path: Path,
     words: tuple[str, ...],
 ) -> None:
-    done = CommandLine(monkeypatch, capsys)(*(word.format(tmp_path) for word in words))
+    done = censafe(*(word.format(tmp_path) for word in words))
     assert done.code == 2, done.err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_largest_seed_is_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    censafe = CommandLine(monkeypatch, capsys)
+def test_the_largest_seed_is_one(censafe: CommandLine, tmp_path: Path) -> None:
     for layout in ("phsafe", "pl94", "dhc", "ipums-1940"):
         done = censafe(
             "synth",

@@ -64,11 +64,6 @@ BAD = {
 }
 
 
-@pytest.fixture
-def censafe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_explained_and_the_workbook_stays(
     case: str, tmp_path: Path, censafe: CommandLine

@@ -23,11 +23,6 @@ AT_ONCE = {"card", "configs keys", "configs list", "doctor", "evaluate report", 
 """Commands without stages, and so without ``--quiet``."""
 
 
-@pytest.fixture
-def censafe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    return CommandLine(monkeypatch, capsys)
-
-
 def leaves(
     group: click.Group, context: click.Context, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, set[str]]]:

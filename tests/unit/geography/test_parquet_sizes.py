@@ -120,9 +120,8 @@ def test_an_archive_of_it_is_refused_as_well(
 
 
 def test_the_flag_and_the_variable_lift_the_limit(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    censafe: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    censafe = CommandLine(monkeypatch, capsys)
     monkeypatch.setattr(parquet_tables, "MOST_CELLS", 1000)
     for name in ("one", "other"):
         write_rows(tmp_path / f"{name}.parquet", 1)

@@ -82,8 +82,8 @@ def test_files_are_read_up_to_a_size(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_no_input_is_a_fault_of_the_program(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, words: str, file: str, code: int, message: str
-) -> None:  # fmt: skip
+    censafe: CommandLine, tmp_path: Path, words: str, file: str, code: int, message: str
+) -> None:
     long = "[" + ".".join("a" * 100_000) + "]"
     texts = {
         "toml": long,
@@ -94,7 +94,7 @@ def test_no_input_is_a_fault_of_the_program(
     path = tmp_path / f"f.{file or 'txt'}"
     path.write_text(texts.get(file, ""))
     places = {"F": path, "T": tmp_path / "t.toml", "O": tmp_path / "out"}
-    done = CommandLine(monkeypatch, capsys)(*(places.get(word, word) for word in words.split()))
+    done = censafe(*(places.get(word, word) for word in words.split()))
     assert (done.code, message in done.err) == (code, True), done.err
 
 

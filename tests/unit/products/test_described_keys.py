@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import censafe
+from censafe import configuration_keys
 from censafe.errors import UsageError
 from censafe.products.configuration.source import PRODUCTS, shipped_configs
 from censafe.products.registry import product_of
@@ -19,7 +19,7 @@ NAMES = re.compile(r"[A-Z]{2,}")
 
 
 def keys_of(product: str) -> list[dict[str, str]]:
-    rows: list[dict[str, str]] = censafe.configuration_keys(product).arrow.to_pylist()
+    rows: list[dict[str, str]] = configuration_keys(product).arrow.to_pylist()
     return rows
 
 
@@ -77,11 +77,10 @@ def test_examples_are_values_of_their_keys(product: str) -> None:
         ), row
 
 
-def test_keys_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    censafe_command = CommandLine(monkeypatch, capsys)
-    done = censafe_command("configs", "keys", "topdown")
+def test_keys_are_printed(censafe: CommandLine) -> None:
+    done = censafe("configs", "keys", "topdown")
     assert done.code == 0
     assert 'spine = "optimized"\n    Geographic hierarchy' in done.out
     assert "allowed: standard, aian, optimized, prim, production; default: standard" in done.out
     with pytest.raises(UsageError, match="there is no product 'sdhc'"):
-        censafe.configuration_keys("sdhc")
+        configuration_keys("sdhc")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from censafe.model.fetching import fetch
-from censafe.tabulation.engine import arrays, connect
+from censafe.tabulation.engine import arrays
 from censafe.tabulation.engine.relational import Relational
 
 QUESTIONS = {
@@ -22,13 +21,6 @@ BITS = {"BITS": lambda rows: (rows.kind == 3).ifelse(4, 1) + (rows.age > 50).ife
 
 def code(rows: Any) -> Any:
     return rows.kind.fill_null(0) * 2 + (rows.age > 50).ifelse(1, 0)
-
-
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    opened = connect(tmp_path_factory.mktemp("arrays"), threads=2)
-    yield opened
-    opened.disconnect()
 
 
 def held(backend: Any, name: str, **columns: tuple[list[int | None], pa.DataType]) -> Any:

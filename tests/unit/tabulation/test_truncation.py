@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.engine import connect
 from censafe.tabulation.truncation import canonical_text, over_threshold, truncate
 from support.typed_tables import PERSON_COLUMNS, Records, typed
 
@@ -27,13 +25,6 @@ HOUSEHOLD = [
 ]
 # SHA-256 of "3|100000001|41|1|01|20|1" and so on: the order in which this household is retained.
 RETAINED_IN_ORDER = [4, 3, 1, 2, 0, 5]
-
-
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    opened = connect(tmp_path_factory.mktemp("truncation"), threads=2)
-    yield opened
-    opened.disconnect()
 
 
 def persons(backend: Any, rows: list[tuple[int | None, ...]]) -> Any:

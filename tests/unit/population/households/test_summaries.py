@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from censafe.model.fetching import fetch
 from censafe.population.households import summaries
-from censafe.tabulation.engine import connect
 from support.typed_tables import Records, typed
-
-
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    opened = connect(tmp_path_factory.mktemp("summaries"), threads=1)
-    yield opened
-    opened.disconnect()
 
 
 def people(seed: int, rows: int, households: int) -> list[tuple[int | None, ...]]:

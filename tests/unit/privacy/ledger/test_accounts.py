@@ -16,11 +16,6 @@ PERSONS, UNITS, OTHER = ({name: letter * 64} for name, letter in (("p", "1"), ("
 SMALL = make_part("S", "1/10")
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "censafe-ledger.jsonl"
-
-
 def refused(path, files, plan=None, match="`spend_more`", **options):
     before = path.read_bytes()
     with pytest.raises(OverspendError, match=match):

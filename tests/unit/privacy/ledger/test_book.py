@@ -11,15 +11,10 @@ from censafe.privacy.ledger.book import RunNotes
 from censafe.privacy.ledger.entries import NO_HEAD, read_contents
 from censafe.privacy.ledger.report import verify
 from censafe.privacy.loss.promises import Promise
-from support.ledgers import FILES, RUN, SHA, make_part, make_plan, open_ledger, spend, stated
+from support.ledgers import FILES, RUN, SHA, make_part, make_plan, open_ledger, running, spend, stated
 
 HALF = Fraction(1, 2)
 FOLDER = RunNotes(folder="/data/OUT")
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "censafe-ledger.jsonl"
 
 
 RHO = Promise("zcdp", "add_remove", "person")
@@ -133,9 +128,7 @@ def test_a_cap_that_is_not_positive_is_refused(path, cap):
 
 
 def test_a_part_is_reserved_once(path):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
+    with running(path) as (ledger, plan):
         reservation = ledger.reserve(plan, plan.parts[0])
         for _ in range(2):
             with pytest.raises(LedgerError, match="PH1 was reserved before"):
@@ -159,9 +152,7 @@ def test_reserving_needs_the_plan_of_an_open_run(path):
 
 
 def test_a_run_closes_only_when_all_parts_are_committed(path):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
+    with running(path) as (ledger, plan):
         ledger.commit(ledger.reserve(plan, plan.parts[0]), "PH1.parquet", SHA)
         with pytest.raises(LedgerError, match="not committed: PH2"):
             ledger.close_run(plan)
@@ -302,9 +293,7 @@ def test_plans_that_cannot_be_charged_are_refused(path, parts, reason):
 
 
 def test_commit_wants_a_file_and_a_digest(path):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
+    with running(path) as (ledger, plan):
         reservation = ledger.reserve(plan, plan.parts[0])
         for file, digest in (("", SHA), ("PH1.parquet", "xyz")):
             with pytest.raises(ValueError, match="SHA-256"):

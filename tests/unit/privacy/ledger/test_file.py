@@ -17,12 +17,16 @@ from censafe.privacy.ledger import file as ledger_file
 from censafe.privacy.ledger.book import Ledger
 from censafe.privacy.ledger.entries import NO_HEAD, encode, read_contents
 from censafe.privacy.ledger.report import verify
-from support.ledgers import FILES, RUN, SHA, make_plan, open_ledger, spend, stated
+from support.ledgers import FILES, RUN, SHA, make_plan, open_ledger, running, spend, stated
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "censafe-ledger.jsonl"
+def failing(number):
+    """A call that the system refuses with an error of this number."""
+
+    def refuse(*_args, **_options):
+        raise OSError(number, os.strerror(number))
+
+    return refuse
 
 
 def rechain(path, lines):
@@ -60,18 +64,14 @@ def test_a_second_writer_is_refused_in_another_process(path):
 
 
 def test_a_child_process_cannot_write(path, monkeypatch):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
+    with running(path) as (ledger, plan):
         monkeypatch.setattr(ledger_file.os, "getpid", lambda: -1)
         with pytest.raises(LedgerError, match="only the process"):
             ledger.reserve(plan, plan.parts[0])
 
 
 def test_a_foreign_line_during_the_run_is_noticed(path):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
+    with running(path) as (ledger, plan):
         with path.open("ab") as other:
             other.write(b"{}\n")
         with pytest.raises(LedgerError, match="changed by something else"):
@@ -95,28 +95,20 @@ def test_places_that_cannot_be_written_are_ledger_errors(tmp_path):
 
 
 def test_a_ledger_without_permission_is_a_ledger_error(path, monkeypatch):
-    def refuse(*_args, **_options):
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(ledger_file.os, "open", refuse)
+    monkeypatch.setattr(ledger_file.os, "open", failing(errno.EACCES))
     with pytest.raises(LedgerError, match=r"Permission denied.*nothing is measured without a ledger"):
         open_ledger(path)
 
 
 def test_a_file_system_without_locks_is_a_ledger_error(path, monkeypatch):
-    def refuse(*_args):
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(ledger_file.fcntl, "flock", refuse)
+    monkeypatch.setattr(ledger_file.fcntl, "flock", failing(errno.ENOLCK))
     with pytest.raises(LedgerError, match="cannot be locked"):
         open_ledger(path)
 
 
 @pytest.mark.parametrize("full_after", [0, 1, 100])
 def test_a_full_disk_leaves_the_ledger_as_it_was(path, monkeypatch, full_after):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()), run=RUN)
+    with running(path, run=RUN) as (ledger, plan):
         before = path.read_bytes()
         write, left = os.write, [full_after]
 
@@ -141,16 +133,10 @@ def test_a_full_disk_leaves_the_ledger_as_it_was(path, monkeypatch, full_after):
 
 
 def test_a_disk_that_stays_full_leaves_a_torn_line_for_the_next_opening(path, monkeypatch):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
+    with running(path) as (ledger, plan):
         before = path.read_bytes()
-
-        def fail(*_args):
-            raise OSError(errno.EIO, "Input/output error")
-
-        monkeypatch.setattr(ledger_file.os, "fsync", fail)
-        monkeypatch.setattr(ledger_file.os, "ftruncate", fail)
+        monkeypatch.setattr(ledger_file.os, "fsync", failing(errno.EIO))
+        monkeypatch.setattr(ledger_file.os, "ftruncate", failing(errno.EIO))
         with pytest.raises(LedgerError, match="Input/output error"):
             ledger.reserve(plan, plan.parts[0])
         monkeypatch.undo()
@@ -226,11 +212,7 @@ def test_a_torn_last_line_is_set_aside_and_reported(path, torn):
 def test_a_torn_line_that_cannot_be_moved_stays(path, monkeypatch, call, message):
     spend(path, make_plan())
     path.write_bytes(path.read_bytes() + b"{")
-
-    def fail(*_args):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(ledger_file.os, call, fail)
+    monkeypatch.setattr(ledger_file.os, call, failing(errno.ENOSPC))
     with pytest.raises(LedgerError, match=message):
         open_ledger(path)
     assert path.read_bytes().endswith(b"{")
@@ -456,20 +438,14 @@ def test_a_damaged_or_exposed_key_stops(path):
 def test_a_key_that_cannot_be_written_leaves_nothing(path, monkeypatch):
     from censafe.privacy.keys import commitments
 
-    def fail(*_args):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(commitments.os, "write", fail)
+    monkeypatch.setattr(commitments.os, "write", failing(errno.ENOSPC))
     with pytest.raises(LedgerError, match="key of the ledger cannot be written"):
         open_ledger(path)
     assert [file.name for file in path.parent.iterdir()] == ["censafe-ledger.jsonl"]
 
 
 def test_a_key_that_cannot_get_its_name_gets_it_at_the_next_opening(path, monkeypatch):
-    def fail(*_args):
-        raise OSError(errno.EIO, "Input/output error")
-
-    monkeypatch.setattr(type(path), "rename", fail)
+    monkeypatch.setattr(type(path), "rename", failing(errno.EIO))
     with pytest.raises(LedgerError, match="key of the ledger cannot be written"):
         spend(path, make_plan())
     monkeypatch.undo()
@@ -510,9 +486,7 @@ def replaced(path):
     ids=["removed", "replaced by a copy", "linked"],
 )
 def test_a_ledger_that_is_removed_or_replaced_during_a_run_is_noticed(path, change):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
+    with running(path) as (ledger, plan):
         ledger.reserve(plan, plan.parts[0])
         before = path.read_bytes()
         change(path)
@@ -522,9 +496,7 @@ def test_a_ledger_that_is_removed_or_replaced_during_a_run_is_noticed(path, chan
 
 
 def test_a_ledger_that_vanishes_while_a_line_is_flushed_is_noticed(path, monkeypatch):
-    plan = make_plan()
-    with open_ledger(path) as ledger:
-        ledger.open_run(plan, accounts=ledger.accounts(FILES.values()))
+    with running(path) as (ledger, plan):
         monkeypatch.setattr(ledger_file, "fsync_folder", lambda _folder: path.unlink())
         with pytest.raises(LedgerError, match="removed, replaced or linked elsewhere"):
             ledger.reserve(plan, plan.parts[0])

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -16,62 +16,27 @@ from censafe.model import Definition
 from censafe.products.configuration.source import INFINITE, get_shipped
 from censafe.products.detailed.config import load_h_config, load_p_config, load_scope
 from support.config_edits import Edit, drop, put
+from support.safetab_folders import PR_LEVELS, US_LEVELS, bureau_config
 from support.safetab_universes import write_parameters
 from support.shared import shared_data
 
-GEOGRAPHIES = (
-    "usa",
-    "state",
-    "county",
-    "tract",
-    "place",
-    "aiannh",
-    "pr_state",
-    "pr_county",
-    "pr_tract",
-    "pr_place",
-)
 Write = Callable[[dict[str, Any]], Path]
 LOAD = {"p": load_p_config, "h": load_h_config}
 
 
-def thresholds(numbers: list[int]) -> dict[str, list[int]]:
+def budgets(kind: str) -> dict[str, Any]:
     return {
-        f"({name.upper().replace('_', '-')}, {level})": list(numbers)
-        for name in GEOGRAPHIES
+        f"privacy_budget_{kind}_level_{level}_{name}": 0.25
+        for name in (*US_LEVELS, *PR_LEVELS)
         for level in (1, 2)
     }
 
 
-def budgets(kind: str) -> dict[str, Any]:
-    return {f"privacy_budget_{kind}_level_{level}_{name}": 0.25 for name in GEOGRAPHIES for level in (1, 2)}
-
-
-def bureau(product: str) -> dict[str, Any]:
-    """A valid configuration in the Bureau's JSON."""
-    common = {
-        "max_race_codes": 8,
-        "allow_negative_counts": True,
-        "run_us": True,
-        "run_pr": True,
-        "reader": "csv",
-        "state_filter_us": ["44", "01"],
-        "privacy_defn": "zcdp",
-    }
-    if product == "p":
-        return {
-            **common,
-            **budgets("p"),
-            "privacy_budget_p_stage_1_fraction": 0.1,
-            "thresholds_p": thresholds([10, 20, 30]),
-        }
-    return {
-        **common,
-        **budgets("h_t3"),
-        **budgets("h_t4"),
-        "thresholds_h_t3": thresholds([10, 20, 30]),
-        "thresholds_h_t4": thresholds([10]),
-    }
+def bureau(product: Literal["p", "h"]) -> dict[str, Any]:
+    """A valid configuration in the Bureau's JSON, with a budget for every level."""
+    document = bureau_config(product) | {"state_filter_us": ["44", "01"]}
+    document.pop("zero_suppression_chance", None)
+    return document | {key: 0.25 for key in document if "_level_" in key}
 
 
 @pytest.fixture

@@ -14,25 +14,14 @@ from censafe.errors import ConfigError
 from censafe.model import Definition
 from censafe.products.configuration.source import INFINITE
 from censafe.products.phsafe.config import load_phsafe_config, load_truth_config
+from support.commands import bureau_config
 from support.config_edits import Edit, drop, put
 from support.shared import shared_data
-
-TABLES = ("PH1_num", "PH1_denom", "PH2", "PH3", "PH4", "PH5_denom", "PH6", "PH7", "PH8_denom")
-LEVELS = ("usa_A-G", "usa_H,I", "usa_*", "state_A-G", "state_H,I", "state_*")
 
 
 def bureau() -> dict[str, Any]:
     """A valid configuration in the Bureau's JSON."""
-    return {
-        "privacy_budget": {
-            table: {level: 0.1 for level in LEVELS if level.endswith("*") or table not in ("PH2", "PH6")}
-            for table in TABLES
-        },
-        "tau": dict.fromkeys(("PH1_num", "PH2", "PH3", "PH4", "PH6", "PH7"), 5),
-        "state_filter": ["01", "44"],
-        "reader": "csv",
-        "privacy_defn": "zcdp",
-    }
+    return bureau_config(budget=0.1) | {"state_filter": ["01", "44"]}
 
 
 @pytest.fixture

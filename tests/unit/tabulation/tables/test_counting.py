@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from censafe.errors import ConfigError, DataError
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.engine import connect
 from censafe.tabulation.tables.counting import CountAccumulator, key_domain
 from support.typed_tables import Records, typed
 
@@ -31,13 +29,6 @@ NORTH = Records(
     units=[(2, 100000009, 1, 0, 1, 1, 0, 4, 9, 5)],
     geo=[(2, 100000009, "44"), (4, 100000008, "50")],
 )
-
-
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    opened = connect(tmp_path_factory.mktemp("counting"), threads=2)
-    yield opened
-    opened.disconnect()
 
 
 def test_domains_are_complete_and_in_order() -> None:
