@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +23,7 @@ from censafe.model import (
 )
 from censafe.model.measurements import PublishedQuery
 from censafe.model.plan import NoiseSource
+from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.certificate.tables import TableContents
 from censafe.publication.manifest import LedgerRecord
@@ -123,18 +127,36 @@ CODEBOOK = CodebookInput(
 )
 
 
-def make_certificate_input(plan: ReleasePlan, source: Source = "system") -> CertificateInput:
+def certificate_input(
+    plan: ReleasePlan, contents: Any, source: Source = "system", **fields: Any
+) -> CertificateInput:
+    """What a certificate states of a run with these contents."""
     private = source == "system"
-    return CertificateInput(
-        title="A <small> release",
-        plan=plan,
-        contents=TableContents(make_published(plan, source), CODEBOOK),
-        dataset="data & more",
-        input_commitment="c0" * 32,
-        ledger=LedgerRecord("/home/somebody/ledger.jsonl", "1e" * 32) if private else None,
-        ledger_total=plan.total if private else None,
-        configuration="/home/somebody/config.json",
-        created="2026-01-02T03:04:05Z",
+    stated = {
+        "title": "A <small> release",
+        "dataset": "data & more",
+        "input_commitment": "c0" * 32,
+        "ledger": LedgerRecord("/home/somebody/ledger.jsonl", "1e" * 32) if private else None,
+        "ledger_total": plan.total if private else None,
+        "configuration": "/home/somebody/config.json",
+        "created": "2026-01-02T03:04:05Z",
+    }
+    return CertificateInput(plan=plan, contents=contents, **stated | fields)
+
+
+def written_certificate(
+    folder: Path, source: CertificateInput, stamp: Any = None
+) -> tuple[str, dict[str, Any]]:
+    """The page of a certificate, and its values."""
+    page, values = write_certificate(folder, source, stamp=stamp)
+    return page.read_text(encoding="utf-8"), json.loads(values.read_text(encoding="utf-8"))
+
+
+def make_certificate_input(plan: ReleasePlan, source: Source = "system") -> CertificateInput:
+    return certificate_input(
+        plan,
+        TableContents(make_published(plan, source), CODEBOOK),
+        source,
         checks=(CheckGroup("Codes", 3, stops=True), CheckGroup("Households", 12, stops=False)),
         rows_checked=40,
         overrides={"tau.PH2": "10"},

@@ -198,19 +198,19 @@ def test_a_facility_for_which_no_persons_were_published(
     refused(censafe, data, state / "pl94", message)
 
 
-def test_a_constraint_that_no_histogram_can_meet(censafe: CommandLine, state: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("when = { h1 = 1 } }", "when = { h1 = 0 } }",
+         "published results: constraints h1 and owned of households contradict those of units in"),
+        ('"0-24" = 99999', '"0-24" = 1', "constraint hhgq_total_ub of persons could be exceeded in"),
+    ],
+    ids=["no histogram can meet it", "a bound that could bind"],
+)  # fmt: skip
+def test_constraints_that_do_not_fit(
+    censafe: CommandLine, state: Path, data: Path, tmp_path: Path, old: str, new: str, message: str
+) -> None:
     config, text = tmp_path / "own.toml", get_shipped("dhc-us").text
-    assert text.count("when = { h1 = 1 } }") == 1
-    config.write_text(text.replace("when = { h1 = 1 } }", "when = { h1 = 0 } }"))
-    shutil.copytree(state / "data", tmp_path / "data")
-    message = "published results: constraints h1 and owned of households contradict those of units in"
-    refused(censafe, tmp_path / "data", state / "pl94", message, config)
-
-
-def test_a_bound_above_that_could_bind(censafe: CommandLine, state: Path, tmp_path: Path) -> None:
-    config, text = tmp_path / "own.toml", get_shipped("dhc-us").text
-    assert text.count('"0-24" = 99999') == 1
-    config.write_text(text.replace('"0-24" = 99999', '"0-24" = 1'))
-    shutil.copytree(state / "data", tmp_path / "data")
-    message = "constraint hhgq_total_ub of persons could be exceeded in"
-    refused(censafe, tmp_path / "data", state / "pl94", message, config)
+    assert text.count(old) == 1
+    config.write_text(text.replace(old, new))
+    refused(censafe, data, state / "pl94", message, config)

@@ -112,15 +112,8 @@ def test_warnings_are_shown_and_stop_under_strict(censafe: CommandLine, tmp_path
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: columns(folder, {"count": [3, -2]}), "histogram.parquet: count: negative values (1 row) [negative]"),
-        (lambda folder: columns(folder, {"count": [3, 0.5]}), "histogram.parquet: count: values that are not whole (1 row)"),
-        (lambda folder: columns(folder, {"cell": [126, 2016]}), "histogram.parquet: cell: values outside the allowed range (1"),
         (lambda folder: columns(folder, {"geocode": [BLOCKS[0]] * 2, "cell": [0, 0]}), "rows with the block and cell of another"),
-        (lambda folder: columns(folder, {"geocode": [BLOCKS[0], "4400100010012001"]}), "geocode: blocks outside their block group"),
-        (lambda folder: columns(folder, {"geocode": [BLOCKS[0], "44001000100"]}), "geocode: geocodes of another form (1 row)"),
-        (lambda folder: columns(folder, {"geocode": [BLOCKS[0], "4400100010011009"]}), "blocks that the unit file does not have"),
         (lambda folder: columns(folder, None, {"geocode": [BLOCKS[0]] * 2}), "units.parquet: geocode: blocks given twice (1 row)"),
-        (lambda folder: columns(folder, None, {"gq0": [2, -1]}), "units.parquet: gq0: negative values (1 row)"),
         (lambda folder: columns(folder, None, {"placefp": ["00100", "1"]}), "units.parquet: placefp: codes of areas of another form"),
         (lambda folder: as_csv(folder, "|"), "units.csv: the file is pipe-delimited [delimiter]"),
         (lambda folder: cut(columns(folder) / "histogram.parquet"), "histogram.parquet: the content cannot be read"),
@@ -138,13 +131,9 @@ def test_bad_histogram_files(
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: edited(folder, [unit_2020(100000001, 1, "B1")] * 2), "CEF20_UNIT.txt: MAFID: units with the number of"),
-        (lambda folder: edited(folder, [unit_2020(100000001, 1, "B2")]), "OIDTB: units whose block is not in GRF-C (1 row)"),
         (lambda folder: edited(folder, persons=[person_2020(100000002)]), "persons whose unit is not in the unit file (1 row)"),
         (lambda folder: edited(folder, persons=[person_2020(100000001, race="77")]), "CENRACE: codes outside the allowed set"),
-        (lambda folder: edited(folder, persons=[person_2020(100000001)[:-1]]), "records of another length (1 row)"),
         (lambda folder: cut(edited(folder) / "CEF20_PER.txt"), "CEF20_PER.txt: the last record is cut off (1 row)"),
-        (lambda folder: edited(folder, header=GRFC_HEADER.replace("|", ";")), "GRF-C.txt: columns missing: OIDTABBLK"),
         (lambda folder: edited(folder, header=GRFC_HEADER.replace("PLACEFP", "PLACE")), "GRF-C.txt: columns missing: PLACEFP"),
     ],
 )  # fmt: skip
@@ -162,10 +151,7 @@ def test_bad_edited_files(
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: extract(folder, home_1940(1, 1)[:-1]), "records of another length (1 row) [record-length]"),
         (lambda folder: extract(folder, home_1940(1, 1), person_1940(2)), "persons that do not follow the record of their"),
-        (lambda folder: extract(folder, *[home_1940(1, 0, gq=0)] * 2), "household records with the number of another one"),
-        (lambda folder: extract(folder, home_1940(1, 1, gqtype=5), person_1940(1)), "kinds of group quarters that do not occur"),
         (lambda folder: cut(extract(folder) / "extract.dat"), "extract.dat: the last record is cut off (1 row) [truncated]"),
     ],
 )  # fmt: skip
@@ -178,21 +164,15 @@ def test_bad_extracts(
     assert message in done.err
 
 
-@pytest.mark.parametrize(
-    ("make", "reader", "message"),
-    [
+def test_readers_name_the_one_that_fits(censafe: CommandLine, tmp_path: Path) -> None:
+    for make, reader, message in (
         (columns, "cef", "the folder holds histogram files; fix: --set reader=histogram"),
         (edited, "histogram", "the folder holds Census Edited Files; fix: --set reader=cef"),
         (extract, "pl94", "the folder holds an IPUMS extract of 1940; fix: --set reader=ipums-1940"),
-    ],
-)
-def test_readers_name_the_one_that_fits(
-    censafe: CommandLine, tmp_path: Path, make: Callable[[Path], Path], reader: str, message: str
-) -> None:
-    data = make(tmp_path / "data")
-    done = censafe("validate", "topdown", "pl94-us", data, *STATE, "--set", f"reader={reader}")
-    assert done.code == 1
-    assert message in done.err
+    ):
+        data = make(tmp_path / reader)
+        done = censafe("validate", "topdown", "pl94-us", data, *STATE, "--set", f"reader={reader}")
+        assert (done.code, message in done.err) == (1, True), done.err
 
 
 def test_empty_folders_and_two_kinds_of_input(censafe: CommandLine, tmp_path: Path) -> None:

@@ -42,20 +42,16 @@ def enumerated(queries: list[tuple[float, int]], level: float, *, randomized: bo
     return power
 
 
+@pytest.mark.parametrize("randomized", [True, False])
 @pytest.mark.parametrize("queries", [[(4.0, 1)], [(2.0, 2)], [(1.5, 1), (3.0, 1)], [(1.0, 2), (2.7, 1)]])
-def test_power_equals_the_enumeration_of_all_outcomes(queries: list[tuple[float, int]]) -> None:
+def test_power_equals_the_enumeration_of_all_outcomes(
+    queries: list[tuple[float, int]], randomized: bool
+) -> None:
+    """Without randomization it stops before the level."""
     moved = [MovedQuery(Fraction(str(sigma2)), cells) for sigma2, cells in queries]
     levels = [0.013, 0.0517, 0.31]
-    expected = [enumerated(queries, level, randomized=True) for level in levels]
-    assert best_attack(moved).powers(levels) == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("queries", [[(4.0, 1)], [(2.0, 2)]])
-def test_power_without_randomization_stops_before_the_level(queries: list[tuple[float, int]]) -> None:
-    moved = [MovedQuery(Fraction(str(sigma2)), cells) for sigma2, cells in queries]
-    levels = [0.013, 0.0517, 0.31]
-    expected = [enumerated(queries, level, randomized=False) for level in levels]
-    assert best_attack(moved).powers(levels, randomized=False) == pytest.approx(expected, abs=1e-5)
+    expected = [enumerated(queries, level, randomized=randomized) for level in levels]
+    assert best_attack(moved).powers(levels, randomized=randomized) == pytest.approx(expected, abs=1e-5)
 
 
 def test_power_nears_the_gaussian_for_wide_noise_and_never_exceeds_the_bound() -> None:

@@ -1,8 +1,6 @@
-import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,7 @@ from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.levels import LevelEstimates, LevelFacts
 from censafe.publication.certificate.page import certificate_page, write_certificate
 from censafe.publication.certificate.statement import CertificateInput, certificate_document
-from censafe.publication.manifest import LedgerRecord
+from support.publication import certificate_input, written_certificate
 
 LEVELS = {"State": 1, "Block": 40}
 QUERIES = {"total": (1, Fraction(1, 8)), "age < 18": (2, Fraction(1, 4))}
@@ -50,27 +48,11 @@ def _source(source: NoiseSource = "system") -> CertificateInput:
         for level in LEVELS
     )
     plan = ReleasePlan("topdown", Definition.ZCDP, Neighbors.REPLACE, ProtectedUnit.PERSON, {}, parts)
-    private = source == "system"
-    return CertificateInput(
-        title="Histograms",
-        plan=plan,
-        dataset="data",
-        input_commitment="c0" * 32,
-        ledger=LedgerRecord("ledger.jsonl", "1e" * 32) if private else None,
-        ledger_total=plan.total if private else None,
-        configuration="pl94-us",
-        created="2026-01-02T03:04:05Z",
-        contents=estimates,
-    )
-
-
-def _written(folder: Path, source: CertificateInput, stamp: Any = None) -> tuple[str, dict[str, Any]]:
-    page, values = write_certificate(folder, source, stamp=stamp)
-    return page.read_text(encoding="utf-8"), json.loads(values.read_text(encoding="utf-8"))
+    return certificate_input(plan, estimates, source, title="Histograms")
 
 
 def test_queries_and_levels_are_stated_with_budget_and_noise(tmp_path: Path) -> None:
-    page, document = _written(tmp_path, _source())
+    page, document = written_certificate(tmp_path, _source())
     total, age = document["tables"]
     assert (total["table"], total["budget"], total["rows"]) == ("persons.total", "1/4", 41)
     assert (age["share"], age["rows"]) == (pytest.approx(2 / 3), 82)
@@ -83,13 +65,13 @@ def test_queries_and_levels_are_stated_with_budget_and_noise(tmp_path: Path) -> 
 def test_shares_of_levels_are_of_the_loss_by_rows_whatever_a_person_costs(tmp_path: Path) -> None:
     source = _source()
     plan = replace(source.plan, parts=tuple(replace(part, factor=Fraction(3)) for part in source.plan.parts))
-    page, document = _written(tmp_path, replace(source, plan=plan, ledger_total=plan.total))
+    page, document = written_certificate(tmp_path, replace(source, plan=plan, ledger_total=plan.total))
     assert document["loss"]["exact"] == "9/4"
     assert page.count("= 0.375, 50.0%</span>") == 2
 
 
 def test_the_page_says_that_counts_are_estimates_and_how_they_were_solved(tmp_path: Path) -> None:
-    page, document = _written(tmp_path, _source())
+    page, document = written_certificate(tmp_path, _source())
     assert document["estimated"]["records"] == {"persons": 1234}
     assert "1,234 persons" in page
     assert "Totals are exact." in page
@@ -102,7 +84,7 @@ def test_the_page_says_that_counts_are_estimates_and_how_they_were_solved(tmp_pa
 
 
 def test_readings_of_the_loss_are_stated(tmp_path: Path) -> None:
-    page, document = _written(tmp_path, _source())
+    page, document = written_certificate(tmp_path, _source())
     assert document["estimated"]["readings"][0]["exact"] == "1/2"
     assert "persons, attribute" in page
     assert '<th scope="row">age</th><td class="n">0.5</td><td class="n">6.79</td>' in page
@@ -118,7 +100,7 @@ def test_measurements_must_be_those_of_the_plan(tmp_path: Path) -> None:
 def test_a_stamp_must_fit(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError):
         write_certificate(tmp_path, _source("seeded"))
-    page, document = _written(tmp_path, _source("seeded"), "NOT PRIVATE")
+    page, document = written_certificate(tmp_path, _source("seeded"), "NOT PRIVATE")
     assert document["stamp"] == "NOT PRIVATE"
     assert "made with a test key" in page
 

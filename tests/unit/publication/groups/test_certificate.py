@@ -1,5 +1,4 @@
 import csv
-import json
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -18,12 +17,12 @@ from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.tidy import write_coterminous_report
 from censafe.publication.manifest import (
     ConfigRecord,
-    LedgerRecord,
     Manifest,
     read_manifest,
     write_manifest,
 )
 from support.group_measurements import H_TABLES, P_TABLES, households, level, persons, plan_of, totals
+from support.publication import certificate_input, written_certificate
 
 STATE = level("state_2", ["11", "44"], detailed_only=["2002"])
 COUNTY = level("county_2", ["11001", "44001", "44003"])
@@ -33,39 +32,23 @@ CLASSES = AreaClasses(((("STATE", "11"), ("COUNTY", "11001")),))
 def _source(source: NoiseSource = "system", **options: Any) -> CertificateInput:
     measured = [persons(where, share=1.0, source=source) for where in (STATE, COUNTY)]
     plan = plan_of(measured)
-    private = source == "system"
-    return CertificateInput(
-        title="Detailed <DHC-A>",
-        plan=plan,
-        dataset="data",
-        input_commitment="c0" * 32,
-        ledger=LedgerRecord("ledger.jsonl", "1e" * 32) if private else None,
-        ledger_total=plan.total if private else None,
-        configuration="ddhca",
-        created="2026-01-02T03:04:05Z",
-        rows_checked=10,
-        contents=GroupContents(
-            [totals(one, conditional=one.level is COUNTY, **options) for one in measured],
-            P_TABLES,
-            {"county_2": "County, Detailed"},
-            ("Areas of the same blocks were made equal.",),
-        ),
-        confidence=Fraction(19, 20),
+    contents = GroupContents(
+        [totals(one, conditional=one.level is COUNTY, **options) for one in measured],
+        P_TABLES,
+        {"county_2": "County, Detailed"},
+        ("Areas of the same blocks were made equal.",),
     )
+    more = {"title": "Detailed <DHC-A>", "rows_checked": 10, "confidence": Fraction(19, 20)}
+    return certificate_input(plan, contents, source, **more)
 
 
 def with_groups(source: CertificateInput, groups: Any) -> CertificateInput:
     return replace(source, contents=replace(source.contents, groups=groups))
 
 
-def _written(folder: Path, source: CertificateInput, stamp: Any = None) -> tuple[str, dict[str, Any]]:
-    page, values = write_certificate(folder, source, stamp=stamp)
-    return page.read_text(encoding="utf-8"), json.loads(values.read_text(encoding="utf-8"))
-
-
 def test_levels_are_stated_with_budget_and_accuracy_by_detail(tmp_path: Path) -> None:
     source = _source()
-    page, document = _written(tmp_path, source)
+    page, document = written_certificate(tmp_path, source)
     (entry,) = document["tables"]
     assert (entry["table"], entry["budget"], entry["share"]) == ("T01001, T02001 to T02003", "1/1", 1.0)
     state, county = entry["groups"]
@@ -93,7 +76,7 @@ def test_levels_are_stated_with_budget_and_accuracy_by_detail(tmp_path: Path) ->
 
 
 def test_weighted_means_show_a_margin_from_the_variance(tmp_path: Path) -> None:
-    page, document = _written(tmp_path, _source(t1="pooled", thresholds=range(0, 10_000, 50)))
+    page, document = written_certificate(tmp_path, _source(t1="pooled", thresholds=range(0, 10_000, 50)))
     details = [d for level in document["tables"][0]["groups"] for d in level["details"]]
     assert {None} == {d["total"]["margin_of_error_exact"] for d in details if not d["detailed_only"]}
     assert "≈" in page
@@ -103,7 +86,7 @@ def test_weighted_means_show_a_margin_from_the_variance(tmp_path: Path) -> None:
 def test_groups_made_equal_to_other_areas_are_counted(tmp_path: Path) -> None:
     source = _source()
     found, report = coterminous(source.contents.groups, CLASSES, mode="combined")
-    page, document = _written(tmp_path, with_groups(source, found))
+    page, document = written_certificate(tmp_path, with_groups(source, found))
     state = document["tables"][0]["groups"][0]
     assert state["equal_areas"] == 4
     assert {None} != {detail["total"]["noise_draws"] for detail in state["details"]}
@@ -123,7 +106,7 @@ def test_households_have_two_sets_of_tables(tmp_path: Path) -> None:
     plan = plan_of(measured, "safetab-h")
     groups = [totals(one) for one in measured]
     source = replace(_source(), plan=plan, ledger_total=plan.total, contents=GroupContents(groups, H_TABLES))
-    page, document = _written(tmp_path, source)
+    page, document = written_certificate(tmp_path, source)
     assert [entry["table"] for entry in document["tables"]] == ["T03001 to T03004", "T04001, T04002"]
     assert [entry["share"] for entry in document["tables"]] == [0.5, 0.5]
     assert "Tenure (4 cells)" in page
@@ -132,7 +115,7 @@ def test_households_have_two_sets_of_tables(tmp_path: Path) -> None:
 def test_a_test_key_is_stamped_and_disagreement_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError):
         write_certificate(tmp_path, _source("seeded"))
-    page, document = _written(tmp_path, _source("seeded"), "NOT PRIVATE")
+    page, document = written_certificate(tmp_path, _source("seeded"), "NOT PRIVATE")
     assert document["private"] is False
     assert "NOT PRIVATE" in page
     source = _source()
