@@ -25,7 +25,7 @@ from censafe import synthesize
 from censafe.attack.published import PublishedTables
 from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
-from censafe.attack.reconstruction.tracts import TractTables, reconstruct_tracts
+from censafe.attack.reconstruction.tracts import reconstruct_tracts
 from censafe.attack.tables import chosen_tables
 from child import STATES, in_folder, parser_of
 
@@ -76,9 +76,8 @@ def processor_seconds() -> float:
 
 def solved(tables: PublishedTables, choices: SolveChoices) -> tuple[Reconstruction, dict[str, int]]:
     if tables.lines is None:
-        return reconstruct(tables.workload, tables.values, choices), {}
-    values = TractTables(tables.values.low, tables.tract_values, tables.tract)
-    found = reconstruct_tracts(tables.lines, values, choices, 0)
+        return reconstruct(tables.workload, tables.low, tables.high, choices), {}
+    found = reconstruct_tracts(tables.lines, tables.low, tables.tract_values, tables.tract, choices, 0)
     return found.records, {"tracts": len(found.status), "tracts_met": int((found.status == "exact").sum())}
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +18,9 @@ from censafe.population.blocks.dhc.counts import (
     dhc_data,
     recode_unit_part,
 )
+from censafe.population.synthetic.areas import block_geocodes
 from censafe.population.synthetic.dhc.population import (
     draw_dhc,
-    drawn_block_codes,
     person_numbers,
     unit_numbers,
 )
@@ -31,7 +29,6 @@ from censafe.population.synthetic.plan import PopulationPlan, make_plan
 __all__ = ["draw_histograms"]
 
 _CHUNK_PERSONS = 1_000_000
-_THREADS = 2  # that draw; results do not depend on it
 _Part = tuple[NDArray[np.int64], UnitPart, PersonPart]
 
 
@@ -61,7 +58,7 @@ def draw_histograms(
     codes, units = list[NDArray[np.int64]](), list[UnitPart]()
     people = list[NDArray[np.int64]]()
     before = 0
-    for geocodes, unit_part, person_part in _parts(plan):
+    for _, (geocodes, unit_part, person_part) in plan.drawn_ahead(_CHUNK_PERSONS, _part):
         unit_part.facts.block[:] += before
         codes.append(geocodes)
         units.append(unit_part)
@@ -70,18 +67,6 @@ def draw_histograms(
         before += len(geocodes)
     levels = rules or (PL94_PR if len(np.unique(plan.tracts.state)) == 1 else PL94_US)
     return dhc_data(build_spine(np.concatenate(codes), levels), people, units)
-
-
-def _parts(plan: PopulationPlan) -> Iterator[_Part]:
-    """Geocodes, units and persons of chunks of tracts in order; the next ones are being drawn meanwhile."""
-    waiting: deque[Future[_Part]] = deque()
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for low, high in plan.cuts(_CHUNK_PERSONS):
-            waiting.append(pool.submit(_part, plan.slice(low, high)))
-            if len(waiting) > _THREADS:
-                yield waiting.popleft().result()
-        for coming in waiting:
-            yield coming.result()
 
 
 def _part(plan: PopulationPlan) -> _Part:
@@ -94,4 +79,4 @@ def _part(plan: PopulationPlan) -> _Part:
     wrong += sum(rows for _, rows in table.contradictions())
     if wrong:
         raise RuntimeError(f"{wrong} synthetic records break a rule of the DHC")
-    return drawn_block_codes(draw), units, people
+    return block_geocodes(plan, draw.blocks.tract, draw.blocks.block), units, people

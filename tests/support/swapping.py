@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from censafe.attack.defenses.households import SwappedPeople
+from censafe.attack.defenses.households import SwappedPeople, area_of_blocks
 from censafe.attack.people import People
 
 
@@ -48,3 +48,12 @@ def size_gap(swapped: SwappedPeople) -> int:
     """Largest difference between the sizes of two partners, in persons."""
     size = swapped.households.size
     return int(np.abs(size - size[swapped.partner]).max(initial=0))
+
+
+def within(swapped: SwappedPeople, level: str) -> float:
+    """Share of the households with a partner whose partner lives in the same area."""
+    area = np.arange(len(swapped.people.blocks))
+    if level != "block":
+        area = area_of_blocks(swapped.people.blocks, level)
+    own = area[swapped.households.block]
+    return float((own == own[swapped.partner])[swapped.swapped].mean())

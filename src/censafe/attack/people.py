@@ -20,6 +20,7 @@ RACE_BITS: Final[NDArray[np.bool_]] = np.array(
 )
 """Which of the six races each of the 63 sets holds, in the order of table P8; shape (63, 6)."""
 RACES: Final = len(RACE_BITS)
+RACE_ORIGINS: Final = 2 * RACES
 AGE_BINS: Final[NDArray[np.int64]] = np.array(
     [*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85]
 )
@@ -67,26 +68,23 @@ class People:
     household: NDArray[np.int64] = field(repr=False)
 
     def __post_init__(self) -> None:
-        columns = {one.name: getattr(self, one.name) for one in fields(self)[1:]}
+        columns = self._columns()
         if len({len(column) for column in columns.values()}) > 1:
             raise ValueError("every column must have one entry a person")
         _require_blocks(self.blocks)
-        for name, most in (
-            ("block", len(self.blocks) - 1),
-            ("sex", 1),
-            ("age", OLDEST),
-            ("race", RACES - 1),
-            ("hispanic", 1),
-        ):
-            column = columns[name]
-            outside = int(((column < 0) | (column > most)).sum())
+        for name, most, allowed in (("block", len(self.blocks) - 1, "a block of the list"), *_RANGES):
+            outside = int(((columns[name] < 0) | (columns[name] > most)).sum())
             if outside:
                 raise DataError(
-                    f"{name}: {outside:,} persons have a value out of range; allowed: {_WORDS[name]}; fix: correct or leave out these records"
+                    f"{name}: {outside:,} persons have a value out of range; allowed: {allowed}; fix: correct or leave out these records"
                 )
 
     def __len__(self) -> int:
         return len(self.block)
+
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        """All arrays but the codes of the blocks."""
+        return {column.name: getattr(self, column.name) for column in fields(self)[1:]}
 
     @staticmethod
     def of(blocks: NDArray[np.str_], **columns: NDArray[Any]) -> People:
@@ -103,19 +101,11 @@ class People:
         """
         codes, block = np.unique(blocks, return_inverse=True)
         none = np.full(len(blocks), -1, np.int64)
-        given = {"person": none, "household": none, **columns}
-        kinds = {
-            "sex": np.int8,
-            "age": np.int16,
-            "race": np.int8,
-            "hispanic": np.int8,
-            "person": np.int64,
-            "household": np.int64,
-        }
+        columns = {"person": none, "household": none, **columns}
         return People(
             codes,
             block.ravel().astype(np.int64),
-            **{name: np.asarray(given[name]).astype(kind) for name, kind in kinds.items()},
+            **{name: np.asarray(columns[name]).astype(kind) for name, kind in _KINDS.items()},
         )
 
     @staticmethod
@@ -126,14 +116,14 @@ class People:
 
     def take(self, chosen: NDArray[Any]) -> Self:
         """Some of the persons, by places or flags, in the same blocks."""
-        return type(self)(self.blocks, *(getattr(self, one.name)[chosen] for one in fields(self)[1:]))
+        return type(self)(self.blocks, *(column[chosen] for column in self._columns().values()))
 
     def within(self, blocks: NDArray[np.str_]) -> Self:
         """The persons of some blocks, which are then all the blocks there are."""
         place = np.minimum(np.searchsorted(blocks, self.blocks), len(blocks) - 1)
         here = blocks[place] == self.blocks
         chosen = here[self.block]
-        columns = {one.name: getattr(self, one.name)[chosen] for one in fields(self)[1:]}
+        columns = {name: column[chosen] for name, column in self._columns().items()}
         return type(self)(blocks, **columns | {"block": place[columns["block"]].astype(np.int64)})
 
     @property
@@ -146,16 +136,26 @@ class People:
         """Class of age of every person, a place in ``AGE_BINS``."""
         return np.searchsorted(AGE_BINS, self.age, side="right") - 1
 
+    def age_keys(self, *, binned: bool) -> NDArray[np.int64]:
+        """Block, sex and class of age, or single year of age, of every person as one number."""
+        age, ages = (self.age_bin, len(AGE_BINS)) if binned else (self.age.astype(np.int64), OLDEST + 1)
+        return (self.block * 2 + self.sex) * ages + age
+
     @property
     def race_origin(self) -> NDArray[np.int64]:
         """Race and origin of every person as one number, twice the race and one for Hispanic; 0 to 125."""
         return self.race.astype(np.int64) * 2 + self.hispanic
 
 
-_WORDS: Final = {
-    "block": "a block of the list", "sex": "male and female", "age": f"0 to {OLDEST} years", "race": "the 63 sets of the six races",
-    "hispanic": "no and yes",
+_KINDS: Final = {
+    "sex": np.int8, "age": np.int16, "race": np.int8, "hispanic": np.int8, "person": np.int64, "household": np.int64,
 }  # fmt: skip
+_RANGES: Final = (
+    ("sex", 1, "male and female"),
+    ("age", OLDEST, f"0 to {OLDEST} years"),
+    ("race", RACES - 1, "the 63 sets of the six races"),
+    ("hispanic", 1, "no and yes"),
+)
 
 
 def _require_blocks(codes: NDArray[np.str_]) -> None:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from censafe.attack.people import BLOCK_DIGITS, People
 from censafe.attack.reading import column_texts, read_table_file
 from censafe.attack.reconstruction.problem import NO_LIMIT
-from censafe.attack.reconstruction.solve import BlockTables
 from censafe.attack.tables import LineTable, Workload, tabulate_lines
 from censafe.attack.tract_lines import TRACT_DIGITS, TractLines
 from censafe.errors import DataError, StorageError, UsageError
@@ -39,13 +38,16 @@ class PublishedTables:
 
     Args:
         blocks: codes, rising, shape (blocks,).
+        low: lowest value that a line of a block may have had, int64, shape (blocks, lines).
+        high: the highest; equal to `low` where the value is published, ``NO_LIMIT`` where it is withheld, shape (blocks, lines).
         tracts: codes, rising, shape (tracts,).
         tract_values: of every line of every tract, shape (tracts, lines of tracts).
     """
 
     blocks: NDArray[np.str_] = field(repr=False)
     workload: Workload
-    values: BlockTables
+    low: _Ints = field(repr=False)
+    high: _Ints = field(repr=False)
     lines: TractLines | None
     tracts: NDArray[np.str_] = field(repr=False)
     tract_values: _Ints = field(repr=False)
@@ -55,11 +57,11 @@ class PublishedTables:
         """Exact tables of true records."""
         workload, lines = _lines(tables)
         tracts, tract = _tracts(people.blocks)
-        values = np.zeros((len(tracts), 0), np.int64)
+        tract_values = np.zeros((len(tracts), 0), np.int64)
         if lines is not None:
-            values = tabulate_lines(lines.tracts, people, tract[people.block], len(tracts))
-        exact = BlockTables.exact(tabulate_lines(workload, people))
-        return PublishedTables(people.blocks, workload, exact, lines, tracts, values)
+            tract_values = tabulate_lines(lines.tracts, people, tract[people.block], len(tracts))
+        values = tabulate_lines(workload, people)
+        return PublishedTables(people.blocks, workload, values, values, lines, tracts, tract_values)
 
     @property
     def tract(self) -> _Ints:
@@ -105,22 +107,21 @@ def read_published_tables(
     """Tables as they were published, exact or not; a table of which no line is listed is not published."""
     files = [path] if path.is_file() else [one for name in _FILES if (one := _file(path, name))]
     rows = _Rows.of([(one, read_table_file(one, _WORDS)) for one in files], path)
-    unknown = sorted(set(np.unique(rows.table).tolist()) - set(known))
+    unknown = sorted(set(rows.table.tolist()) - set(known))
     if unknown:
         raise DataError(
             f"{path}: table {unknown[0]!r}: there is no such table.{nearest(unknown[0], list(known))} Allowed: {', '.join(known)}; fix: correct the name, or "
             "describe the table in a file for `tables`"
         )
-    wanted_levels = {one.level for one in tables.values()}
-    here = {name: one for name, one in tables.items() if name in set(rows.table.tolist())}
-    workload, lines = _lines(here)
-    if "tract" in wanted_levels and lines is None:
+    listed = set(rows.table.tolist())
+    workload, lines = _lines({name: table for name, table in tables.items() if name in listed})
+    if lines is None and any(table.level == "tract" for table in tables.values()):
         raise UsageError(
             f'{path}: mode "bt" attacks tables of tracts too, and there is none; fix: add them, or mode "b"'
         )
     width = np.char.str_len(rows.area)
     blocks = np.unique(rows.area[width == BLOCK_DIGITS])
-    values = rows.values(workload, blocks, path)
+    low, high = rows.values(workload, blocks, path)
     tracts, tract_values = _tracts(blocks)[0], np.zeros((0, 0), np.int64)
     if lines is not None:
         other = set(rows.area[width == TRACT_DIGITS].tolist()) - set(tracts.tolist())
@@ -128,18 +129,13 @@ def read_published_tables(
             raise DataError(
                 f"{path}: {len(other):,} tracts have no block in the tables; fix: leave them out, or add their blocks"
             )
-        found = rows.values(lines.tracts, tracts, path)
-        _require_exact(path, found, values)
-        tract_values = found.low
-    return PublishedTables(blocks, workload, values, lines, tracts, tract_values)
-
-
-def _require_exact(path: Path, *both: BlockTables) -> None:
-    hidden = sum(int((one.high >= NO_LIMIT).sum()) for one in both)
-    if hidden:
-        raise DataError(
-            f'{path}: {hidden:,} values are withheld; allowed with mode "bt": tables of which every value is published; fix: leave out these tables, or mode "b"'
-        )
+        tract_values, highest = rows.values(lines.tracts, tracts, path)
+        hidden = int((high >= NO_LIMIT).sum() + (highest >= NO_LIMIT).sum())
+        if hidden:
+            raise DataError(
+                f'{path}: {hidden:,} values are withheld; allowed with mode "bt": tables of which every value is published; fix: leave out these tables, or mode "b"'
+            )
+    return PublishedTables(blocks, workload, low, high, lines, tracts, tract_values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +175,8 @@ class _Rows:
             )
         return rows
 
-    def values(self, workload: Workload, areas: NDArray[np.str_], path: Path) -> BlockTables:
-        """Values of the lines of a workload in some areas."""
+    def values(self, workload: Workload, areas: NDArray[np.str_], path: Path) -> tuple[_Ints, _Ints]:
+        """Lowest and highest values of the lines of a workload in some areas, each of shape (areas, lines)."""
         names = {(line.table, line.number): place for place, line in enumerate(workload.lines)}
         tables = {line.table for line in workload.lines}
         digits = len(str(areas[0])) if len(areas) else 0
@@ -205,7 +201,7 @@ class _Rows:
         high = low.copy()
         low.flat[cell] = self.value[own]
         high.flat[cell] = np.where(self.hidden[own], NO_LIMIT, self.value[own])
-        return BlockTables(low, high)
+        return low, high
 
 
 def _whole(texts: NDArray[np.str_], path: Path, name: str) -> _Ints:

@@ -45,22 +45,37 @@ def read_people(path: Path) -> People:
     if path.is_dir():
         if (path / "units.parquet").exists():
             return _records(path)
-        for name in _FOLDERS:
-            if (path / name).exists():
-                return _microdata(path / name)
-        raise DataError(f"{path}: there are no persons in this folder; {_WORDS}")
+        file = _microdata_file(path)
+        if file is None:
+            raise DataError(f"{path}: there are no persons in this folder; {_WORDS}")
+        table = read_table_file(file)
+        missing = [name for name in _MICRODATA if name not in table.column_names]
+        if missing:
+            raise DataError(
+                f"{file}: columns missing: {', '.join(missing)}; microdata without sex and age, as those of the redistricting data, cannot be attacked; {_WORDS}"
+            )
+        return People.of(_block_codes(table), **_codes(table, file))
     table = read_table_file(path)
     if set(_MICRODATA) <= set(table.column_names):
-        return _published(table, path)
+        return People.of(_block_codes(table), **_codes(table, path))
     return _persons(table, path, _race(table, path))
+
+
+def _microdata_file(folder: Path) -> Path | None:
+    return next((folder / name for name in _FOLDERS if (folder / name).exists()), None)
 
 
 def read_voting_age(path: Path) -> People | None:
     """Persons of the microdata of the redistricting data: children as 0 and adults as 18 years old, without sex; None where the path holds something else."""
-    file = path
-    if path.is_dir():
-        file = next((path / name for name in _FOLDERS if (path / name).exists()), path)
-    if file.is_dir() or file.suffix == ".parquet" or "VOTING_AGE" not in _header(file):
+    file = _microdata_file(path) if path.is_dir() else path
+    if file is None or file.is_dir() or file.suffix == ".parquet":
+        return None
+    try:
+        with file.open(encoding="utf-8-sig", errors="replace") as stream:
+            header = stream.readline()
+    except OSError as error:
+        raise StorageError(f"{file}: the persons cannot be read; {_WORDS}") from error
+    if "VOTING_AGE" not in header:
         return None
     table = read_table_file(file)
     missing = [name for name in _DISTRICTS if name not in table.column_names]
@@ -84,11 +99,9 @@ def read_attacker(path: Path) -> People:
         raise DataError(
             f"{path}: an attacker's file needs the columns person_id, block, sex and age; column missing: person_id"
         )
-    none = pa.array(np.zeros(len(table), np.int8))
-    lacking = [name for name in ("hispanic",) if name not in table.column_names]
-    for name in lacking:
-        table = table.append_column(name, pa.array(["0"] * len(table)))
-    return _persons(table, path, none.to_numpy())
+    if "hispanic" not in table.column_names:
+        table = table.append_column("hispanic", pa.array(["0"] * len(table)))
+    return _persons(table, path, np.zeros(len(table), np.int8))
 
 
 def read_table_file(path: Path, words: str = _WORDS) -> pa.Table:
@@ -111,14 +124,6 @@ def _flat(table: pa.Table, path: Path) -> pa.Table:
             f"{path}: columns that are there twice, or hold lists or bytes: {', '.join(odd)}; allowed: texts and numbers; fix: correct the columns"
         )
     return table
-
-
-def _header(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace") as stream:
-            return stream.readline().strip()
-    except OSError as error:
-        raise StorageError(f"{path}: the persons cannot be read; {_WORDS}") from error
 
 
 def _persons(table: pa.Table, path: Path, race: NDArray[np.int64]) -> People:
@@ -185,20 +190,6 @@ def _numbers(table: pa.Table, name: str, path: Path, most: int, least: int = 0) 
             f"{path}: {wrong:,} persons without a valid {name}; allowed: {allowed}; fix: correct or leave out these records"
         )
     return found
-
-
-def _microdata(path: Path) -> People:
-    table = read_table_file(path)
-    missing = [name for name in _MICRODATA if name not in table.column_names]
-    if missing:
-        raise DataError(
-            f"{path}: columns missing: {', '.join(missing)}; microdata without sex and age, as those of the redistricting data, cannot be attacked; {_WORDS}"
-        )
-    return _published(table, path)
-
-
-def _published(table: pa.Table, path: Path) -> People:
-    return People.of(_block_codes(table), **_codes(table, path))
 
 
 def _block_codes(table: pa.Table) -> NDArray[np.str_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -236,17 +236,13 @@ def line_codes(lines: tuple[PersonLine, ...]) -> list[str]:
         >>> [line_codes(line_tables()[name].lines)[0] for name in ("P8", "P12A", "PCT12A")]
         ['P0080001', 'P012A001', 'PCT012A001']
     """
-    return list(_codes(lines))
-
-
-def _codes(lines: tuple[PersonLine, ...]) -> Iterator[str]:
+    codes = []
     for line in lines:
         match = _PARTS.match(line.table)
         kind, number, letter = match.groups() if match else (line.table, "0", "")
-        digits = (
-            f"{line.number:03}" if letter else f"{line.number:04}" if kind == "P" else f"{line.number:03}"
-        )
-        yield f"{kind}{int(number):03}{letter}{digits}"
+        digits = 4 if kind == "P" and not letter else 3
+        codes.append(f"{kind}{int(number):03}{letter}{line.number:0{digits}}")
+    return codes
 
 
 def line_frame(workload: Workload) -> pa.Table:
@@ -295,10 +291,8 @@ def table_frame(
 
 def write_wide_tables(out: Path, published: PublishedTables) -> tuple[str, ...]:
     """Write all lines of an area in one row, under their names in the Summary File; a line that was withheld is empty."""
-    values = published.values
-    written = [
-        ("tables_wide", "block", published.blocks, published.workload, values.low, values.high >= NO_LIMIT)
-    ]
+    low, high = published.low, published.high
+    written = [("tables_wide", "block", published.blocks, published.workload, low, high >= NO_LIMIT)]
     if published.lines is not None:
         own = published.tract_values
         written.append(("tract_tables_wide", "tract", published.tracts, published.lines.tracts, own, own < 0))

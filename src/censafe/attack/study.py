@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from censafe.attack.matching.attackers import Attacker, exact_attacker, given_attacker, noisy_attacker
+from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows, unique_rows
 from censafe.attack.pages.reconstruction import reconstruction_page
 from censafe.attack.people import People
@@ -18,7 +19,7 @@ from censafe.attack.published import PublishedTables, holds_tables, read_publish
 from censafe.attack.reading import read_attacker, read_people
 from censafe.attack.reconstruction.conflicts import ConflictFinder
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
-from censafe.attack.reconstruction.tracts import SolvedTracts, TractTables, reconstruct_tracts
+from censafe.attack.reconstruction.tracts import SolvedTracts, reconstruct_tracts
 from censafe.attack.results import (
     COLUMNS,
     line_frame,
@@ -152,7 +153,7 @@ def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer:
             with observer.stage("tabulate"):
                 published = PublishedTables.of(truth, tables)
         with observer.stage("reconstruct blocks"):
-            done = work_done(observer, len(published.values.low), "blocks")
+            done = work_done(observer, len(published.blocks), "blocks")
             attack = _solved(published, truth, attackers, choices, done)
         with observer.stage("match" if truth is not None else "write"):
             frames = _frames(attack, choices)
@@ -183,16 +184,17 @@ def _solved(
     choices: AttackChoices,
     done: Callable[[int], None],
 ) -> _Attack:
-    tracts, values = None, published.values
+    tracts, low, high = None, published.low, published.high
     if published.lines is None:
-        found = reconstruct(published.workload, values, choices.solving, done)
+        found = reconstruct(published.workload, low, high, choices.solving, done)
     else:
-        tables = TractTables(values.low, published.tract_values, published.tract)
-        tracts = reconstruct_tracts(published.lines, tables, choices.solving, choices.seed)
+        tracts = reconstruct_tracts(
+            published.lines, low, published.tract_values, published.tract, choices.solving, choices.seed
+        )
         found = tracts.records
     finder = ConflictFinder(published.workload, choices.seconds)
     wrong = np.flatnonzero(np.isin(found.status, ("infeasible", "nearest"))).tolist()
-    conflicts = {one: finder.first(values.low[one], values.high[one]) for one in wrong}
+    conflicts = {one: finder.first(low[one], high[one]) for one in wrong}
     return _Attack(published, truth, attackers, found, tracts, conflicts)
 
 
@@ -222,7 +224,7 @@ def _frames(attack: _Attack, choices: AttackChoices) -> dict[str, pa.Table]:
     if attack.conflicts:
         places = list(attack.conflicts)
         frames["conflicts"] = pa.table({"block": blocks[places], "conflict": list(attack.conflicts.values())})
-    frames |= {"tables": table_frame(published.workload, published.values.low, blocks, "block")}
+    frames |= {"tables": table_frame(published.workload, published.low, blocks, "block")}
     lines = [line_frame(published.workload)]
     if attack.tracts is not None and published.lines is not None:
         workload = published.lines.tracts
@@ -311,7 +313,7 @@ def _summary(frames: Mapping[str, pa.Table], attack: _Attack) -> tuple[str, ...]
     )
     for population in ("all", "nonmodal unique"):
         own = rates["exact", "reconstruction", population]
-        guess = rates["exact", "proportional guesser, target left out", population]
+        guess = rates["exact", GUESSER, population]
         lines.append(
             f"Who knows block, sex and age finds race and origin of {share_text(own['confirmed_percent'])} of {population.replace('all', 'all persons')}, "
             f"and is right in {share_text(own['precision'])} of the matches; guessing without their records: {share_text(guess['precision'])}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -160,17 +160,19 @@ def tabulate_lines(
 
 
 @cache
+def _shipped() -> Mapping[str, Any]:
+    return tomllib.loads((files("censafe.attack") / "data" / "tables.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def line_tables() -> Mapping[str, LineTable]:
     """The 34 tables by name."""
-    return _tables(
-        tomllib.loads((files("censafe.attack") / "data" / "tables.toml").read_text(encoding="utf-8")),
-        "the shipped tables",
-    )
+    return _tables(_shipped(), "the shipped tables")
 
 
 def read_line_tables(path: Path) -> Mapping[str, LineTable]:
     """Tables of a file in the form of the shipped ones."""
-    return _tables({"iterations": _shipped_iterations()} | read_toml(path), str(path))
+    return _tables({"iterations": _shipped()["iterations"]} | read_toml(path), str(path))
 
 
 def block_workload(without: Sequence[str] = ()) -> Workload:
@@ -192,12 +194,6 @@ def chosen_tables(levels: Sequence[str], without: Sequence[str] = ()) -> Mapping
                 f"table {name!r}: there is no such table of {' and '.join(f'{one}s' for one in levels)}.{nearest(name, list(tables))} Allowed: {', '.join(tables)}"
             )
     return {name: table for name, table in tables.items() if name not in without}
-
-
-def _shipped_iterations() -> Mapping[str, Any]:
-    text = (files("censafe.attack") / "data" / "tables.toml").read_text(encoding="utf-8")
-    found: Mapping[str, Any] = tomllib.loads(text)["iterations"]
-    return found
 
 
 def _tables(document: Mapping[str, Any], place: str) -> Mapping[str, LineTable]:
@@ -255,27 +251,16 @@ def _lines(
             yield PersonLine(name, number, label, **chosen, tallied=tallied and "race" not in flags)
 
 
-def _sexes() -> Iterator[_Class]:
-    for place, label in enumerate(("Male", "Female")):
-        yield label, {"sex": np.arange(2) == place}
-
-
-def _origins() -> Iterator[_Class]:
-    for place, label in enumerate(("Not Hispanic", "Hispanic")):
-        yield label, {"hispanic": np.arange(2) == place}
+def _two(attribute: str, labels: Sequence[str]) -> Iterator[_Class]:
+    for place, label in enumerate(labels):
+        yield label, {attribute: np.arange(2) == place}
 
 
 def _ages(edges: Sequence[int]) -> Iterator[_Class]:
     years = np.arange(OLDEST + 1)
     for first, after in zip(edges, (*edges[1:], OLDEST + 1), strict=True):
-        label = (
-            f"{first} and over"
-            if after > OLDEST
-            else f"{first}"
-            if after == first + 1
-            else f"{first} to {after - 1}"
-        )
-        yield label, {"age": (years >= first) & (years < after)}
+        last = " and over" if after > OLDEST else f" to {after - 1}" if after > first + 1 else ""
+        yield f"{first}{last}", {"age": (years >= first) & (years < after)}
 
 
 def _six() -> Iterator[_Class]:
@@ -288,15 +273,11 @@ def _sets() -> Iterator[_Class]:
     words = ("One race", "Two races", "Three races", "Four races", "Five races", "Six races")
     for races in range(1, 7):
         yield words[races - 1], {"race": many == races}
-        yield from _each(many == races)
+        for place in np.flatnonzero(many == races).tolist():
+            letters = zip(RACE_LETTERS, RACE_BITS[place], strict=True)
+            yield "-".join(letter for letter, has in letters if has), {"race": np.arange(RACES) == place}
         if races == 1:
             yield "Two or more races", {"race": many > 1}
-
-
-def _each(chosen: _Flags) -> Iterator[_Class]:
-    for place in np.flatnonzero(chosen).tolist():
-        words = "-".join(letter for letter, has in zip(RACE_LETTERS, RACE_BITS[place], strict=True) if has)
-        yield words, {"race": np.arange(RACES) == place}
 
 
 def _others() -> Iterator[_Class]:
@@ -307,19 +288,8 @@ def _others() -> Iterator[_Class]:
         yield f"Not Hispanic: {label}", flags | {"hispanic": outside}
 
 
-def _twenty_three() -> Iterator[_Class]:
-    return _ages(_P12)
-
-
-def _below_twenty() -> Iterator[_Class]:
-    return _ages(range(21))
-
-
-def _single_years() -> Iterator[_Class]:
-    return _ages(SINGLE_YEARS)
-
-
 _CLASSES: Final[Mapping[str, Callable[[], Iterator[_Class]]]] = {
-    "sex": _sexes, "hispanic": _origins, "race": _six, "races": _sets, "not_hispanic_races": _others,
-    "age": _twenty_three, "year": _below_twenty, "single": _single_years,
+    "sex": partial(_two, "sex", ("Male", "Female")), "hispanic": partial(_two, "hispanic", ("Not Hispanic", "Hispanic")),
+    "race": _six, "races": _sets, "not_hispanic_races": _others,
+    "age": partial(_ages, _P12), "year": partial(_ages, range(21)), "single": partial(_ages, SINGLE_YEARS),
 }  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
-from censafe.attack.tables import SINGLE_YEARS, LineTable, PersonLine, TypeSpace, Workload
+from censafe.attack.tables import SINGLE_YEARS, LineTable, TypeSpace, Workload
 from censafe.errors import UsageError
 
 TRACT_DIGITS: Final = 11
@@ -48,7 +48,9 @@ class TractLines:
         if not tables:
             raise UsageError('mode "bt" attacks tables of tracts too, and there is none; fix: mode "b"')
         tracts = Workload.of(tables, TypeSpace(SINGLE_YEARS))
-        report = _report(tracts.space, blocks.space)
+        sex, age, race, hispanic = np.unravel_index(np.arange(tracts.space.size), tracts.space.shape)
+        place = np.searchsorted(blocks.space.edges, np.asarray(tracts.space.edges), side="right") - 1
+        report = np.ravel_multi_index((sex, place[age], race, hispanic), blocks.space.shape)
         inner = csr_array(blocks.matrix[report])
         classes, sums = _sums(tracts, blocks.space, report)
         start, wider = _wider(inner, tracts.matrix)
@@ -73,12 +75,6 @@ class TractLines:
         if len(has):
             said[:, has] = np.minimum.reduceat(block_values[:, self.wider], self.wider_start[has], axis=1)
         return np.where(tract_values >= said, -1, tract_values)
-
-
-def _report(fine: TypeSpace, coarse: TypeSpace) -> _Ints:
-    sex, age, race, hispanic = np.unravel_index(np.arange(fine.size), fine.shape)
-    place = np.searchsorted(coarse.edges, np.asarray(fine.edges), side="right") - 1
-    return np.ravel_multi_index((sex, place[age], race, hispanic), coarse.shape)
 
 
 def _wider(blocks: csr_array, tracts: csr_array) -> tuple[_Ints, _Ints]:
@@ -106,7 +102,8 @@ def _sums(tracts: Workload, coarse: TypeSpace, report: _Ints) -> tuple[csr_array
         if np.array_equal(np.bincount(place[inside], minlength=len(width))[met], width[met]):
             whole.append([number])
         elif len(met) == 1:
-            own = waiting.setdefault(_key(line, int(met[0])), [])
+            flags = (line.sex.tobytes(), line.race.tobytes(), line.hispanic.tobytes())
+            own = waiting.setdefault((line.table, int(met[0]), line.tallied, *flags), [])
             if not any((tracts.lines[one].age & line.age).any() for one in own):
                 own.append(number)
                 if sum(int(tracts.lines[one].age[edges].sum()) for one in own) == width[met[0]]:
@@ -120,8 +117,3 @@ def _sums(tracts: Workload, coarse: TypeSpace, report: _Ints) -> tuple[csr_array
     counted = csr_array(group @ tracts.matrix @ sums.T)
     counted.data = counted.data / np.repeat(np.bincount(report), np.diff(counted.indptr))
     return counted, sums
-
-
-def _key(line: PersonLine, place: int) -> tuple[object, ...]:
-    flags = (line.sex.tobytes(), line.race.tobytes(), line.hispanic.tobytes())
-    return line.table, place, line.tallied, *flags

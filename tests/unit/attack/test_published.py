@@ -38,7 +38,7 @@ def test_tables_come_back_from_their_files(tmp_path: Path) -> None:
     made = PublishedTables.of(PEOPLE, tables)
     assert made.lines is not None
     frames = {
-        "tables": table_frame(made.workload, made.values.low, made.blocks, "block"),
+        "tables": table_frame(made.workload, made.low, made.blocks, "block"),
         "tract_tables": table_frame(made.lines.tracts, made.tract_values, made.tracts, "tract"),
     }
     for name, frame in frames.items():
@@ -46,16 +46,16 @@ def test_tables_come_back_from_their_files(tmp_path: Path) -> None:
     assert holds_tables(tmp_path)
     found = read_published_tables(tmp_path, tables, line_tables())
     assert found.blocks.tolist() == made.blocks.tolist()
-    assert np.array_equal(found.values.low, made.values.low)
-    assert np.array_equal(found.values.high, made.values.high)
+    assert np.array_equal(found.low, made.low)
+    assert np.array_equal(found.high, made.high)
     assert np.array_equal(found.tract_values, made.tract_values)
     alone = read_published_tables(tmp_path, chosen_tables(("block",)), line_tables())
     assert alone.lines is None
-    assert np.array_equal(alone.values.low, made.values.low)
+    assert np.array_equal(alone.low, made.low)
     named = frames["tables"].rename_columns(["geounit", "table", "cell", "count"])
     pq.write_table(named, tmp_path / "own.parquet")
     again = read_published_tables(tmp_path / "own.parquet", chosen_tables(("block",)), line_tables())
-    assert np.array_equal(again.values.low, made.values.low)
+    assert np.array_equal(again.low, made.low)
 
 
 def test_what_is_not_listed_is_0_withheld_or_not_published(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ def test_what_is_not_listed_is_0_withheld_or_not_published(tmp_path: Path) -> No
     assert holds_tables(path)
     found = read_published_tables(path, chosen_tables(("block",)), line_tables())
     assert set(found.workload.names) == {"P1", "P6"}
-    assert found.values.low.tolist() == [[3, 0, 2, 0, 0, 0, 0, 0]]
-    assert found.values.high.tolist() == [[3, NO_LIMIT, 2, 0, 0, 0, 0, 0]]
+    assert found.low.tolist() == [[3, 0, 2, 0, 0, 0, 0, 0]]
+    assert found.high.tolist() == [[3, NO_LIMIT, 2, 0, 0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,7 @@ from censafe.attack.comparison.published import (
 from censafe.attack.comparison.releases import published_data, run_topdown
 from censafe.attack.defenses.named import Defense
 from censafe.attack.people import People
-from censafe.attack.reconstruction.problem import NO_LIMIT
-from censafe.attack.reconstruction.solve import BlockTables, Reconstruction, SolveChoices, reconstruct
+from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
 from censafe.attack.results import reconstructed_people
 from censafe.attack.study import AttackChoices
 from censafe.attack.tables import Workload
@@ -76,13 +75,17 @@ class DefenseStudy:
     def attacked(self, defense: Defense | None) -> AttackedDefense:
         """Apply a defense, write what it publishes, and attack that; a reconstruction that an earlier start stored is read."""
         published = self._published(defense)
-        name = f"published/{_folder_name(NO_DEFENSE if defense is None else defense.spec)}"
+        spec = NO_DEFENSE if defense is None else defense.spec
+        name = f"published/{file_name(spec) if spec.startswith('published:') else _SYMBOLS.sub('-', spec)}"
         write_published(self.out / name, self.workload, published)
         people, found = published.people, None
         if published.attacked is not None:
-            found = self._reconstructed(defense, published.attacked, self.out / name)
-            codes = published.attacked.codes
-            people = reconstructed_people(found, self.workload.space, codes, self.choices.seed)
+            space, codes = self.workload.space, published.attacked.codes
+            found = read_reconstruction(self.out / name, space, codes)
+            if found is None:
+                found = self._solved(defense, published.attacked)
+                write_reconstruction(self.out / name, found, space, codes)
+            people = reconstructed_people(found, space, codes, self.choices.seed)
         if people is None:
             raise ValueError("what was published has neither records nor tables")
         errors = table_errors(self.workload, self.truth, published)
@@ -118,20 +121,13 @@ class DefenseStudy:
         run_topdown(config, self.data, folder, settings, self.choices.seed, self.observer)
         return folder
 
-    def _reconstructed(self, defense: Defense | None, tables: LevelTables, folder: Path) -> Reconstruction:
-        found = read_reconstruction(folder, self.workload.space, tables.codes)
-        if found is None:
-            found = self._solved(defense, tables)
-            write_reconstruction(folder, found, self.workload.space, tables.codes)
-        return found
-
     def _solved(self, defense: Defense | None, published: LevelTables) -> Reconstruction:
         """Records whose tables are the published ones. Where values are ranges of counts, a published 0 is first taken to be one."""
-        low, high, workload = published.tables.low, np.minimum(published.tables.high, NO_LIMIT), self.workload
+        low, high, workload = published.tables.low, published.tables.high, self.workload
         if defense is not None and defense.recode is not None:
             rows = defense.recode.rows(workload.space.edges)
             workload = replace(workload, matrix=csr_array(workload.matrix[rows]))
-            return reconstruct(workload, BlockTables(low, high), self._quick(variability=False))
+            return reconstruct(workload, low, high, self._quick(variability=False))
         shown = np.asarray((published.tables.value > 0).any(axis=1))
         high = np.where(shown[:, None], high, 0)  # an area without any published count has no records
         if np.array_equal(low, high):
@@ -140,11 +136,10 @@ class DefenseStudy:
                 defense is not None and defense.folder is not None
             ):  # tables of others need not agree with each other
                 solving = replace(solving, nearest=True)
-            return reconstruct(workload, BlockTables(low, high), solving)
+            return reconstruct(workload, low, high, solving)
         zero = published.tables.value == 0
-        exact_zeros = bool((high[zero] == 0).all())
-        narrow = BlockTables(np.where(zero, 0, low), np.where(zero, 0, high))
-        found = reconstruct(workload, narrow, self._quick(variability=exact_zeros))
+        quick = self._quick(variability=bool((high[zero] == 0).all()))
+        found = reconstruct(workload, np.where(zero, 0, low), np.where(zero, 0, high), quick)
         return replace(found, variability=np.where(shown, found.variability, np.nan))
 
     def _quick(self, *, variability: bool) -> SolveChoices:
@@ -152,8 +147,3 @@ class DefenseStudy:
         return SolveChoices(
             variability and self.choices.variability, False, True, seconds, self.choices.workers
         )
-
-
-def _folder_name(spec: str) -> str:
-    """Name of the folder of a defense; names of folders of published data are made by :func:`~censafe.model.safe_text.file_name`."""
-    return file_name(spec) if spec.startswith("published:") else _SYMBOLS.sub("-", spec)

@@ -18,6 +18,7 @@ from censafe.attack.defenses.households import Households
 from censafe.attack.defenses.named import Defense
 from censafe.attack.defenses.registry import parse_defense
 from censafe.attack.matching.attackers import Attacker
+from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows, unique_rows
 from censafe.attack.pages.comparison import comparison_page
 from censafe.attack.people import People, block_size_class
@@ -33,7 +34,6 @@ from censafe.model.observer import Observer, work_done
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.publication.atomic import sha256_file
 
-GUESSER: Final = "proportional guesser, target left out"
 RISK: Final = "nonmodal unique"
 
 

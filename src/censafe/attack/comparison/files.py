@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.attack.comparison.published import LEVELS, LevelTables, PublishedData
-from censafe.attack.defenses.intervals import NO_VALUE, OPEN_END, TableIntervals
+from censafe.attack.defenses.intervals import NO_VALUE, TableIntervals
 from censafe.attack.people import People
+from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.attack.reconstruction.solve import Reconstruction
 from censafe.attack.results import reconstruction_frame, variability_frame
 from censafe.attack.tables import TypeSpace, Workload
@@ -98,7 +99,7 @@ def intervals_frame(workload: Workload, blocks: LevelTables) -> pa.Table:
     names = {"geocode": pa.array(blocks.codes[area].tolist(), pa.string())} | _line_columns(workload, line)
     return pa.table(
         names
-        | {"low": blocks.tables.low[area, line], "high": pa.array(high, pa.int64(), mask=high >= OPEN_END)}
+        | {"low": blocks.tables.low[area, line], "high": pa.array(high, pa.int64(), mask=high >= NO_LIMIT)}
     )
 
 
@@ -137,7 +138,7 @@ def _with_intervals(path: Path, blocks: LevelTables, workload: Workload) -> Leve
     place = np.searchsorted(every, codes)[area]
     low, high = (np.zeros((len(every), len(workload.lines)), np.int64) for _ in range(2))
     low[place, line] = rows["low"].to_numpy()[chosen]
-    high[place, line] = rows["high"].fill_null(OPEN_END).to_numpy()[chosen]
+    high[place, line] = rows["high"].fill_null(NO_LIMIT).to_numpy()[chosen]
     value = np.zeros_like(low)
     value[np.searchsorted(every, blocks.codes)] = blocks.tables.value
     return LevelTables(every, TableIntervals(low, high, value))

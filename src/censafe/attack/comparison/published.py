@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.comparison.keys import FULL_KEYS, AttackKeys, redistricting_lines
-from censafe.attack.defenses.intervals import NO_VALUE, OPEN_END, TableIntervals
+from censafe.attack.defenses.intervals import NO_VALUE, TableIntervals
 from censafe.attack.defenses.named import Defense, TableAreas
 from censafe.attack.people import People
 from censafe.attack.tables import Workload, tabulate_lines
@@ -51,27 +51,30 @@ class PublishedData:
     files: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
 
 
+def _areas(people: People, level: str) -> tuple[NDArray[np.str_], _Ints]:
+    """Codes of the areas of a level, and the area of every person."""
+    codes, place = np.unique(people.blocks.astype(f"U{LEVELS[level]}"), return_inverse=True)
+    return codes, place.ravel().astype(np.int64)[people.block]
+
+
 def exact_tables(workload: Workload, people: People, level: str) -> LevelTables:
     """True tables of some persons."""
-    codes, place = np.unique(people.blocks.astype(f"U{LEVELS[level]}"), return_inverse=True)
-    area = place.ravel().astype(np.int64)[people.block]
+    codes, area = _areas(people, level)
     return LevelTables(codes, TableIntervals.exact(tabulate_lines(workload, people, area, len(codes))))
 
 
 def perturbed_data(workload: Workload, truth: People, defense: Defense, seed: int) -> PublishedData:
     """Tables to which a defense of tables was applied, each level by itself."""
-    found = {}
+    if defense.tables is None:
+        raise ValueError("the defense is none of tables")
+    tables = {}
     for level in LEVELS:
-        codes, place = np.unique(truth.blocks.astype(f"U{LEVELS[level]}"), return_inverse=True)
-        area = place.ravel().astype(np.int64)[truth.block]
+        codes, area = _areas(truth, level)
         counts = tabulate_lines(workload, truth, area, len(codes))
-        if defense.tables is None:
-            raise ValueError("the defense is none of tables")
-        found[level] = LevelTables(
-            codes, defense.tables(TableAreas(truth, area, workload, counts, level), seed)
-        )
+        areas = TableAreas(truth, area, workload, counts, level)
+        tables[level] = LevelTables(codes, defense.tables(areas, seed))
     notes = {name: make(truth) for name, make in defense.notes.items()}
-    return PublishedData(found, attacked=found["block"], claim=defense.claim, files=notes)
+    return PublishedData(tables, attacked=tables["block"], claim=defense.claim, files=notes)
 
 
 def changed_data(workload: Workload, truth: People, defense: Defense, seed: int) -> PublishedData:
@@ -117,19 +120,10 @@ class LineErrors:
     withheld: float
     race_mean: float
 
-    @staticmethod
-    def of(published: TableIntervals, true: _Ints, race: NDArray[np.bool_]) -> LineErrors:
-        """Errors of tables beside the true ones, both of shape (areas, lines); `race` flags lines."""
-        here = true > 0
-        shown = published.value != NO_VALUE
-        difference = np.abs(np.where(shown, published.value, 0) - true)
-        means = [float(difference[flags].mean()) if flags.any() else 0.0 for flags in (here, here & race)]
-        return LineErrors(means[0], 100 * float((~shown)[here].mean()) if here.any() else 0.0, means[1])
-
 
 def table_errors(workload: Workload, truth: People, published: PublishedData) -> dict[str, LineErrors]:
     """Errors of published tables by level. Areas on one side only have nobody on the other."""
-    race, found = redistricting_lines(workload), {}
+    race, errors = redistricting_lines(workload), {}
     for level, own in published.tables.items():
         true = exact_tables(workload, truth, level)
         every = np.union1d(true.codes, own.codes)
@@ -137,6 +131,11 @@ def table_errors(workload: Workload, truth: People, published: PublishedData) ->
         counts[np.searchsorted(every, true.codes)] = true.tables.value
         value = np.zeros_like(counts)
         value[np.searchsorted(every, own.codes)] = own.tables.value
-        shown = TableIntervals(np.zeros_like(counts), np.full_like(counts, OPEN_END), value)
-        found[level] = LineErrors.of(shown, counts, race)
-    return found
+        here, shown = counts > 0, value != NO_VALUE
+        difference = np.abs(np.where(shown, value, 0) - counts)
+        mean, race_mean = (
+            float(difference[flags].mean()) if flags.any() else 0.0 for flags in (here, here & race)
+        )
+        withheld = 100 * float((~shown)[here].mean()) if here.any() else 0.0
+        errors[level] = LineErrors(mean, withheld, race_mean)
+    return errors

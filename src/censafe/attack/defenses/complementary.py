@@ -35,16 +35,17 @@ class CellMove:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class TypeRows:
     """How often a person of each type counts in each line, small numbers, shape (types + 1, lines); the last row is nobody's."""
 
     space: TypeSpace
     rows: NDArray[np.uint8] = field(repr=False)
 
     @staticmethod
-    def of(workload: Workload) -> _Rows:
+    def of(workload: Workload) -> TypeRows:
+        """Of the lines of tables."""
         dense = workload.matrix.toarray().astype(np.uint8)
-        return _Rows(workload.space, np.vstack([dense, np.zeros_like(dense[:1])]))
+        return TypeRows(workload.space, np.vstack([dense, np.zeros_like(dense[:1])]))
 
     def others(self, one: int, present: _Ints) -> _Ints:
         """Types that a person may become: those that differ in one attribute, and those that are there; and nobody."""
@@ -58,22 +59,17 @@ class _Rows:
 
 
 def withheld_lines(
-    workload: Workload, counts: _Ints, present: _Ints, threshold: int
+    types: TypeRows, counts: _Ints, present: _Ints, threshold: int
 ) -> tuple[_Flags, tuple[CellMove, ...]]:
     """Lines of one area that are withheld, and the moves that show that none of them can be computed.
 
     Args:
         counts: of the area, shape (lines,).
+        present: types of persons that are there, each once.
 
     Returns:
         Flags of shape (lines,), and moves; every withheld line is changed by one of them, and none changes a published line.
     """
-    return _withheld(_Rows.of(workload), counts, np.unique(present), threshold)
-
-
-def _withheld(
-    types: _Rows, counts: _Ints, present: _Ints, threshold: int
-) -> tuple[_Flags, tuple[CellMove, ...]]:
     small = (counts > 0) & (counts < threshold)
     cost = np.where(small, 0.0, 1.0 + counts)
     hidden, safe = small.copy(), np.zeros_like(small)
@@ -90,7 +86,7 @@ def _withheld(
 
 
 def _moves(
-    types: _Rows, line: int, present: _Ints, cost: NDArray[np.float64]
+    types: TypeRows, line: int, present: _Ints, cost: NDArray[np.float64]
 ) -> Iterator[tuple[CellMove, _Flags]]:
     """The cheapest move of each present type that counts in a line, with the lines that it changes."""
     for one in present[types.rows[present, line] > 0].tolist():
@@ -113,11 +109,11 @@ def suppress_under_threshold(areas: TableAreas, threshold: int) -> TableInterval
         raise ConfigError(
             f"the threshold of suppression must be at least 2, not {threshold}; fix: give one such as 3, which withholds 1 and 2"
         )
-    types, own = _Rows.of(areas.workload), areas.workload.space.types(areas.people)
+    types, own = TypeRows.of(areas.workload), areas.workload.space.types(areas.people)
     order = np.argsort(areas.area, kind="stable")
     ends = np.searchsorted(areas.area[order], np.arange(len(areas.counts) + 1))
     hidden = np.zeros(areas.counts.shape, np.bool_)
     for place, counts in enumerate(areas.counts):
         present = np.unique(own[order[ends[place] : ends[place + 1]]])
-        hidden[place], _ = _withheld(types, counts, present, threshold)
+        hidden[place], _ = withheld_lines(types, counts, present, threshold)
     return TableIntervals.exact(areas.counts).without(hidden)

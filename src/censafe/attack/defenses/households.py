@@ -71,16 +71,12 @@ class Households:
         adults = np.bincount(place[people.age[housed] >= ADULT], minlength=len(number))
         return Households(number, of_person, block, size, adults)
 
-    def persons_at(self, people: People, block: _Ints) -> People:
-        """The persons where every household lives in another block; persons in group quarters stay.
-
-        Args:
-            block: new block of every household, shape (h,).
-        """
-        housed = self.of_person >= 0
-        moved = people.block.copy()
-        moved[housed] = block[self.of_person[housed]]
-        return replace(people, block=moved)
+    def alike(self, blocks: NDArray[np.str_], level: str) -> _Ints:
+        """One number for the area of a level, persons and adults of every household, shape (h,); it sorts by them in this order."""
+        key = area_of_blocks(blocks, level)[self.block]
+        for column in (self.size, self.adults):
+            key = key * (column.max(initial=0) + 1) + column
+        return key
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,18 +93,16 @@ class SwappedPeople:
 
     @staticmethod
     def of(people: People, households: Households, partner: _Ints) -> SwappedPeople:
-        """The persons after households took the blocks of their partners."""
-        return SwappedPeople(households.persons_at(people, households.block[partner]), households, partner)
+        """The persons after households took the blocks of their partners; persons in group quarters stay."""
+        housed = households.of_person >= 0
+        block = people.block.copy()
+        block[housed] = households.block[partner][households.of_person[housed]]
+        return SwappedPeople(replace(people, block=block), households, partner)
 
     @property
     def swapped(self) -> NDArray[np.bool_]:
         """Households with another household as their partner, shape (h,)."""
         return self.partner != np.arange(len(self.partner))
-
-    @property
-    def rate(self) -> float:
-        """Share of households with a partner."""
-        return float(self.swapped.mean()) if len(self.partner) else 0.0
 
     def pairs(self) -> pa.Table:
         """A row for each household that took the block of another: both households, their blocks before, persons and adults."""
@@ -127,14 +121,6 @@ class SwappedPeople:
                 "partner_adults": found.adults[two],
             }
         )
-
-    def within(self, level: str) -> float:
-        """Share of the households with a partner whose partner lives in the same area."""
-        area = np.arange(len(self.people.blocks))
-        if level != "block":
-            area = area_of_blocks(self.people.blocks, level)
-        own = area[self.households.block]
-        return float((own == own[self.partner])[self.swapped].mean()) if self.swapped.any() else 0.0
 
 
 def area_of_blocks(blocks: NDArray[np.str_], level: str) -> _Ints:

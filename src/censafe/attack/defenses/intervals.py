@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-OPEN_END: Final = 1 << 40
-"""Upper end of a count that is not published."""
+from censafe.attack.reconstruction.problem import NO_LIMIT
+
 NO_VALUE: Final = -1
 """Published value of a count that is not published."""
 _Ints = NDArray[np.int64]
@@ -21,7 +21,7 @@ class TableIntervals:
 
     Args:
         low: least count that agrees with what is published, shape (areas, lines).
-        high: greatest one, ``OPEN_END`` where there is none, shape (areas, lines).
+        high: greatest one, ``NO_LIMIT`` where there is none, shape (areas, lines).
         value: printed, ``NO_VALUE`` where nothing is, shape (areas, lines).
     """
 
@@ -54,6 +54,6 @@ class TableIntervals:
         """
         return TableIntervals(
             np.where(hidden, 0, self.low),
-            np.where(hidden, OPEN_END, self.high),
+            np.where(hidden, NO_LIMIT, self.high),
             np.where(hidden, NO_VALUE, self.value),
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.defenses.households import AREA_DIGITS, Households, SwappedPeople, area_of_blocks
+from censafe.attack.defenses.households import AREA_DIGITS, Households, SwappedPeople
 from censafe.attack.defenses.permutation_loss import PermutationLoss, permutation_loss
 from censafe.attack.people import People
 from censafe.errors import ConfigError
@@ -20,27 +19,16 @@ _FINEST: Final = 2**63
 MATCH_LEVELS: Final = tuple(AREA_DIGITS)
 
 
-@dataclass(frozen=True, eq=False)
-class PermutationSwap:
-    """A permutation swap and its loss of privacy.
-
-    Args:
-        strata: stratum of every household, shape (h,).
-    """
-
-    swapped: SwappedPeople = field(repr=False)
-    strata: _Ints = field(repr=False)
-    loss: PermutationLoss
-
-
 def require_level(level: str) -> None:
     """Refuse a level within which households cannot be matched."""
     if level not in MATCH_LEVELS:
         raise ConfigError(f"within: there is no level {level!r}; allowed: {', '.join(MATCH_LEVELS)}")
 
 
-def swap_by_permutation(people: People, rate: Fraction, seed: int, level: str = "county") -> PermutationSwap:
-    """Households of one area, size and number of adults exchange their blocks.
+def swap_by_permutation(
+    people: People, rate: Fraction, seed: int, level: str
+) -> tuple[SwappedPeople, PermutationLoss]:
+    """Households of one area, size and number of adults exchange their blocks; with the loss of privacy.
 
     Every block keeps its numbers of households by size and adults, and every area of the level all counts of persons. What of a household is not
     its block is not protected: sizes and adults of all blocks, and everything within areas of the level, are published exactly.
@@ -49,14 +37,12 @@ def swap_by_permutation(people: People, rate: Fraction, seed: int, level: str = 
     """
     require_level(level)
     households = Households.of(people)
-    key = area_of_blocks(people.blocks, level)[households.block]
-    for column in (households.size, households.adults):
-        key = key * (column.max(initial=0) + 1) + column
-    _, strata, members = np.unique(key, return_inverse=True, return_counts=True)
+    _, strata, members = np.unique(
+        households.alike(people.blocks, level), return_inverse=True, return_counts=True
+    )
     loss = permutation_loss(int(members.max(initial=0)), rate)
-    strata = strata.ravel().astype(np.int64)
-    partner = deranged(strata, rate, np.random.default_rng(seed))
-    return PermutationSwap(SwappedPeople.of(people, households, partner), strata, loss)
+    partner = deranged(strata.ravel().astype(np.int64), rate, np.random.default_rng(seed))
+    return SwappedPeople.of(people, households, partner), loss
 
 
 @proven("permutation.proof.md", digest="b00e2d94c550e3a7")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.defenses.households import area_of_blocks
-from censafe.attack.people import AGE_BINS, OLDEST, RACE_BITS, RACES, People
+from censafe.attack.people import AGE_BINS, OLDEST, RACES, People
 from censafe.errors import ConfigError
 
 _Ints = NDArray[np.int64]
@@ -83,16 +83,12 @@ def age_bands(years: int) -> MergedCategories:
     return MergedCategories(age=np.minimum(_AGES, AGE_BINS[-1]) // years * years)
 
 
-def _sets_by_group() -> Mapping[int, _Ints]:
-    alone = np.minimum(np.arange(RACES), _MULTIPLE)
-    return {
-        7: alone,
-        3: np.where(alone <= 1, alone, _MULTIPLE),
-        2: np.where(RACE_BITS[:, 0] & (RACE_BITS.sum(axis=1) == 1), 0, _MULTIPLE),
-    }
-
-
-RACE_GROUPS: Final = _sets_by_group()
+_ALONE: Final[_Ints] = np.minimum(np.arange(RACES), _MULTIPLE)
+RACE_GROUPS: Final[Mapping[int, _Ints]] = {
+    7: _ALONE,
+    3: np.where(_ALONE <= 1, _ALONE, _MULTIPLE),
+    2: np.where(_ALONE == 0, 0, _MULTIPLE),
+}
 """Set of races written for each of the 63: seven groups (six alone, two or more), three (White alone, Black alone, other) or two (White alone, other)."""
 
 

@@ -31,7 +31,7 @@ from censafe.attack.defenses.rounding import (
     withhold_small_areas,
     withhold_small_tables,
 )
-from censafe.attack.defenses.suppression import share_frame, suppress_1980
+from censafe.attack.defenses.suppression import shares_suppressed, suppress_1980
 from censafe.attack.defenses.swapping import SWAP_SETTINGS, SwapSetting, swap_households
 from censafe.attack.defenses.targeted import TargetedSetting, swap_targeted
 from censafe.attack.people import People
@@ -131,8 +131,8 @@ def _swap_by_permutation(options: DefenseOptions) -> Defense:
     permutation_loss(2, rate)
 
     def change(people: People, seed: int) -> ChangedPeople:
-        found = swap_by_permutation(people, rate, seed, level)
-        return ChangedPeople(found.swapped.people, found.loss.words(), {"swap_pairs": found.swapped.pairs()})
+        swapped, loss = swap_by_permutation(people, rate, seed, level)
+        return ChangedPeople(swapped.people, loss.words(), {"swap_pairs": swapped.pairs()})
 
     return Defense(
         options.spec, f"households of one {level}, size and number of adults are permuted, each with probability {float(rate):g}",
@@ -195,7 +195,7 @@ def _suppress(options: DefenseOptions) -> Defense:
     if options.parameter == "1980":
         return Defense(
             options.spec, "the suppression rules of 1980 without complementary suppression, which is not modeled", "race and origin counts above 2 in tables that are published",
-            family="suppression of 1980", tables=suppress_1980, notes={"suppression": share_frame},
+            family="suppression of 1980", tables=suppress_1980, notes={"suppression": shares_suppressed},
         )  # fmt: skip
     if options.parameter:
         raise options.refused("give 1980 or threshold=COUNT")

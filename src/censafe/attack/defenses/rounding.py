@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.attack.defenses.intervals import OPEN_END, TableIntervals
+from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.named import TableAreas
+from censafe.attack.reconstruction.problem import NO_LIMIT
 from censafe.errors import ConfigError
 
 _Ints = NDArray[np.int64]
@@ -18,13 +19,11 @@ RANGE_EDGES: Final = (0, 1, 5, 10, 20, 50, 100, 250, 500, 1000)
 """Lower ends of the ranges 0, 1 to 4, 5 to 9, ..., 1,000 and over."""
 
 
-def require_base(base: int) -> int:
-    """A base of rounding."""
+def _require_base(base: int) -> None:
     if base < 2:
         raise ConfigError(
             f"the base of rounding must be at least 2, not {base}; fix: give one such as 3, 5 or 10"
         )
-    return base
 
 
 def round_counts(counts: _Ints, base: int, zero_apart: bool = False) -> TableIntervals:
@@ -40,7 +39,7 @@ def round_counts(counts: _Ints, base: int, zero_apart: bool = False) -> TableInt
         >>> round_counts(np.array([[0, 1, 7, 8]]), 5, zero_apart=True).low.tolist()
         [[0, 1, 1, 8]]
     """
-    require_base(base)
+    _require_base(base)
     below = base // 2  # nearest multiple m: m - below <= count <= m + above
     above = base - 1 - below
     value = (counts + below) // base * base
@@ -61,7 +60,7 @@ def round_randomly(counts: _Ints, base: int, seed: int) -> TableIntervals:
 
     Source: Fellegi (1975), as used by Statistics Canada (base 5) and Stats NZ (base 3).
     """
-    require_base(base)
+    _require_base(base)
     down = counts // base * base
     up = np.random.default_rng(seed).integers(0, base, counts.shape) < counts - down
     value = down + base * up
@@ -83,8 +82,8 @@ def count_ranges(counts: _Ints, edges: Sequence[int] = RANGE_EDGES) -> TableInte
         raise ConfigError("the lower ends of ranges must rise from 0; fix: give them such as 0,1,5,10")
     place = np.searchsorted(edges, counts, side="right") - 1
     low = np.asarray(edges, np.int64)[place]
-    high = np.array([*(one - 1 for one in edges[1:]), OPEN_END], np.int64)[place]
-    return TableIntervals(low, high, np.where(high == OPEN_END, low, (low + high) // 2))
+    high = np.array([*(one - 1 for one in edges[1:]), NO_LIMIT], np.int64)[place]
+    return TableIntervals(low, high, np.where(high == NO_LIMIT, low, (low + high) // 2))
 
 
 def withhold_small_areas(areas: TableAreas, least: int) -> TableIntervals:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from censafe.attack.defenses.households import ADULT, AREA_DIGITS, area_of_blocks
 from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.named import TableAreas
+from censafe.attack.defenses.rounding import withhold_small_areas
 from censafe.attack.people import RACE_BITS, People
 
 _Ints = NDArray[np.int64]
@@ -24,31 +24,11 @@ _RACE_TABLES: Final = ("P1", "P6", "P7", "P8", "P9")
 _ADULT_TABLES: Final = ("P10", "P11")
 
 
-def _groups() -> NDArray[np.int8]:
-    """White alone; Black, AIAN, Asian, NHPI, some other race, alone or with White; two or more otherwise."""
-    others = RACE_BITS[:, 1:]
-    one = others.sum(axis=1) == 1
-    return np.where(~others.any(axis=1), 0, np.where(one, 1 + others.argmax(axis=1), 6)).astype(np.int8)
-
-
-GROUPS_1980: Final[NDArray[np.int8]] = _groups()
-"""Group 0 to 6 of each of the 63 sets of races."""
-
-
-@dataclass(frozen=True)
-class SuppressionShare:
-    """What a rule does at a level.
-
-    Args:
-        table: of the redistricting data, or ``persons`` for tables of age and sex.
-    """
-
-    level: str
-    table: str
-    tables: int
-    suppressed: int
-    cells: int
-    zeroed: int
+_OTHERS: Final = RACE_BITS[:, 1:]
+GROUPS_1980: Final[NDArray[np.int64]] = np.where(
+    _OTHERS.sum(axis=1) < 2, np.where(_OTHERS.any(axis=1), 1 + _OTHERS.argmax(axis=1), 0), 6
+)
+"""Group of each of the 63 sets of races: White alone; Black, AIAN, Asian, NHPI, some other race, alone or with White; two or more otherwise."""
 
 
 def race_tables(people: People, area: _Ints, areas: int) -> Mapping[str, _Ints]:
@@ -62,7 +42,7 @@ def race_tables(people: People, area: _Ints, areas: int) -> Mapping[str, _Ints]:
 
     Source: attack.md 10.
     """
-    race = GROUPS_1980[people.race].astype(np.int64)
+    race = GROUPS_1980[people.race]
     cell = (area[people.block] * 2 + people.hispanic) * _RACES + race
     adult = people.age >= ADULT
     found = {}
@@ -104,24 +84,14 @@ def suppress_tables_of_small_groups(counts: _Ints, groups: _Ints) -> TableInterv
     return TableIntervals.exact(counts).without(small[:, None])
 
 
-def suppress_small_areas(counts: _Ints, population: _Ints) -> TableIntervals:
-    """Tables of an area with 1 to 14 persons are withheld.
-
-    Args:
-        counts: of tables that are not of race and origin alone, shape (areas, lines).
-        population: shape (areas,).
-    """
-    return TableIntervals.exact(counts).without(((population > 0) & (population < SMALL_GROUP))[:, None])
-
-
-def shares_suppressed(people: People) -> tuple[SuppressionShare, ...]:
-    """What the rules do to the tables of areas with persons, by level; P3 and P4 of areas with adults.
+def shares_suppressed(people: People) -> pa.Table:
+    """What the rules do to the tables of areas with persons, a row for each level and table; P3 and P4 of areas with adults.
 
     P1, P2 and P4 have their cells of 1 and 2 counted; P3, P4 and tables of persons are withheld. Complementary suppression is not modeled.
 
     Source: tables 18 and 19 of the supplement of "A Simulated Reconstruction and Reidentification Attack on the 2010 U.S. Census".
     """
-    found = []
+    rows: list[tuple[str, str, int, int, int, int]] = []
     levels = {name: area_of_blocks(people.blocks, name) for name in AREA_DIGITS}
     levels["block"] = np.arange(len(people.blocks))
     for level, area in levels.items():
@@ -135,36 +105,26 @@ def shares_suppressed(people: People) -> tuple[SuppressionShare, ...]:
                 shown = suppress_tables_of_small_groups(counts[used], groups[used])
                 withheld = int((~shown.published[:, 0]).sum())
             zeroed = int(((counts > 0) & (counts <= _LARGEST_ZEROED)).sum()) if name != "P3" else 0
-            found.append(
-                SuppressionShare(
-                    level, name, int(used.sum()), withheld, int(used.sum()) * counts.shape[1], zeroed
-                )
-            )
+            rows.append((level, name, int(used.sum()), withheld, int(used.sum()) * counts.shape[1], zeroed))
         used = population > 0
         small = int((population[used] < SMALL_GROUP).sum())
-        found.append(SuppressionShare(level, "persons", int(used.sum()), small, 0, 0))
-    return tuple(found)
-
-
-def share_frame(people: People) -> pa.Table:
-    """What the rules do, a row for each level and table; see :func:`shares_suppressed`."""
-    return pa.Table.from_pylist([asdict(one) for one in shares_suppressed(people)])
+        rows.append((level, "persons", int(used.sum()), small, 0, 0))
+    names = ("level", "table", "tables", "suppressed", "cells", "zeroed")
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
 
 
 def suppress_1980(areas: TableAreas, seed: int) -> TableIntervals:
     """Cells of 1 and 2 in tables of race and origin, tables of adults where a group is small, and all others of small areas."""
     names = np.array(areas.workload.names)
     counts = areas.counts
-    number = len(counts)
-    population = np.bincount(areas.area, minlength=number)
-    groups = np.zeros((number, 126), np.int64)
+    groups = np.zeros((len(counts), 126), np.int64)
     np.add.at(groups, (areas.area, areas.people.race_origin), 1)
-    found = suppress_small_areas(counts, population)
-    low, high, value = found.low.copy(), found.high.copy(), found.value.copy()
-    for tables, own in (
-        (_RACE_TABLES, suppress_cells(counts)),
-        (_ADULT_TABLES, suppress_tables_of_small_groups(counts, groups)),
-    ):
-        here = np.isin(names, tables)
-        low[:, here], high[:, here], value[:, here] = own.low[:, here], own.high[:, here], own.value[:, here]
-    return TableIntervals(low, high, value)
+    whole, cells = withhold_small_areas(areas, SMALL_GROUP), suppress_cells(counts)
+    adult = suppress_tables_of_small_groups(counts, groups)
+    rules = [np.isin(names, _RACE_TABLES), np.isin(names, _ADULT_TABLES)]
+    return TableIntervals(
+        *(
+            np.select(rules, [getattr(cells, side), getattr(adult, side)], getattr(whole, side))
+            for side in ("low", "high", "value")
+        )
+    )

@@ -82,16 +82,7 @@ def noisy_attacker(truth: People, share: float, seed: int) -> Attacker:
         & (sex == truth.sex)
     )
     sex[chance] ^= 1
-    people = People(
-        truth.blocks,
-        block,
-        sex,
-        age.astype(np.int16),
-        truth.race,
-        truth.hispanic,
-        truth.person,
-        truth.household,
-    )
+    people = replace(truth, block=block, sex=sex, age=age.astype(np.int16))
     places = identified(truth, seed)
     return _placed("noisy", people.take(places), truth, places)
 

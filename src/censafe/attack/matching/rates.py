@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,12 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.matching.attackers import Attacker
-from censafe.attack.matching.guessers import Guesses, guesses, modal_values, unique_flags
-from censafe.attack.people import AGE_BINS, OLDEST, SIZE_CLASSES, People, block_size_class
+from censafe.attack.matching.guessers import guesses, modal_values, unique_flags
+from censafe.attack.people import RACE_ORIGINS, SIZE_CLASSES, People, block_size_class
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
-_VALUES = 126  # sets of races times origins
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,11 +117,12 @@ def agreement(left: People, right: People) -> tuple[_Ints, _Ints]:
 
 def _keys(left: People, right: People, *, binned: bool, valued: bool = False) -> tuple[int, _Ints, _Ints]:
     """Number of keys, and the key of every record of both sides."""
-    numbers = []
-    for one in (left, right):
-        age = one.age_bin if binned else one.age.astype(np.int64)
-        key = (one.block * 2 + one.sex) * (len(AGE_BINS) if binned else OLDEST + 1) + age
-        numbers.append(key * _VALUES + one.race_origin if valued else key)
+    numbers = [people.age_keys(binned=binned) for people in (left, right)]
+    if valued:
+        numbers = [
+            key * RACE_ORIGINS + people.race_origin
+            for key, people in zip(numbers, (left, right), strict=True)
+        ]
     names, place = np.unique(np.concatenate(numbers), return_inverse=True)
     place = place.ravel()
     return len(names), place[: len(left)], place[len(left) :]
@@ -133,17 +133,17 @@ def _sums(key: _Ints, weight: _Floats, keys: int) -> _Floats:
 
 
 def _share(
-    own: _Ints, values: _Ints, weight: _Floats, totals: _Floats, other: _Ints, wanted: _Ints
+    own: _Ints, values: _Ints, weight: _Floats, totals: _Floats, other: _Ints, right: _Ints
 ) -> _Floats:
-    """Share of the left records of a key, weighted, that have the value wanted on the right."""
-    names, place = np.unique(own * _VALUES + values, return_inverse=True)
-    sums = np.bincount(place.ravel(), weight, minlength=len(names))
-    asked = other * _VALUES + wanted
-    found = np.minimum(np.searchsorted(names, asked), max(len(names) - 1, 0))
-    if not len(names):
+    """Share of the left records of a key, weighted, that have the value that is right for the record on the right."""
+    if not len(own):
         return np.zeros(len(other))
-    there = (names[found] == asked) & (wanted >= 0)
-    return np.where(there, sums[found] / np.maximum(totals[other], 1e-300), 0.0)
+    names, place = np.unique(own * RACE_ORIGINS + values, return_inverse=True)
+    sums = np.bincount(place.ravel(), weight, minlength=len(names))
+    name = other * RACE_ORIGINS + right
+    at = np.minimum(np.searchsorted(names, name), len(names) - 1)
+    there = (names[at] == name) & (right >= 0)
+    return np.where(there, sums[at] / np.maximum(totals[other], 1e-300), 0.0)
 
 
 def _pairs(own: _Ints, other: _Ints, draw: np.random.Generator) -> tuple[_Ints, _Ints]:
@@ -164,7 +164,6 @@ def _pairs(own: _Ints, other: _Ints, draw: np.random.Generator) -> tuple[_Ints, 
 
 EVERY_SIZE: Final = "all"
 _Flags = NDArray[np.bool_]
-_Rows = dict[str, list[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +176,7 @@ class AttackTarget:
     """
 
     people: People
-    guessed: Guesses
+    guessed: Mapping[str, _Floats] = field(repr=False)
     populations: Mapping[str, _Flags] = field(repr=False)
     size: NDArray[np.int64] = field(repr=False)
 
@@ -225,7 +224,7 @@ def reidentification_rows(
     frame = expected_matches(target.people, attacker.people, value).putative
     sure = frame * attacker.agrees
     every: dict[str, tuple[Matched, ...]] = {data: chances} | {
-        name: (Matched(frame, sure * chance[own]),) for name, chance in target.guessed.by_name().items()
+        name: (Matched(frame, sure * chance[own]),) for name, chance in target.guessed.items()
     }
     none = np.zeros(len(attacker.elsewhere))
     places = np.append(attacker.truth, attacker.elsewhere)
@@ -235,19 +234,23 @@ def reidentification_rows(
     }
     own = np.maximum(places, 0)
     size = target.size[target.people.block[own]]
-    rows: _Rows = {name: [] for name in _COLUMNS}
+    rows: list[tuple[Any, ...]] = []
     for name, flags in target.populations.items():
         for place, words in enumerate((EVERY_SIZE, *SIZE_CLASSES)):
             here = flags[own] & (places >= 0)
             if place:
                 here &= size == place - 1
             for guesser, found in every.items():
-                _add(
-                    rows,
-                    (attacker.name, guesser, name, words, int(here.sum())),
-                    [(one.putative[here], one.right[here]) for one in found],
+                number = int(here.sum())
+                sums = [(float(one.putative[here].sum()), float(one.right[here].sum())) for one in found]
+                putative, confirmed = sums[0]
+                shares = [100 * one / number if number else None for one in sums[0]]
+                precision = 100 * confirmed / putative if putative > 0 else None
+                drawn = sums[1] if len(sums) > 1 else (None, None)
+                rows.append(
+                    (attacker.name, guesser, name, words, number, *sums[0], *shares, precision, *drawn)
                 )
-    return pa.table(rows)
+    return _frame(_COLUMNS, rows)
 
 
 _COLUMNS: Final = (
@@ -256,43 +259,31 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def _add(
-    rows: _Rows, names: tuple[Any, ...], found: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
-) -> None:
-    number = names[-1]
-    putative, confirmed = float(found[0][0].sum()), float(found[0][1].sum())
-    drawn = (float(found[1][0].sum()), float(found[1][1].sum())) if len(found) > 1 else (None, None)
-    share = [100 * one / number if number else None for one in (putative, confirmed)]
-    precision = 100 * confirmed / putative if putative > 0 else None
-    for column, one in zip(_COLUMNS, (*names, putative, confirmed, *share, precision, *drawn), strict=True):
-        rows[column].append(one)
-
-
 def agreement_rows(data: str, published: People, truth: People) -> pa.Table:
     """Percent of the true persons with a published record of the same block, sex, age, race and origin, by size of the block."""
     exact, binned = agreement(published, truth)
     size, population = block_size_class(truth.population), truth.population
-    rows: _Rows = {name: [] for name in ("data", "block_size", "persons", "exact_percent", "binned_percent")}
+    rows: list[tuple[Any, ...]] = []
     for place, words in enumerate((EVERY_SIZE, *SIZE_CLASSES)):
         here = population > 0 if not place else (size == place - 1) & (population > 0)
         persons = int(population[here].sum())
         share = [100 * int(one[here].sum()) / persons if persons else None for one in (exact, binned)]
-        for column, one in zip(rows, (data, words, persons, *share), strict=True):
-            rows[column].append(one)
-    return pa.table(rows)
+        rows.append((data, words, persons, *share))
+    return _frame(("data", "block_size", "persons", "exact_percent", "binned_percent"), rows)
 
 
 def unique_rows(truth: People) -> pa.Table:
     """Persons who are the only ones of their sex and age in their block, by size of the block: single years of age, and the 38 classes."""
     size = block_size_class(truth.population)[truth.block]
     flags = unique_flags(truth, binned=False), unique_flags(truth)
-    rows: _Rows = {
-        name: [] for name in ("block_size", "persons", "unique_percent", "unique_in_class_percent")
-    }
+    rows: list[tuple[Any, ...]] = []
     for place, words in enumerate((EVERY_SIZE, *SIZE_CLASSES)):
         here = np.ones(len(truth), np.bool_) if not place else size == place - 1
         persons = int(here.sum())
         share = [100 * int((one & here).sum()) / persons if persons else None for one in flags]
-        for column, one in zip(rows, (words, persons, *share), strict=True):
-            rows[column].append(one)
-    return pa.table(rows)
+        rows.append((words, persons, *share))
+    return _frame(("block_size", "persons", "unique_percent", "unique_in_class_percent"), rows)
+
+
+def _frame(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    return pa.table({name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})

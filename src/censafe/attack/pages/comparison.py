@@ -8,8 +8,10 @@ from typing import Any, Final
 
 from matplotlib.figure import Figure
 
+from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.pages.frontier import DISTRICT_KEYS, districts_exhibit, efficient, frontier_exhibit
-from censafe.attack.pages.reconstruction import SIZES, attack_bars, attack_lines
+from censafe.attack.pages.reconstruction import attack_bars, attack_lines
+from censafe.attack.people import SIZE_CLASSES
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import Page, quiet
 from censafe.publication.pages.exhibits import Exhibit, PageTable
@@ -19,7 +21,6 @@ _TEXTS: Final = (
     "block_size", "data", "population_attacked", "attacker", "defense", "does", "keeps", "claim", "family", "matched_by", "folder",
 )  # fmt: skip
 _EXACT: Final = "exact tables"
-_GUESSER: Final = "proportional guesser, target left out"
 _MOST_LINES: Final = 8
 _MOST_NAMED: Final = 4
 _ERRORS: Final = ("error_block", "error_tract")
@@ -119,7 +120,7 @@ def _who(rates: _Rows, defenses: _Rows) -> Exhibit:
         for row in rates
         if row["attacker"] == "exact" and row["block_size"] == "all"
     }
-    names = [*(row["defense"] for row in defenses), _GUESSER]
+    names = [*(row["defense"] for row in defenses), GUESSER]
     series = {words: [found[name, one]["precision"] for name in names] for one, words in _POPULATIONS.items()}
     lines = [
         [
@@ -156,7 +157,7 @@ def _who(rates: _Rows, defenses: _Rows) -> Exhibit:
 
 def _sizes(agreement: _Rows, defenses: _Rows) -> Exhibit:
     found = {(row["data"], row["block_size"]): row for row in agreement}
-    sizes = [size for size in SIZES if found[_EXACT, size]["persons"]]
+    sizes = [size for size in SIZE_CLASSES if found[_EXACT, size]["persons"]]
     names = [row["defense"] for row in defenses]
     series = {name: [found[name, size]["binned_percent"] for size in sizes] for name in names[:_MOST_LINES]}
     lines = [

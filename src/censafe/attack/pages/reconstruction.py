@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from censafe.attack.matching.guessers import GUESSER
+from censafe.attack.people import SIZE_CLASSES
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import COLORS, Page, quiet
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 NATION_BLOCKS = 6_207_027
 """Populated blocks of the 2010 Census."""
-SIZES = ("1-9", "10-49", "50-99", "100-249", "250-499", "500-999", "1000+")
 _Rows = Sequence[Mapping[str, Any]]
 _WORDS = {
     "all": "everybody", "modal": "of the most frequent race and origin of their block", "nonmodal": "of another race or origin",
@@ -23,7 +24,6 @@ _WORDS = {
     "zero variability": "in blocks with one solution",
     "nonmodal unique, zero variability": "of another race or origin, alone, and in blocks with one solution",
 }  # fmt: skip
-_GUESSER = "proportional guesser, target left out"
 
 
 def reconstruction_page(folder: Path) -> Page:
@@ -70,7 +70,7 @@ def _answer(document: Mapping[str, Any]) -> str:
 
 
 def _found(document: Mapping[str, Any], agreement: _Rows, rates: _Rows) -> list[str]:
-    own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", _GUESSER)
+    own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", GUESSER)
     return [
         f"From {len(document['tables'])} tables of {document['blocks']:,} blocks{' and their tracts' if document['tracts_met'] else ''}, "
         f"{number_text(agreement[0]['binned_percent'])}% of {document['persons']:,} persons were reconstructed with their sex, class of age, race and origin.",
@@ -115,7 +115,7 @@ def rates_by(rows: _Rows, attacker: str, data: str, size: str = "all") -> Mappin
 
 
 def _precision(rates: _Rows) -> Exhibit:
-    own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", _GUESSER)
+    own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", GUESSER)
     modal = rates_by(rates, "exact", "modal guesser")
     series = {
         "reconstruction": [own[name]["precision"] for name in own],
@@ -147,7 +147,7 @@ def _precision(rates: _Rows) -> Exhibit:
 
 def _sizes(agreement: _Rows, rates: _Rows) -> Exhibit:
     found = {row["block_size"]: row for row in agreement}
-    sizes = [size for size in SIZES if found[size]["persons"]]
+    sizes = [size for size in SIZE_CLASSES if found[size]["persons"]]
     nonmodal = {
         size: rates_by(rates, "exact", "reconstruction", size)["nonmodal unique"]["precision"]
         for size in sizes
@@ -206,7 +206,7 @@ def _variability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
 
 def _uniques(rows: _Rows) -> Exhibit:
     found = {row["block_size"]: row for row in rows if row["persons"]}
-    sizes = [size for size in SIZES if size in found]
+    sizes = [size for size in SIZE_CLASSES if size in found]
     series = {
         "single years of age": [found[size]["unique_percent"] for size in sizes],
         "38 classes of age": [found[size]["unique_in_class_percent"] for size in sizes],
@@ -245,7 +245,7 @@ def _noisy(rates: _Rows) -> Exhibit:
     lines, groups = [], []
     for attacker in dict.fromkeys(row["attacker"] for row in rates):
         own = rates_by(rates, attacker, "reconstruction")
-        guess = rates_by(rates, attacker, _GUESSER)
+        guess = rates_by(rates, attacker, GUESSER)
         lines += [[_WORDS[name], f"{own[name]['records']:,}", *(number_text(own[name][one]) for one in ("putative_percent", "confirmed_percent", "precision")),
                    number_text(guess[name]["precision"])] for name in own]  # fmt: skip
         groups.append((f"{attacker} attacker", len(own)))

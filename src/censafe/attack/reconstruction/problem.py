@@ -83,17 +83,8 @@ class Part:
 
     def key(self) -> bytes:
         """The same for parts that differ in the names of their types alone."""
-        arrays = (
-            self.matrix.indptr,
-            self.matrix.indices,
-            self.matrix.data,
-            self.low,
-            self.high,
-            self.least,
-            self.most,
-            self.groups,
-            self.fixed,
-        )
+        matrix = (self.matrix.indptr, self.matrix.indices, self.matrix.data)
+        arrays = (*matrix, self.low, self.high, self.least, self.most, self.groups, self.fixed)
         return b"".join(np.ascontiguousarray(one).tobytes() + b"|" for one in arrays)
 
 

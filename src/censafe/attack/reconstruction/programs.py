@@ -33,9 +33,7 @@ class PartSolver:
         """A solution and its status; the least of every type where there is none."""
 
         def solve() -> tuple[str, _Ints]:
-            status, values = self._milp(
-                part, np.zeros(len(part.types)), part.matrix, (part.least, part.most), np.zeros(0)
-            )
+            status, values = self._milp(part, np.zeros(len(part.types)))
             return status, part.least if values is None else values
 
         return self._once(b"any", part, solve)
@@ -51,20 +49,14 @@ class PartSolver:
 
         Source: attack.md 6.
         """
-
-        def solve() -> tuple[str, int]:
-            return self._least_common(part, start)
-
-        return self._once(start.tobytes(), part, solve)
+        return self._once(start.tobytes(), part, lambda: self._least_common(part, start))
 
     def extreme(self, part: Part, group: int, sign: int) -> tuple[str, int]:
         """Fewest (sign 1) or most (sign -1) persons of one reported type in any solution; where that is not known, what bounds say."""
 
         def solve() -> tuple[str, int]:
             own = part.groups == group
-            status, values = self._milp(
-                part, sign * own.astype(float), part.matrix, (part.least, part.most), np.zeros(0)
-            )
+            status, values = self._milp(part, sign * own.astype(float))
             bound = part.least if sign > 0 else part.most
             return status, int(part.fixed[group] + (bound if values is None else values)[own].sum())
 
@@ -91,8 +83,9 @@ class PartSolver:
         cost = np.zeros(number + 2 * extra)
         cost[:number] = ((given > 0) & (most <= given))[groups]
         cost[number : number + extra] = 1
-        rows, shift, low, high = part.matrix, np.zeros(0), part.least, part.most
-        if extra:
+        if not extra:
+            status, values = self._milp(part, cost)
+        else:
             eye = diags_array(np.ones(extra))
             rows = block_array(
                 [
@@ -103,9 +96,9 @@ class PartSolver:
                 format="csr",
             )
             shift = np.concatenate([fixed[own].astype(float), np.zeros(extra)])
-            low = np.concatenate([low, np.zeros(2 * extra, np.int64)])
-            high = np.concatenate([high, given[own], np.ones(extra, np.int64)])
-        status, values = self._milp(part, cost, rows, (low, high), shift)
+            low = np.concatenate([part.least, np.zeros(2 * extra, np.int64)])
+            high = np.concatenate([part.most, given[own], np.ones(extra, np.int64)])
+            status, values = self._milp(part, cost, rows, (low, high), shift)
         if values is None:
             return status, 0
         return status, int(np.minimum(fixed + _sums(groups, values[:number]), given).sum())
@@ -114,17 +107,18 @@ class PartSolver:
         self,
         part: Part,
         cost: NDArray[np.float64],
-        rows: csr_array,
-        bounds: tuple[_Ints, _Ints],
-        shift: NDArray[np.float64],
+        rows: csr_array | None = None,
+        bounds: tuple[_Ints, _Ints] | None = None,
+        shift: NDArray[np.float64] | tuple[()] = (),
     ) -> tuple[str, _Ints | None]:
-        """Solve with the rows of the part first, and further rows that are at least `shift`."""
+        """Solve the part, or with its rows first, and further rows that are at least `shift`."""
         high = np.where(part.high >= NO_LIMIT, np.inf, part.high.astype(float))
         low = np.concatenate([part.low.astype(float), shift])
         high = np.concatenate([high, np.full(len(shift), np.inf)])
-        least, most = (side.astype(float) for side in bounds)
+        least, most = (side.astype(float) for side in bounds or (part.least, part.most))
+        matrix = part.matrix if rows is None else rows
         solution = solve_program(
-            Program(cost, rows, low, high, least, most, True), seconds=self.seconds, gap=0.0
+            Program(cost, matrix, low, high, least, most, True), seconds=self.seconds, gap=0.0
         )
         if solution.outcome is not Outcome.OPTIMAL or solution.x is None:
             return _STATUS[solution.outcome], None

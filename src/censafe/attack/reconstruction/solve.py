@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -34,28 +35,6 @@ class SolveChoices:
     nearest: bool = False
     seconds: float = 60.0
     workers: int = 1
-
-
-@dataclass(frozen=True, eq=False)
-class BlockTables:
-    """Published values of every line of every block.
-
-    Args:
-        low: lowest value that a line may have had, int64, shape (blocks, lines).
-        high: the highest; equal to `low` in exact tables, ``NO_LIMIT`` where nothing is published, shape (blocks, lines).
-    """
-
-    low: _Ints = field(repr=False)
-    high: _Ints = field(repr=False)
-
-    @staticmethod
-    def exact(values: _Ints) -> BlockTables:
-        """Tables that say what they say."""
-        return BlockTables(values, values)
-
-    def rows(self, part: slice) -> BlockTables:
-        """Those of some blocks."""
-        return BlockTables(self.low[part], self.high[part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +109,8 @@ class Reconstruction:
 
 def reconstruct(
     workload: Workload,
-    tables: BlockTables,
+    low: _Ints,
+    high: _Ints,
     choices: SolveChoices,
     done: Callable[[int], None] = lambda _: None,
 ) -> Reconstruction:
@@ -138,53 +118,47 @@ def reconstruct(
 
     Args:
         workload: the lines of the tables.
-        tables: their published values.
-        choices: what is asked.
+        low: lowest value that a line may have had, int64, shape (blocks, lines).
+        high: the highest; equal to `low` in exact tables, ``NO_LIMIT`` where nothing is published, shape (blocks, lines).
         done: receives the number of finished blocks.
 
     Source: attack.md 5 and 6.
     """
-    pieces = [tables.rows(slice(first, first + _CHUNK)) for first in range(0, len(tables.low), _CHUNK)]
-    order = IncidenceOrder.of(workload.matrix)
-    solve = partial(_chunk, order, choices)
-    if choices.workers == 1 or len(pieces) == 1:
-        return Reconstruction.of(_collected(map(solve, pieces), done))
-    with process_pool(choices.workers) as pool:
-        return Reconstruction.of(_collected(pool.map(solve, pieces), done))
+    pieces = [slice(first, first + _CHUNK) for first in range(0, len(low), _CHUNK)]
+    solve = partial(_chunk, IncidenceOrder.of(workload.matrix), choices)
+    blocks: list[SolvedBlock] = []
+    with ExitStack() as stack:
+        apply: Callable[..., Iterable[list[SolvedBlock]]] = map
+        if choices.workers > 1 and len(pieces) > 1:
+            apply = stack.enter_context(process_pool(choices.workers)).map
+        for piece in apply(solve, [low[rows] for rows in pieces], [high[rows] for rows in pieces]):
+            blocks += piece
+            done(len(blocks))
+    return Reconstruction.of(blocks)
 
 
-def _collected(pieces: Iterable[list[SolvedBlock]], done: Callable[[int], None]) -> list[SolvedBlock]:
-    found: list[SolvedBlock] = []
-    for piece in pieces:
-        found += piece
-        done(len(found))
-    return found
-
-
-def _chunk(order: IncidenceOrder, choices: SolveChoices, tables: BlockTables) -> list[SolvedBlock]:
+def _chunk(order: IncidenceOrder, choices: SolveChoices, low: _Ints, high: _Ints) -> list[SolvedBlock]:
     solver = PartSolver(choices.seconds)
-    return [
-        solve_block(order, choices, solver, (low, high))
-        for low, high in zip(tables.low, tables.high, strict=True)
-    ]
+    return [solve_block(order, choices, solver, *values) for values in zip(low, high, strict=True)]
 
 
 def solve_block(
-    order: IncidenceOrder, choices: SolveChoices, solver: PartSolver, values: tuple[_Ints, _Ints]
+    order: IncidenceOrder, choices: SolveChoices, solver: PartSolver, low: _Ints, high: _Ints
 ) -> SolvedBlock:
     """Reconstruct the persons of one block.
 
     Args:
-        values: lowest and highest value of every line, each of shape (lines,).
+        low: of every line, shape (lines,).
+        high: of every line, shape (lines,).
     """
     started = time.perf_counter()
-    problem = BlockProblem.of(order, *values)
+    problem = BlockProblem.of(order, low, high)
     parts = list(problem.parts()) if problem.feasible else []
     status, common, counts = _records(problem, parts, solver, choices)
     if status != EXACT:
         types, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
         if choices.nearest:
-            status, types, counts = nearest_records(order, *values, choices.seconds)
+            status, types, counts = nearest_records(order, low, high, choices.seconds)
         return SolvedBlock(status, types, counts, -1, 0 * counts, counts, time.perf_counter() - started)
     names, place = np.unique(problem.report, return_inverse=True)
     total, least, most = (

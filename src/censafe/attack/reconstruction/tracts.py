@@ -31,21 +31,6 @@ _Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class TractTables:
-    """Published values of blocks and tracts.
-
-    Args:
-        blocks: of every line of every block, int64, shape (blocks, lines of blocks).
-        tracts: of every line of every tract, shape (tracts, lines of tracts).
-        tract: of every block, rising, shape (blocks,).
-    """
-
-    blocks: _Ints = field(repr=False)
-    tracts: _Ints = field(repr=False)
-    tract: _Ints = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
 class SolvedTracts:
     """Reconstructed persons of all blocks, and how far the tables of their tracts are met.
 
@@ -87,27 +72,24 @@ class _Orders:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Tract:
-    blocks: list[SolvedBlock]
-    ages: _Ints
-    status: str
-    met: int
-    seconds: float
+_Tract = tuple[list[SolvedBlock], _Ints, str, int, float]
+"""Blocks, ages of the persons, status, lines that are met, and seconds of a tract."""
 
 
 def reconstruct_tracts(
-    lines: TractLines, tables: TractTables, choices: SolveChoices, seed: int
+    lines: TractLines, blocks: _Ints, tracts: _Ints, tract: _Ints, choices: SolveChoices, seed: int
 ) -> SolvedTracts:
     """Reconstruct the persons of every block from its tables and those of its tract.
 
+    Args:
+        blocks: published value of every line of every block, int64, shape (blocks, lines of blocks).
+        tracts: of every line of every tract, shape (tracts, lines of tracts).
+        tract: of every block, rising, shape (blocks,).
+
     Source: attack.md 5.3 and 6.
     """
-    ends = np.searchsorted(tables.tract, np.arange(len(tables.tracts) + 1))
-    pieces = [
-        (number, tables.blocks[ends[number] : ends[number + 1]], tables.tracts[number])
-        for number in range(len(tables.tracts))
-    ]
+    ends = np.searchsorted(tract, np.arange(len(tracts) + 1)).tolist()
+    pieces = [(number, blocks[slice(*pair)], tracts[number]) for number, pair in enumerate(pairwise(ends))]
     solve = partial(_pieces, lines, choices, seed)
     if choices.workers == 1 or len(pieces) == 1:
         found = solve(pieces)
@@ -116,12 +98,13 @@ def reconstruct_tracts(
         with process_pool(choices.workers) as pool:
             answers = list(pool.map(solve, shares))
         found = [answers[one % len(shares)][one // len(shares)] for one in range(len(pieces))]
+    solved, ages, status, met, seconds = zip(*found, strict=True) if found else ([],) * 5
     return SolvedTracts(
-        Reconstruction.of([block for one in found for block in one.blocks]),
-        np.concatenate([one.ages for one in found] or [np.zeros(0, np.int64)]),
-        np.array([one.status for one in found], np.str_),
-        np.array([one.met for one in found], np.int64),
-        np.array([one.seconds for one in found]),
+        Reconstruction.of([block for one in solved for block in one]),
+        np.concatenate([np.zeros(0, np.int64), *ages]),
+        np.array(status, np.str_),
+        np.array(met, np.int64),
+        np.array(seconds, np.float64),
     )
 
 
@@ -130,7 +113,7 @@ def _pieces(
 ) -> list[_Tract]:
     orders, solver = _Orders.of(lines), PartSolver(choices.seconds)
     return [
-        _tract(orders, choices, solver, (blocks, tract), np.random.default_rng([seed, number]))
+        _tract(orders, choices, solver, blocks, tract, np.random.default_rng([seed, number]))
         for number, blocks, tract in pieces
     ]
 
@@ -139,35 +122,28 @@ def _tract(
     orders: _Orders,
     choices: SolveChoices,
     solver: PartSolver,
-    values: tuple[_Ints, _Ints],
+    own: _Ints,
+    tract: _Ints,
     draw: np.random.Generator,
 ) -> _Tract:
     started = time.perf_counter()
-    own, tract = values
     caps = orders.lines.caps(own, tract)
-    blocks = [
-        solve_block(orders.both, choices, solver, _bounds(value, cap))
-        for value, cap in zip(own, caps, strict=True)
-    ]
+    low = np.hstack([own, np.zeros_like(caps)])
+    high = np.hstack([own, np.where(caps < 0, NO_LIMIT, caps)])
+    blocks = [solve_block(orders.both, choices, solver, *values) for values in zip(low, high, strict=True)]
     status = next((one.status for one in blocks if one.status not in (EXACT, "nearest")), EXACT)
     if status == EXACT and all(one.status == EXACT for one in blocks):
-        status, blocks = _together(orders, solver, blocks, values)
+        status, blocks = _together(orders, solver, blocks, own, tract)
     ages, met = _years(orders, solver, blocks, tract, draw)
     if met < len(tract) and status == EXACT:
         status = PARTLY
-    return _Tract(blocks, ages, status, met, time.perf_counter() - started)
-
-
-def _bounds(value: _Ints, cap: _Ints) -> tuple[_Ints, _Ints]:
-    high = np.where(cap < 0, NO_LIMIT, cap)
-    return np.concatenate([value, 0 * cap]), np.concatenate([value, high])
+    return blocks, ages, status, met, time.perf_counter() - started
 
 
 def _together(
-    orders: _Orders, solver: PartSolver, blocks: list[SolvedBlock], values: tuple[_Ints, _Ints]
+    orders: _Orders, solver: PartSolver, blocks: list[SolvedBlock], own: _Ints, tract: _Ints
 ) -> tuple[str, list[SolvedBlock]]:
     """All blocks as one program; where it is not solved, blocks one after another."""
-    own, tract = values
     problems = [BlockProblem.of(orders.blocks, value, value) for value in own]
     target = np.rint(orders.lines.sums @ tract).astype(np.int64)
     whole = _joined(problems, orders.lines, target)

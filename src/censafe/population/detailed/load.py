@@ -7,9 +7,7 @@ table of its own would first be packed and written as one that may change.
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from censafe.model.work_ahead import worked_ahead
 from censafe.population.detailed.encode import Combinations
 from censafe.population.files.relation import engine_errors, quote_paths
 
@@ -102,34 +101,13 @@ def load_records(
 
 def _encoded(batches: Batches, encoder: Encoder, threads: int) -> Iterator[Encoded]:
     """Encoded batches in order; whole tasks side by side, or batches of the only task."""
-    with ThreadPoolExecutor(threads) as pool:
-        if len(batches.tasks) == 1:
-            yield from _in_order(
-                pool, map(lambda batch: lambda: [encoder.encode(batch)], batches.tasks[0]()), threads
-            )
-        else:
-            work = (_whole(task, encoder) for task in batches.tasks)
-            yield from _in_order(pool, work, threads)
-
-
-def _whole(task: Callable[[], Iterator[pa.RecordBatch]], encoder: Encoder) -> Callable[[], list[Encoded]]:
-    return lambda: [encoder.encode(batch) for batch in task()]
-
-
-def _in_order(
-    pool: ThreadPoolExecutor, work: Iterator[Callable[[], list[Encoded]]], threads: int
-) -> Iterator[Encoded]:
-    queue: deque[Future[list[Encoded]]] = deque()
-    try:
-        for job in work:
-            queue.append(pool.submit(job))
-            if len(queue) > threads:
-                yield from queue.popleft().result()
-        while queue:
-            yield from queue.popleft().result()
-    finally:
-        for future in queue:
-            future.cancel()
+    if len(batches.tasks) == 1:
+        yield from worked_ahead(encoder.encode, batches.tasks[0](), threads, ahead=threads + 1)
+        return
+    for parts in worked_ahead(
+        lambda task: [encoder.encode(batch) for batch in task()], batches.tasks, threads, ahead=threads + 1
+    ):
+        yield from parts
 
 
 def _rows(held: list[dict[str, NDArray[Any]]]) -> pa.Table:

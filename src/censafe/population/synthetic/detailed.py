@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
-from censafe.population.synthetic.plan import PopulationPlan
-from censafe.population.synthetic.shipped import chances
+from censafe.population.synthetic.shipped import chances, rows_of_data, toml_of_data
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits, Tracts, Words, pick, uniform
-from censafe.population.synthetic.writing import Coded, Column, geo_columns
+from censafe.population.synthetic.writing import Coded, Column
 
 MOST_CODES = 8
 _GROUPS = ("white", "black", "aian", "asian", "nhpi", "other", "hispanic")
@@ -38,15 +34,6 @@ class _CodeChances(NamedTuple):
     mask: NDArray[np.int64]  # (64,) bit set of races of every CENRACE
 
 
-def _resource(name: str) -> str:
-    return files(__package__).joinpath("data").joinpath(name).read_text(encoding="utf-8")
-
-
-@cache
-def _model() -> Mapping[str, Any]:
-    return tomllib.loads(_resource("detailed_codes.toml"))
-
-
 @cache
 def race_code_choices() -> tuple[tuple[int, ...], ...]:
     """The codes that may be given for the six major groups, in their order, and for Hispanic origin.
@@ -55,7 +42,7 @@ def race_code_choices() -> tuple[tuple[int, ...], ...]:
         >>> [len(codes) for codes in race_code_choices()]
         [149, 76, 1194, 72, 57, 34, 60]
     """
-    rows = list(csv.DictReader(_resource("detailed_codes.csv").splitlines()))
+    rows = rows_of_data("detailed_codes.csv")
     return tuple(
         tuple(int(row["code"]) for row in rows if int(row["group"]) == group)
         for group in range(1, len(_GROUPS) + 1)
@@ -63,7 +50,7 @@ def race_code_choices() -> tuple[tuple[int, ...], ...]:
 
 
 def _shares(group: str, codes: tuple[int, ...]) -> NDArray[np.float64]:
-    model = _model()[group]
+    model = toml_of_data("detailed_codes.toml")[group]
     frequent = {int(code): share for code, share in model["codes"].items()}
     share, ratio = model["tail"]
     rare = sorted((code for code in codes if code not in frequent), key=lambda code: code * 7919 % 10_007)
@@ -83,7 +70,7 @@ def _chances() -> _CodeChances:
         codes[row, : len(known)] = known
         cumulative[row, : len(known)] = np.cumsum(_shares(group, known))
         cumulative[row, len(known) - 1 :] = 1.0
-    model = _model()
+    model = toml_of_data("detailed_codes.toml")
     return _CodeChances(
         codes, cumulative, np.array(model["extra"]), model["share_race"], model["share_origin"],
         model["other_is_origin"], model["other_is_box"], model["other_box"], model["not_hispanic"], chances().mask,
@@ -205,15 +192,15 @@ _TYPES = np.array(
 
 
 def safetab_columns(
-    people: DrawnPersons, units: DrawnUnits, plan: PopulationPlan
+    people: DrawnPersons, units: DrawnUnits, geo: Mapping[str, Coded], tracts: Tracts
 ) -> dict[str, dict[str, Column]]:
     """The columns of the three tables, in the order of their layouts.
 
     Args:
         units: their units.
+        geo: columns of geo, a row a unit.
     """
-    geo = geo_columns(units, plan)
-    codes = draw_codes(plan.tracts, people)
+    codes = draw_codes(tracts, people)
     unit = np.repeat(np.arange(len(units.pop), dtype=np.int32), units.pop)
     homes = np.flatnonzero((units.rtype == 2) & (units.pop > 0)).astype(np.int32)
     heads = (np.cumsum(units.pop) - units.pop)[homes]
@@ -241,13 +228,8 @@ def safetab_columns(
     }
 
 
-def _taken(columns: dict[str, Column], names: tuple[str, ...], rows: NDArray[Any]) -> dict[str, Column]:
-    found: dict[str, Column] = {}
-    for name in names:
-        column = columns[name]
-        if isinstance(column, Coded):
-            found[name] = Coded(column.codes, column.positions[rows])
-    return found
+def _taken(columns: Mapping[str, Coded], names: tuple[str, ...], rows: NDArray[Any]) -> dict[str, Column]:
+    return {name: columns[name].rows(rows) for name in names}
 
 
 @cache

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,19 +12,18 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.model.compiled import compiled
 from censafe.population.files.fixed_width import LayoutName, fixed_layout
-from censafe.population.synthetic.blocks import area_columns, place_in_group
-from censafe.population.synthetic.districts import district_columns
+from censafe.population.synthetic.areas import district_geocodes, grfc_columns, place_in_group
 from censafe.population.synthetic.plan import PopulationPlan, make_plan
 from censafe.population.synthetic.population import SynthReport, draw_people
 from censafe.population.synthetic.shipped import race_codes, synthetic_states
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
-from censafe.population.synthetic.writing import Coded, Column, csv_lines, folder_when_complete, geo_columns
+from censafe.population.synthetic.writing import Coded, PartWriter, file_names, folder_when_complete
 
 FixedLayout = Literal["ipums-1940", "cef"]
 
 FIXED_CHUNK_PERSONS = 250_000
 _BLANK, _ZERO, _LINE_FEED = 32, 48, 10
-_MOST_DISTRICTS, _MOST_SERIALS = 9_999, 99_999_999
+_MOST_SERIALS = 99_999_999
 _VACANT_FOR_RENT = 1
 _NOT_REPORTED = 9
 _FIRST_INSIDE = 37  # relationships from here on are those of group quarters
@@ -37,21 +35,10 @@ _Ints = NDArray[np.int64]
 _Bytes = NDArray[np.uint8]
 
 
-@dataclass(frozen=True, eq=False)
-class _Chunk:
-    """Some tracts with their people and units."""
-
-    plan: PopulationPlan
-    people: DrawnPersons
-    units: DrawnUnits
-
-    @property
-    def unit_of_person(self) -> _Ints:
-        return np.repeat(np.arange(len(self.units.pop)), self.units.pop)
-
-    @property
-    def vacant(self) -> NDArray[np.bool_]:
-        return (self.units.rtype == 2) & (self.units.pop == 0)
+_FILES = {
+    "cef": {"units": "CEF20_UNIT.txt", "persons": "CEF20_PER.txt", "GRF-C": "GRF-C.txt"},
+    "ipums-1940": {"extract": "ipums1940.dat"},
+}
 
 
 def synthesize_fixed(
@@ -73,97 +60,58 @@ def synthesize_fixed(
         The layouts of the 1940 extract and of the Census Edited File, as the Bureau's TopDown code reads them.
     """
     plan = make_plan(persons, states, seed)
-    writer = _Cef() if layout == "cef" else _Ipums()
-    housing = vacant = quarters = done = 0
+    totals: StateTotals = {}
+    districts: dict[int, int] = {}
+    written = vacant = done = 0
     with folder_when_complete(out) as partial:
-        files = writer.open(partial)
-        try:
+        with PartWriter({table: partial / name for table, name in _FILES[layout].items()}) as writer:
             for first, last in plan.cuts(FIXED_CHUNK_PERSONS):
-                part = plan.slice(first, last)
-                chunk = _Chunk(part, *draw_people(part))
-                writer.write(chunk)
-                quarters += int((chunk.units.rtype == 4).sum())
-                housing += int((chunk.units.rtype == 2).sum())
-                vacant += int(chunk.vacant.sum())
-                done += len(chunk.people.age)
+                chunk = plan.slice(first, last)
+                people, units = draw_people(chunk)
+                if layout == "cef":
+                    for table, rows in _cef_tables(chunk, people, units).items():
+                        writer.write(table, rows)
+                else:
+                    writer.write("extract", _ipums_lines(chunk, people, units, written, districts))
+                add_totals(totals, chunk, units)
+                written += len(units.pop)
+                vacant += int(_vacant(units).sum())
+                done += len(people.age)
                 if progress is not None:
                     progress(done)
-            writer.finish(partial)
-        finally:
-            writer.close()
-    return SynthReport(out, tuple(out / name for name in files), done, housing, vacant, quarters,
-                       len(set(plan.tracts.state.tolist())), seed)  # fmt: skip
+        if layout == "cef":
+            write_control_totals(partial, totals)
+        names = file_names(partial)
+    return report_of(out, names, totals, vacant, seed)
 
 
-class _Cef:
-    """Units, persons, blocks and control totals."""
-
-    _NAMES = ("CEF20_UNIT.txt", "CEF20_PER.txt", "GRF-C.txt")
-
-    def open(self, folder: Path) -> tuple[str, ...]:
-        self._files = [(folder / name).open("wb") for name in self._NAMES]
-        self._started = False
-        self._totals: dict[int, _Ints] = {}
-        return (*self._NAMES, "CEF20_CNT.txt")
-
-    def write(self, chunk: _Chunk) -> None:
-        units, persons, blocks = self._files
-        first, columns = _blocks(chunk)
-        units.write(_unit_lines(chunk, columns["OIDTABBLK"]).data)
-        persons.write(_person_lines(chunk).data)
-        rows = {name: _rows_of(column, first) for name, column in columns.items()}
-        if not self._started:
-            blocks.write(("|".join(rows) + "\n").encode("ascii"))
-            self._started = True
-        blocks.write(csv_lines(rows, "|").data)
-        state = chunk.plan.tracts.state[chunk.units.tract]
-        for row in np.unique(state).tolist():
-            here = state == row
-            numbers = np.array([int(chunk.units.pop[here].sum()), int((chunk.units.rtype[here] == 2).sum()),
-                                int((chunk.units.rtype[here] == 4).sum())])  # fmt: skip
-            self._totals[row] = self._totals.get(row, np.zeros(3, np.int64)) + numbers
-
-    def finish(self, folder: Path) -> None:
-        write_control_totals(folder, self._totals)
-
-    def close(self) -> None:
-        for file in self._files:
-            file.close()
+StateTotals = dict[int, _Ints]
+"""Persons, housing units and group quarters by row of the state."""
 
 
-def write_control_totals(folder: Path, totals: Mapping[int, _Ints]) -> None:
-    """Write CEF20_CNT.txt: persons, housing units and group quarters by row of the state."""
+def add_totals(totals: StateTotals, plan: PopulationPlan, units: DrawnUnits) -> None:
+    """Add some units to the totals of their states."""
+    state = plan.tracts.state[units.tract]
+    for row in np.unique(state).tolist():
+        here = state == row
+        sums = [units.pop[here].sum(), (units.rtype[here] == 2).sum(), (units.rtype[here] == 4).sum()]
+        totals[row] = totals.get(row, np.zeros(3, np.int64)) + np.array(sums, np.int64)
+
+
+def report_of(out: Path, names: Sequence[Path], totals: StateTotals, vacant: int, seed: int) -> SynthReport:
+    """The report of files with these totals."""
+    persons, housing, quarters = sum(totals.values(), np.zeros(3, np.int64)).tolist()
+    files = tuple(out / name for name in names)
+    return SynthReport(out, files, persons, housing, vacant, quarters, len(totals), seed)
+
+
+def write_control_totals(folder: Path, totals: StateTotals) -> None:
+    """Write CEF20_CNT.txt."""
     lines = ["TABBLKST|PERSONS|HOUSING_UNITS|GROUP_QUARTERS"]
     lines += [
         "|".join([synthetic_states()[row].code, *map(str, sums)]) for row, sums in sorted(totals.items())
     ]
     (folder / "CEF20_CNT.txt").write_text("\n".join(lines) + "\n", encoding="ascii")
-
-
-class _Ipums:
-    """Households, each followed by its persons."""
-
-    def open(self, folder: Path) -> tuple[str, ...]:
-        self._file = (folder / "ipums1940.dat").open("wb")
-        self._serial = 0
-        self._districts: dict[int, int] = {}
-        return ("ipums1940.dat",)
-
-    def write(self, chunk: _Chunk) -> None:
-        units = len(chunk.units.pop)
-        if self._serial + units > _MOST_SERIALS:
-            raise UsageError(
-                f"persons: there would be more than {_MOST_SERIALS:,} households; give fewer persons"
-            )
-        serial = self._serial + 1 + np.arange(units)
-        self._file.write(_ipums_lines(chunk, serial, _district_codes(chunk, self._districts)).data)
-        self._serial += units
-
-    def finish(self, folder: Path) -> None:
-        del folder
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def blank_lines(rows: int, layout: LayoutName) -> _Bytes:
@@ -193,37 +141,36 @@ def _write_fields(out: _Bytes, rows: _Ints, places: _Ints, numbers: _Ints) -> No
                 left //= 10
 
 
-def _blocks(chunk: _Chunk) -> tuple[_Ints, Mapping[str, Coded]]:
-    """The first unit of every block, and the columns of GRF-C for every unit."""
-    units, plan = chunk.units, chunk.plan
-    first = np.flatnonzero(np.diff(units.tract.astype(np.int64) * 10_000 + units.block, prepend=-1))
-    geo = geo_columns(units, plan)
-    areas = {
-        name: column
-        for name, column in area_columns(
-            plan, units.tract[first], (units.block[first] // 1000).astype(np.int32)
-        ).items()
-        if isinstance(column, Coded)
+def put_block_identifiers(out: _Bytes, blocks: Coded) -> None:
+    """Write the identifier of the block of every unit into its field."""
+    texts = np.array(blocks.codes, np.bytes_)
+    field = fixed_layout("cef_unit").fields["OIDTB"]
+    characters = texts.view(np.uint8).reshape(len(texts), -1)
+    out[:, field.start : field.start + field.width] = characters[blocks.positions]
+
+
+def _vacant(units: DrawnUnits) -> NDArray[np.bool_]:
+    return (units.rtype == 2) & (units.pop == 0)
+
+
+def _cef_tables(
+    plan: PopulationPlan, people: DrawnPersons, units: DrawnUnits
+) -> dict[str, Mapping[str, Coded] | _Bytes]:
+    """Lines of units and of persons, and rows of GRF-C."""
+    new = np.diff(units.tract.astype(np.int64) * 10_000 + units.block, prepend=-1) != 0
+    blocks = grfc_columns(plan, units.tract[new], units.block[new])
+    identifiers = blocks["OIDTABBLK"].rows(np.cumsum(new) - 1)
+    return {
+        "units": _unit_lines(plan, units, identifiers),
+        "persons": _person_lines(people, units),
+        "GRF-C": blocks,
     }
-    areas |= district_columns(plan, units.tract[first], units.block[first], areas)
-    row = np.cumsum(np.isin(np.arange(len(units.pop)), first)) - 1
-    named = {name.upper(): Coded(column.codes, column.positions[row]) for name, column in areas.items()}
-    parts = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
-    coded = {name: column for name in parts if isinstance(column := geo[name], Coded)}
-    text = ["".join(coded[name].codes[coded[name].positions[unit]] for name in parts) for unit in first]
-    identifiers = tuple(f"210000{code}" for code in text)
-    return first, {"OIDTABBLK": Coded(identifiers, row), **coded, **named}
 
 
-def _rows_of(column: Coded, rows: _Ints) -> Column:
-    return Coded(column.codes, column.positions[rows])
-
-
-def _unit_lines(chunk: _Chunk, place: Coded) -> _Bytes:
-    units = chunk.units
+def _unit_lines(plan: PopulationPlan, units: DrawnUnits, blocks: Coded) -> _Bytes:
     out = blank_lines(len(units.pop), "cef_unit")
-    state = np.array([int(state.code) for state in synthetic_states()])[chunk.plan.tracts.state]
-    vacancy = np.where(chunk.vacant, _VACANT_FOR_RENT, 0)
+    state = plan.counties // 1000
+    vacancy = np.where(_vacant(units), _VACANT_FOR_RENT, 0)
     put_numbers(
         out, np.arange(len(out)), "cef_unit", RTYPE=units.rtype, MAFID=units.mafid, BCUSTATEFP=state[units.tract],
         FINAL_POP=units.pop, HHSPAN=units.hispanic, HHRACE=units.race, TEN=units.tenure, VACS=vacancy, HHT=units.hht,
@@ -231,15 +178,11 @@ def _unit_lines(chunk: _Chunk, place: Coded) -> _Bytes:
     )  # fmt: skip
     quarters = np.flatnonzero(units.quarters)
     put_numbers(out, quarters, "cef_unit", QGQTYP=_QUARTERS_2020[units.quarters[quarters]])
-    texts = np.array(place.codes, np.bytes_)
-    block = fixed_layout("cef_unit").fields["OIDTB"]
-    characters = texts.view(np.uint8).reshape(len(texts), -1)
-    out[:, block.start : block.start + block.width] = characters[place.positions]
+    put_block_identifiers(out, blocks)
     return out
 
 
-def _person_lines(chunk: _Chunk) -> _Bytes:
-    people, units = chunk.people, chunk.units
+def _person_lines(people: DrawnPersons, units: DrawnUnits) -> _Bytes:
     out = blank_lines(len(people.age), "cef_per")
     inside = people.relship >= _FIRST_INSIDE
     alone = np.where(inside, 0, np.where(np.repeat(units.pop == 1, units.pop), 1, 2))
@@ -251,27 +194,17 @@ def _person_lines(chunk: _Chunk) -> _Bytes:
     return out
 
 
-def _district_codes(chunk: _Chunk, districts: dict[int, int]) -> _Ints:
-    """State, county and district of every unit as one number of ten digits; a block group is a district."""
-    units, plan = chunk.units, chunk.plan
-    codes = np.array([int(state.code) for state in synthetic_states()])
-    county = (codes[plan.tracts.state] * 1000 + plan.places.county)[units.tract]
-    group = units.tract.astype(np.int64) * 10 + units.block // 1000
-    new = np.diff(group, prepend=-1) != 0
-    first = np.flatnonzero(new)
-    number = place_in_group(county[first]) + 1
-    number += np.array([districts.get(code, 0) for code in county[first].tolist()])
-    districts.update(zip(county[first].tolist(), number.tolist(), strict=True))
-    if int(number.max()) > _MOST_DISTRICTS:
+def _ipums_lines(
+    plan: PopulationPlan, people: DrawnPersons, units: DrawnUnits, written: int, districts: dict[int, int]
+) -> _Bytes:
+    """Households, each followed by its persons; a block group is a district."""
+    if written + len(units.pop) > _MOST_SERIALS:
         raise UsageError(
-            f"persons: a county would have more than {_MOST_DISTRICTS:,} enumeration districts; give fewer persons"
+            f"persons: there would be more than {_MOST_SERIALS:,} households; give fewer persons"
         )
-    of_unit = np.cumsum(new) - 1
-    return county * 10 * 10**4 + number[of_unit]
-
-
-def _ipums_lines(chunk: _Chunk, serial: _Ints, district: _Ints) -> _Bytes:
-    people, units = chunk.people, chunk.units
+    serial = written + 1 + np.arange(len(units.pop))
+    new = np.diff(units.tract.astype(np.int64) * 10 + units.block // 1000, prepend=-1) != 0
+    district = district_geocodes(plan.counties[units.tract[new]], districts)[np.cumsum(new) - 1]
     home = np.arange(len(units.pop)) + np.cumsum(units.pop) - units.pop
     out = blank_lines(len(units.pop) + len(people.age), "ipums_household")
     person = np.ones(len(out), np.bool_)
@@ -281,10 +214,10 @@ def _ipums_lines(chunk: _Chunk, serial: _Ints, district: _Ints) -> _Bytes:
     kind = _QUARTERS_1940[units.quarters]
     put_numbers(
         out, home, "ipums_household", SERIAL=serial, NUMPREC=np.minimum(units.pop, 99), STATEFIP=district // 10**8,
-        COUNTY=district // 10**4 % 10**4, GQ=np.where(chunk.vacant, 0, np.where(units.quarters > 0, 3, 1)), GQTYPE=kind,
+        COUNTY=district // 10**4 % 10**4, GQ=np.where(_vacant(units), 0, np.where(units.quarters > 0, 3, 1)), GQTYPE=kind,
         GQTYPED=kind * 100, ENUMDIST=district % 10**4,
     )  # fmt: skip
-    unit = chunk.unit_of_person
+    unit = np.repeat(np.arange(len(units.pop)), units.pop)
     relate = np.where(people.relship == 20, 1, np.where(people.relship >= _FIRST_INSIDE, 13, 2))
     first_race = np.array([races[0] for races in race_codes()])[people.race - 1]
     silent = (people.hispanic == 1) & ((people.mafid * 31 + people.age) % _NOT_REPORTED_OF == 0)

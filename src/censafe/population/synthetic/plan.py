@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.geography.regions import states
+from censafe.model.work_ahead import worked_ahead
 from censafe.population.synthetic.shipped import (
     chances,
     counties,
@@ -22,13 +24,14 @@ FIRST_MAFID = 100_000_001
 _PLACES = 1  # stream of the places of a county; its other numbers have one without such a mark
 LAST_MAFID = 899_999_999
 MOST_PERSONS = 1_500_000_000
+_THREADS = 2  # that draw; results do not depend on it
 _ROOMY = 399_999_999  # persons for each of whom two MAFIDs are kept free
 
 _Ints = NDArray[np.int64]
+_Drawn = TypeVar("_Drawn")
 
 
-@dataclass(frozen=True)
-class Places:
+class Places(NamedTuple):
     """Geographic codes of every tract, as numbers."""
 
     county: _Ints
@@ -46,19 +49,29 @@ class PopulationPlan:
 
     def slice(self, first: int, stop: int) -> PopulationPlan:
         """The tracts from `first` up to, not including, `stop`."""
-        places = self.places
         return PopulationPlan(
             Tracts._make(column[first:stop] for column in self.tracts),
-            Places(
-                *(column[first:stop] for column in (places.county, places.tract, places.place, places.aiannh))
-            ),
+            Places._make(column[first:stop] for column in self.places),
         )
+
+    @property
+    def counties(self) -> _Ints:
+        """State and county of every tract, as numbers of five digits."""
+        codes = np.array([int(state.code) for state in synthetic_states()])
+        return np.asarray(codes[self.tracts.state] * 1000 + self.places.county)
 
     def cuts(self, persons: int) -> Iterator[tuple[int, int]]:
         """Ranges of tracts of about `persons` persons each, for files and row groups."""
         group = (np.cumsum(self.tracts.persons) - 1) // persons
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         yield from zip(starts.tolist(), [*starts[1:].tolist(), len(group)], strict=True)
+
+    def drawn_ahead(
+        self, persons: int, draw: Callable[[PopulationPlan], _Drawn]
+    ) -> Iterator[tuple[PopulationPlan, _Drawn]]:
+        """Chunks of about `persons` persons in order with what is drawn for them; the next ones are being drawn meanwhile."""
+        chunks = (self.slice(first, stop) for first, stop in self.cuts(persons))
+        return worked_ahead(lambda chunk: (chunk, draw(chunk)), chunks, _THREADS)
 
 
 def share_out(total: int, weights: NDArray[np.float64]) -> _Ints:
@@ -76,10 +89,6 @@ def share_out(total: int, weights: NDArray[np.float64]) -> _Ints:
     order = np.argsort(parts - exact, kind="stable")
     parts[order[: total - int(parts.sum())]] += 1
     return parts
-
-
-def _stream(*key: int) -> np.random.Generator:
-    return np.random.default_rng(key)
 
 
 def _checked_states(wanted: tuple[str, ...] | None) -> tuple[int, ...]:
@@ -104,12 +113,6 @@ def _checked_states(wanted: tuple[str, ...] | None) -> tuple[int, ...]:
     return tuple(sorted(known[code] for code in wanted))
 
 
-def _tract_numbers(tracts: int) -> _Ints:
-    """Unique six-digit numbers: 000100, 000200, ..., with suffixes 01-98 where one county has very many."""
-    index = np.arange(tracts)
-    return (index + 1) * 100 if tracts < 9999 else (index // 98 + 1) * 100 + index % 98 + 1
-
-
 def _place_numbers(tracts: int, first: int, stream: np.random.Generator) -> tuple[_Ints, int]:
     """PLACEFP by tract, consecutive tracts sharing one; and the number of places used."""
     model = marginals()["model"]["geography"]
@@ -123,17 +126,19 @@ def _place_numbers(tracts: int, first: int, stream: np.random.Generator) -> tupl
 def _county_tracts(
     row: int, county: int, persons: int, areas_of: int, places_before: int, seed: int
 ) -> tuple[list[NDArray[np.generic]], int]:
-    """The columns of the tracts of one county, in the order of `_COLUMNS`."""
+    """The columns of the tracts of one county: those of `Tracts` but for MAFIDs, then those of `Places`; and how many places there are."""
     model = marginals()["model"]["geography"]
     state = int(synthetic_states()[row].code)
-    stream = _stream(seed, state, county)
+    stream = np.random.default_rng((seed, state, county))
     tracts = min(persons, max(1, round(areas_of / model["tract_persons"])))
     spread = model["tract_spread"]
     sizes = 1 + share_out(persons - tracts, stream.uniform(1.0 - spread, 1.0 + spread, tracts))
     # equally spaced quantiles, so that the groups of the tracts repeat the state's mix closely
     quantile = (stream.random() + np.arange(tracts) * 0.6180339887498949) % 1.0
     dominant = np.searchsorted(chances().group[row], quantile, side="right")
-    places, runs = _place_numbers(tracts, places_before, _stream(seed, state, county, _PLACES))
+    places, runs = _place_numbers(
+        tracts, places_before, np.random.default_rng((seed, state, county, _PLACES))
+    )
     aiannh = np.where(dominant == 2, 5 + state * 37 % 4990, 9999)
     vacant = float(marginals()["published"]["vacancy"]["vacant_share"])
     share, factor = model["seasonal_tracts"], model["seasonal_factor"]
@@ -142,16 +147,15 @@ def _county_tracts(
         vacant / (1.0 - vacant) * np.where(seasonal, factor, (1.0 - share * factor) / (1.0 - share))
     )
     seeds = stream.integers(0, 2**64, tracts, dtype=np.uint64)
+    index = np.arange(
+        tracts
+    )  # numbers of tracts are 000100, 000200, ..., with suffixes 01-98 where one county has very many
+    numbers = (index + 1) * 100 if tracts < 9999 else (index // 98 + 1) * 100 + index % 98 + 1
     columns = [
         np.full(tracts, row), sizes, seeds, dominant, per_occupied,
-        np.full(tracts, county), _tract_numbers(tracts), places, aiannh,
+        np.full(tracts, county), numbers, places, aiannh,
     ]  # fmt: skip
     return columns, runs
-
-
-def _most_units(persons: _Ints, per_occupied: NDArray[np.float64]) -> _Ints:
-    """MAFIDs kept for tracts: of 33 million persons the units of no tract with more than 1,000 exceed 0.436 times persons and vacant units."""
-    return np.ceil(0.47 * persons * (1.0 + per_occupied)).astype(np.int64) + 20
 
 
 def make_plan(
@@ -180,7 +184,11 @@ def make_plan(
     state, held, seeds, dominant, vacancy, code, tract, place, aiannh = (
         np.concatenate(parts) for parts in zip(*columns, strict=True)
     )
-    room = 2 * held if persons <= _ROOMY else _most_units(held, vacancy)
+    room = 2 * held
+    if (
+        persons > _ROOMY
+    ):  # of 33 million persons the units of no tract with more than 1,000 exceed 0.436 times persons and vacant units
+        room = np.ceil(0.47 * held * (1.0 + vacancy)).astype(np.int64) + 20
     before = np.cumsum(room) - room
     if FIRST_MAFID + int(before[-1] + room[-1]) - 1 > LAST_MAFID:
         raise UsageError("persons: the states have more units than there are MAFIDs for; give fewer persons")

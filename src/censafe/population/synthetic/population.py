@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from censafe.errors import UsageError
 from censafe.population.synthetic.detailed import SAFETAB_TABLES, safetab_columns
@@ -22,11 +23,13 @@ from censafe.population.synthetic.writing import (
     TABLES,
     FileFormat,
     PartWriter,
+    file_names,
     folder_when_complete,
     geo_columns,
-    part_path,
+    part_paths,
     person_columns,
     unit_columns,
+    unit_kinds,
 )
 
 Layout = Literal["phsafe", "safetab", "all"]
@@ -50,14 +53,6 @@ class SynthReport:
     seed: int
 
 
-@dataclass(frozen=True)
-class _Count:
-    persons: int
-    units: int
-    vacant: int
-    group_quarters: int
-
-
 def draw_people(plan: PopulationPlan) -> tuple[DrawnPersons, DrawnUnits]:
     """Draw the people and units of a plan.
 
@@ -75,8 +70,9 @@ def draw_people(plan: PopulationPlan) -> tuple[DrawnPersons, DrawnUnits]:
     )
 
 
-def _write_part(plan: PopulationPlan, paths: dict[str, Path], stop: threading.Event) -> _Count:
-    units_written = vacant = quarters = 0
+def _write_part(plan: PopulationPlan, paths: Mapping[str, Path], stop: threading.Event) -> NDArray[np.int64]:
+    """Write a part; its persons, housing units, vacant ones of these, and group quarters."""
+    housing = vacant = quarters = 0
     with PartWriter(paths) as writer:
         for first, last in plan.cuts(CHUNK_PERSONS):
             if stop.is_set():
@@ -87,17 +83,18 @@ def _write_part(plan: PopulationPlan, paths: dict[str, Path], stop: threading.Ev
                 raise UsageError(
                     "persons: a tract has more units than MAFIDs are kept for; give another seed"
                 )
+            geo = geo_columns(units, chunk)
             if "persons" in paths:
                 writer.write("persons", person_columns(people))
                 writer.write("units", unit_columns(units))
-                writer.write("geo", geo_columns(units, chunk))
+                writer.write("geo", {"RTYPE": unit_kinds(units), "MAFID": units.mafid, **geo})
             if SAFETAB_TABLES[0] in paths:
-                for table, columns in safetab_columns(people, units, chunk).items():
+                for table, columns in safetab_columns(people, units, geo, chunk.tracts).items():
                     writer.write(table, columns)
-            units_written += len(units.mafid)
+            housing += int((units.rtype == 2).sum())
             vacant += int((units.pop == 0).sum())
             quarters += int((units.rtype == 4).sum())
-    return _Count(int(plan.tracts.persons.sum()), units_written, vacant, quarters)
+    return np.array([plan.tracts.persons.sum(), housing, vacant, quarters])
 
 
 def synthesize(
@@ -142,19 +139,26 @@ def synthesize(
         input files.
     """
     plan = make_plan(persons, states, seed, areas_of=areas_of)
+    cuts, formats = list(plan.cuts(PART_PERSONS)), _formats(layout, file_format)
+    stop, counts = threading.Event(), np.zeros(4, np.int64)
     with folder_when_complete(out) as partial:
-        counts, names = _write_parts(plan, partial, _formats(layout, file_format), progress)
-    units = sum(count.units for count in counts)
-    quarters = sum(count.group_quarters for count in counts)
+        with ThreadPoolExecutor(THREADS) as pool:
+            jobs = []
+            for part, (first, last) in enumerate(cuts):
+                paths = part_paths(partial, formats, part if len(cuts) > 1 else None)
+                jobs.append(pool.submit(_write_part, plan.slice(first, last), paths, stop))
+            try:
+                for job in as_completed(jobs):
+                    counts += job.result()
+                    if progress is not None:
+                        progress(int(counts[0]))
+            finally:
+                stop.set()
+                for job in jobs:
+                    job.cancel()
+        names = file_names(partial)
     return SynthReport(
-        folder=out,
-        files=tuple(out / name for name in names),
-        persons=sum(count.persons for count in counts),
-        housing_units=units - quarters,
-        vacant=sum(count.vacant for count in counts),
-        group_quarters=quarters,
-        states=len(set(plan.tracts.state.tolist())),
-        seed=seed,
+        out, tuple(out / name for name in names), *counts.tolist(), len(set(plan.tracts.state.tolist())), seed
     )
 
 
@@ -167,34 +171,3 @@ def _formats(layout: Layout, file_format: Literal["parquet", "csv"]) -> dict[str
         formats |= dict.fromkeys(SAFETAB_TABLES, "parquet" if file_format == "parquet" else "txt")
         formats["GRF-C"] = "txt"
     return formats
-
-
-def _write_parts(
-    plan: PopulationPlan,
-    folder: Path,
-    formats: dict[str, FileFormat],
-    progress: Callable[[int], None] | None,
-) -> tuple[list[_Count], list[Path]]:
-    cuts = list(plan.cuts(PART_PERSONS))
-    stop = threading.Event()
-    jobs: list[Future[_Count]] = []
-    names: list[Path] = []
-    done: list[_Count] = []
-    with ThreadPoolExecutor(THREADS) as pool:
-        for part, (first, last) in enumerate(cuts):
-            paths = {
-                table: part_path(folder, table, part if len(cuts) > 1 else None, file_format)
-                for table, file_format in formats.items()
-            }
-            names += [path.relative_to(folder) for path in paths.values()]
-            jobs.append(pool.submit(_write_part, plan.slice(first, last), paths, stop))
-        try:
-            for job in as_completed(jobs):
-                done.append(job.result())
-                if progress is not None:
-                    progress(sum(count.persons for count in done))
-        finally:
-            stop.set()
-            for job in jobs:
-                job.cancel()
-    return done, sorted(names)

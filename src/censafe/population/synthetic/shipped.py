@@ -40,18 +40,24 @@ class County:
     population: int
 
 
+def _text_of_data(name: str) -> str:
+    return files(__package__).joinpath("data").joinpath(name).read_text(encoding="utf-8")
+
+
 def rows_of_data(name: str) -> list[dict[str, str]]:
     """The rows of a CSV file of the folder `data`, by column."""
-    text = files(__package__).joinpath("data").joinpath(name).read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+    return list(csv.DictReader(_text_of_data(name).splitlines()))
 
 
 @cache
+def toml_of_data(name: str) -> Mapping[str, Any]:
+    """A TOML file of the folder `data`."""
+    return tomllib.loads(_text_of_data(name))
+
+
 def marginals() -> Mapping[str, Any]:
-    """The file of published facts and model choices, as read from TOML."""
-    return tomllib.loads(
-        files(__package__).joinpath("data").joinpath("marginals.toml").read_text(encoding="utf-8")
-    )
+    """Published facts and model choices."""
+    return toml_of_data("marginals.toml")
 
 
 @cache
@@ -112,30 +118,6 @@ def _race_shares() -> NDArray[np.float64]:
     return _cumulative(np.array(shares))
 
 
-def _owning() -> NDArray[np.float64]:
-    tenure = marginals()["model"]["tenure"]
-    household, age, group = (np.array(tenure[name]) for name in ("household", "age", "group"))
-    log_odds = household[:, None, None] + age[None, :, None] + group[None, None, :]
-    return np.asarray(1.0 / (1.0 + np.exp(-log_odds)), dtype=np.float64)
-
-
-def _race_tables() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    mask = np.zeros(64, np.int64)
-    code = np.zeros(64, np.int64)
-    for number, races in enumerate(race_codes(), start=1):
-        mask[number] = sum(1 << (race - 1) for race in races)
-        code[mask[number]] = number
-    return mask, code
-
-
-def _facility_shares() -> tuple[float, NDArray[np.float64]]:
-    """Expected group quarters per person, and the cumulative shares of their kinds."""
-    facts, model = marginals()["published"]["group_quarters"], marginals()["model"]["group_quarters"]
-    persons = np.array(facts["millions"]) / math.fsum(facts["millions"]) * facts["person_share"]
-    facilities = persons / np.array(model["mean_size"])
-    return float(facilities.sum()), _cumulative(facilities)
-
-
 def _household_chances() -> dict[str, Any]:
     published, homes = marginals()["published"], marginals()["model"]["households"]
     return {
@@ -160,7 +142,10 @@ def _household_chances() -> dict[str, Any]:
 
 def _race_chances() -> dict[str, Any]:
     race = marginals()["model"]["race"]
-    mask, code = _race_tables()
+    mask, code = np.zeros(64, np.int64), np.zeros(64, np.int64)
+    for number, races in enumerate(race_codes(), start=1):
+        mask[number] = sum(1 << (race - 1) for race in races)
+        code[mask[number]] = number
     return {
         "group": _cumulative([state.groups for state in synthetic_states()]),
         "races": _race_shares(),
@@ -178,17 +163,20 @@ def _race_chances() -> dict[str, Any]:
 @cache
 def chances() -> Chances:
     """All chances of a draw, from the data files."""
-    model = marginals()["model"]
-    quarters, geography = model["group_quarters"], model["geography"]
-    facilities, facility = _facility_shares()
+    facts, model = marginals()["published"]["group_quarters"], marginals()["model"]
+    quarters, geography, tenure = model["group_quarters"], model["geography"], model["tenure"]
+    persons = np.array(facts["millions"]) / math.fsum(facts["millions"]) * facts["person_share"]
+    facilities = persons / np.array(quarters["mean_size"])  # per person, by kind
+    household, age, group = (np.array(tenure[name]) for name in ("household", "age", "group"))
+    log_odds = household[:, None, None] + age[None, :, None] + group[None, None, :]
     return Chances(
         **_household_chances(),
         **_race_chances(),
-        own=_owning(),
-        free_and_clear=np.array(model["tenure"]["free_and_clear"]),
-        no_payment=model["tenure"]["no_payment"],
-        facilities=facilities,
-        facility=facility,
+        own=1.0 / (1.0 + np.exp(-log_odds)),
+        free_and_clear=np.array(tenure["free_and_clear"]),
+        no_payment=tenure["no_payment"],
+        facilities=float(facilities.sum()),
+        facility=_cumulative(facilities),
         facility_size=np.array(quarters["mean_size"]) - 0.5,
         facility_relship=np.array(quarters["relationship"]),
         facility_male=np.array(quarters["male"]),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,17 +154,8 @@ _WIDE = {
 }
 
 
-class NamedValues(Protocol):
-    """A named tuple, whatever its fields."""
-
-    @property
-    def _fields(self) -> tuple[str, ...]: ...
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-
-def packed(chances: NamedValues) -> Any:
-    """The chances as one numpy record with the same field names, which a kernel passes on as one pointer."""
+def packed(chances: Any) -> Any:
+    """The chances, a named tuple, as one numpy record with the same field names, which a kernel passes on as one pointer."""
     values = [np.asarray(value) for value in chances]
     fields = [(name, value.dtype, value.shape) for name, value in zip(chances._fields, values, strict=True)]
     record = np.zeros(1, np.dtype(fields, align=True)).view(np.recarray)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -92,24 +92,22 @@ def csv_lines(columns: Mapping[str, Column], delimiter: str = ",") -> NDArray[np
 FileFormat = Literal["parquet", "csv", "txt"]
 
 
-def part_path(folder: Path, table: str, part: int | None, file_format: FileFormat) -> Path:
-    """The file of one part of a table: `persons.csv`, or `persons/part-00003.csv` when there are several.
+def part_paths(folder: Path, formats: Mapping[str, FileFormat], part: int | None) -> dict[str, Path]:
+    """The files of one part of some tables: `persons.csv`, or `persons/part-00003.csv` when there are several.
 
-    Its ending decides what is written: Parquet, comma-delimited (`csv`) or pipe-delimited (`txt`) text.
+    Their endings decide what is written: Parquet, comma-delimited (`csv`) or pipe-delimited (`txt`) text.
 
     Example:
-        >>> part_path(Path("out"), "units", 3, "parquet").as_posix()
-        'out/units/part-00003.parquet'
+        >>> [path.as_posix() for path in part_paths(Path("out"), {"units": "parquet"}, 3).values()]
+        ['out/units/part-00003.parquet']
     """
-    if part is None:
-        return folder / f"{table}.{file_format}"
-    return folder / table / f"part-{part:05d}.{file_format}"
+    end = "" if part is None else f"/part-{part:05d}"
+    return {table: folder / f"{table}{end}.{kind}" for table, kind in formats.items()}
 
 
-class _TableWriter(Protocol):
-    def write(self, columns: Mapping[str, Column]) -> None: ...
-
-    def close(self) -> None: ...
+def file_names(folder: Path) -> list[Path]:
+    """Every file below a folder, sorted, as paths relative to it."""
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 
 class _TextWriter:
@@ -118,7 +116,10 @@ class _TextWriter:
         self._delimiter = "|" if path.suffix == ".txt" else ","
         self._started = False
 
-    def write(self, columns: Mapping[str, Column]) -> None:
+    def write(self, columns: Mapping[str, Column] | NDArray[np.uint8]) -> None:
+        if isinstance(columns, np.ndarray):
+            self._file.write(columns.data)
+            return
         if not self._started:
             self._file.write((self._delimiter.join(columns) + "\n").encode("ascii"))
             self._started = True
@@ -133,7 +134,9 @@ class _ParquetWriter:
         self._path = path
         self._writer: pq.ParquetWriter | None = None
 
-    def write(self, columns: Mapping[str, Column]) -> None:
+    def write(self, columns: Mapping[str, Column] | NDArray[np.uint8]) -> None:
+        if isinstance(columns, np.ndarray):
+            raise TypeError("lines are not written as Parquet")
         table = pa.table({name: _arrow(column) for name, column in columns.items()})
         if self._writer is None:
             self._writer = pq.ParquetWriter(
@@ -162,10 +165,10 @@ class PartWriter(Closing):
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self._open = ExitStack()
-        self._writers: dict[str, _TableWriter] = {}
+        self._writers: dict[str, _ParquetWriter | _TextWriter] = {}
         for table, path in paths.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            writer: _TableWriter = _ParquetWriter(path) if path.suffix == ".parquet" else _TextWriter(path)
+            writer = _ParquetWriter(path) if path.suffix == ".parquet" else _TextWriter(path)
             self._open.callback(writer.close)
             self._writers[table] = writer
 
@@ -173,8 +176,8 @@ class PartWriter(Closing):
         """Finish the files."""
         self._open.close()
 
-    def write(self, table: str, columns: Mapping[str, Column]) -> None:
-        """Append rows to a table."""
+    def write(self, table: str, columns: Mapping[str, Column] | NDArray[np.uint8]) -> None:
+        """Append rows to a table; lines of a fixed layout as they are."""
         self._writers[table].write(columns)
 
 
@@ -212,8 +215,24 @@ class Coded:
     codes: tuple[str, ...]
     positions: NDArray[Any]
 
+    def rows(self, rows: NDArray[Any]) -> Coded:
+        """Some of the rows."""
+        return Coded(self.codes, self.positions[rows])
+
 
 Column = Coded | NDArray[Any]
+
+
+def coded_numbers(numbers: NDArray[np.integer], digits: int) -> Coded:
+    """Numbers as text with leading zeros."""
+    used, positions = np.unique(numbers, return_inverse=True)
+    return Coded(tuple(f"{number:0{digits}d}" for number in used.tolist()), positions.astype(np.int32))
+
+
+def coded_texts(texts: Sequence[str]) -> Coded:
+    """Texts that are repeated often."""
+    codes, positions = np.unique(texts, return_inverse=True)
+    return Coded(tuple(codes.tolist()), positions.astype(np.int32))
 
 
 def _numbers(first: int, last: int, digits: int) -> tuple[str, ...]:
@@ -238,14 +257,15 @@ def person_columns(people: DrawnPersons) -> dict[str, Column]:
     }
 
 
-def _rtype(units: DrawnUnits) -> Coded:
+def unit_kinds(units: DrawnUnits) -> Coded:
+    """RTYPE of units."""
     return Coded(("2", "4"), (units.rtype == 4).astype(np.int8))
 
 
 def unit_columns(units: DrawnUnits) -> dict[str, Column]:
     """The columns of units, in the order of the layout."""
     return {
-        "RTYPE": _rtype(units),
+        "RTYPE": unit_kinds(units),
         "MAFID": units.mafid,
         "FINAL_POP": units.pop,
         "NPF": units.npf,
@@ -258,49 +278,31 @@ def unit_columns(units: DrawnUnits) -> dict[str, Column]:
     }
 
 
-def _by_tract(numbers: NDArray[np.int64], digits: int, tract: NDArray[np.int32]) -> Coded:
-    used, position = np.unique(numbers, return_inverse=True)
-    return Coded(tuple(f"{number:0{digits}d}" for number in used.tolist()), position.astype(np.int32)[tract])
-
-
-def _state_codes(rows: NDArray[np.int64], tract: NDArray[np.int32]) -> dict[str, Coded]:
-    used, position = np.unique(rows, return_inverse=True)
-    chosen = [synthetic_states()[row] for row in used.tolist()]
-    codes: dict[str, Coded] = {
-        "TABBLKST": Coded(tuple(s.code for s in chosen), position.astype(np.int32)[tract])
-    }
-    for name, texts in (
-        ("REGIONCE", [s.region for s in chosen]),
-        ("DIVISIONCE", [s.division for s in chosen]),
-    ):
-        distinct = sorted(set(texts))
-        of_state = np.array([distinct.index(text) for text in texts], np.int32)
-        codes[name] = Coded(tuple(distinct), of_state[position][tract])
-    return codes
-
-
-def geo_columns(units: DrawnUnits, plan: PopulationPlan) -> dict[str, Column]:
-    """The columns of geo, in the order of the layout: one row per unit.
+def geo_columns(units: DrawnUnits, plan: PopulationPlan) -> dict[str, Coded]:
+    """The geographic columns of geo, in the order of the layout: one row per unit.
 
     Args:
         units: the units drawn from the tracts of `plan`.
     """
     places, tract = plan.places, units.tract
-    state = _state_codes(plan.tracts.state, tract)
+    used, of_tract = np.unique(plan.tracts.state, return_inverse=True)
+    states = [synthetic_states()[row] for row in used.tolist()]
+    regions, divisions = (
+        coded_texts([getattr(state, name) for state in states]).rows(of_tract)
+        for name in ("region", "division")
+    )
     seen = np.zeros(10_000, bool)
     seen[units.block] = True
     blocks = np.flatnonzero(seen)
     position = (np.cumsum(seen) - 1).astype(np.int32)
     return {
-        "RTYPE": _rtype(units),
-        "MAFID": units.mafid,
-        "TABBLKST": state["TABBLKST"],
-        "TABBLKCOU": _by_tract(places.county, 3, tract),
-        "TABTRACTCE": _by_tract(places.tract, 6, tract),
+        "TABBLKST": Coded(tuple(state.code for state in states), of_tract.astype(np.int32)[tract]),
+        "TABBLKCOU": coded_numbers(places.county, 3).rows(tract),
+        "TABTRACTCE": coded_numbers(places.tract, 6).rows(tract),
         "TABBLK": Coded(tuple(f"{number:04d}" for number in blocks.tolist()), position[units.block]),
         "TABBLKGRPCE": Coded(_numbers(0, 9, 1), (units.block // 1000).astype(np.int8)),
-        "REGIONCE": state["REGIONCE"],
-        "DIVISIONCE": state["DIVISIONCE"],
-        "PLACEFP": _by_tract(places.place, 5, tract),
-        "AIANNHCE": _by_tract(places.aiannh, 4, tract),
+        "REGIONCE": regions.rows(tract),
+        "DIVISIONCE": divisions.rows(tract),
+        "PLACEFP": coded_numbers(places.place, 5).rows(tract),
+        "AIANNHCE": coded_numbers(places.aiannh, 4).rows(tract),
     }

@@ -7,7 +7,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from censafe.attack.defenses.complementary import NO_TYPE, suppress_under_threshold, withheld_lines
+from censafe.attack.defenses.complementary import (
+    NO_TYPE,
+    CellMove,
+    TypeRows,
+    suppress_under_threshold,
+    withheld_lines,
+)
 from censafe.attack.defenses.named import TableAreas
 from censafe.attack.people import People
 from censafe.attack.tables import Workload, block_workload, line_tables, tabulate_lines
@@ -24,6 +30,13 @@ def one_block(seed: int, persons: int) -> People:
         race=draw.choice([0, 1, 3, 6], persons, p=[0.6, 0.2, 0.1, 0.1]),
         hispanic=draw.random(persons) < 0.2,
     )
+
+
+def withheld(
+    workload: Workload, counts: NDArray[np.int64], people: People, threshold: int
+) -> tuple[NDArray[np.bool_], tuple[CellMove, ...]]:
+    present = np.unique(workload.space.types(people))
+    return withheld_lines(TypeRows.of(workload), counts, present, threshold)
 
 
 def bounds(
@@ -52,7 +65,7 @@ def test_bounds_of_withheld_counts_have_room_and_counts_under_the_threshold_are_
 ) -> None:
     people = one_block(seed, persons)
     counts = tabulate_lines(SMALL, people)[0]
-    hidden, _ = withheld_lines(SMALL, counts, SMALL.space.types(people), threshold)
+    hidden, _ = withheld(SMALL, counts, people, threshold)
     assert hidden[(counts > 0) & (counts < threshold)].all()
     for line in np.flatnonzero(hidden).tolist():
         low, high = bounds(SMALL, counts, hidden, line)
@@ -77,7 +90,7 @@ def test_moves_leave_published_lines_and_change_every_withheld_one(seed: int) ->
     people = one_block(seed + 10, 40)
     counts = tabulate_lines(workload, people)[0]
     types = workload.space.types(people)
-    hidden, moves = withheld_lines(workload, counts, types, 3)
+    hidden, moves = withheld(workload, counts, people, 3)
     matrix = workload.matrix.toarray()
     changed = np.zeros(len(counts), np.bool_)
     for move in moves:
@@ -94,7 +107,7 @@ def test_areas_are_withheld_one_by_one_and_others_are_exact() -> None:
     workload, people = SMALL, one_block(5, 25)
     counts = tabulate_lines(workload, people)
     found = suppress_under_threshold(TableAreas(people, people.block, workload, counts), 3)
-    hidden, _ = withheld_lines(workload, counts[0], workload.space.types(people), 3)
+    hidden, _ = withheld(workload, counts[0], people, 3)
     assert np.array_equal(~found.published[0], hidden)
     assert np.array_equal(found.value[found.published], counts[found.published])
     assert ((found.low <= counts) & (counts <= found.high)).all()

@@ -129,9 +129,9 @@ def test_the_blocks_of_the_suppression_example() -> None:
 
 
 def test_shares_suppressed_are_shares() -> None:
-    for one in shares_suppressed(some_people()):
-        assert 0 <= one.suppressed <= one.tables
-        assert 0 <= one.zeroed <= max(one.cells, 0)
+    for row in shares_suppressed(some_people()).to_pylist():
+        assert 0 <= row["suppressed"] <= row["tables"]
+        assert 0 <= row["zeroed"] <= max(row["cells"], 0)
 
 
 @pytest.mark.parametrize(

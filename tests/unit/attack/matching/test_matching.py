@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from censafe.attack.matching.attackers import exact_attacker, given_attacker, noisy_attacker
-from censafe.attack.matching.guessers import guesses, modal_values, unique_flags
+from censafe.attack.matching.guessers import GUESSER, guesses, modal_values, unique_flags
 from censafe.attack.matching.rates import (
     AttackTarget,
     agreement,
@@ -107,11 +107,14 @@ def alone(races: list[int]) -> People:
 
 def test_nine_and_one() -> None:
     found = guesses(alone([0] * 9 + [3]))
-    means = [
-        one.mean()
-        for one in (found.modal, found.proportional, found.modal_without, found.proportional_without)
-    ]
-    assert means == pytest.approx([0.9, 0.82, 0.9, 0.8])
+    assert {name: chances.mean() for name, chances in found.items()} == pytest.approx(
+        {
+            "modal guesser": 0.9,
+            "modal guesser, target left out": 0.9,
+            "proportional guesser": 0.82,
+            "proportional guesser, target left out": 0.8,
+        }
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -126,9 +129,9 @@ def test_guessers_without_the_target_by_counting(seed: int) -> None:
             continue
         counts = np.bincount(others, minlength=126)
         own = people.race_origin[one]
-        assert found.proportional_without[one] == pytest.approx(counts[own] / len(others))
+        assert found[GUESSER][one] == pytest.approx(counts[own] / len(others))
         best = counts == counts.max()
-        assert found.modal_without[one] == pytest.approx(best[own] / best.sum())
+        assert found["modal guesser, target left out"][one] == pytest.approx(best[own] / best.sum())
 
 
 def test_modal_values_fall_back_to_the_block_group_and_to_everybody() -> None:

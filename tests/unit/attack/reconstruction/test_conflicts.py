@@ -7,7 +7,7 @@ import pytest
 
 from censafe.attack.people import People
 from censafe.attack.reconstruction.conflicts import ConflictFinder
-from censafe.attack.reconstruction.solve import BlockTables, SolveChoices, reconstruct
+from censafe.attack.reconstruction.solve import SolveChoices, reconstruct
 from censafe.attack.tables import Workload, block_workload, line_tables, tabulate_lines
 
 PEOPLE = People.of(
@@ -44,7 +44,7 @@ def test_three_tables_that_contradict_only_together() -> None:
         2  # one Hispanic and one White alone, not Hispanic, in different classes of age, and the two of them are all
     )
     values[[one.table == "P12I" for one in workload.lines]] *= 2
-    found = reconstruct(workload, BlockTables.exact(values[None]), SolveChoices())
+    found = reconstruct(workload, values[None], values[None], SolveChoices())
     assert found.status.tolist() == ["infeasible"]
     assert (
         ConflictFinder(workload).first(values, values) == "three or more tables"

@@ -8,9 +8,9 @@ import pytest
 from censafe.attack.people import People
 from censafe.attack.published import PublishedTables
 from censafe.attack.reconstruction import tracts as tracts_module
-from censafe.attack.reconstruction.solve import BlockTables, SolveChoices, reconstruct
-from censafe.attack.reconstruction.tracts import SolvedTracts, TractTables, reconstruct_tracts
-from censafe.attack.tables import LineTable, chosen_tables, line_tables, tabulate_lines
+from censafe.attack.reconstruction.solve import SolveChoices, reconstruct
+from censafe.attack.reconstruction.tracts import SolvedTracts, reconstruct_tracts
+from censafe.attack.tables import chosen_tables, line_tables, tabulate_lines
 from censafe.attack.tract_lines import TractLines
 from censafe.errors import UsageError
 
@@ -46,8 +46,8 @@ def lines_of(published: PublishedTables) -> TractLines:
 
 
 def solved(published: PublishedTables, choices: SolveChoices = EVERYTHING) -> SolvedTracts:
-    tables = TractTables(published.values.low, published.tract_values, published.tract)
-    return reconstruct_tracts(lines_of(published), tables, choices, 7)
+    values = published.low, published.tract_values, published.tract
+    return reconstruct_tracts(lines_of(published), *values, choices, 7)
 
 
 def records(found: SolvedTracts, published: PublishedTables) -> People:
@@ -66,7 +66,7 @@ def test_the_reconstruction_has_the_tables_of_blocks_and_tracts(
     found: SolvedTracts, published: PublishedTables
 ) -> None:
     again = PublishedTables.of(records(found, published), chosen_tables(("block", "tract")))
-    assert np.array_equal(again.values.low, published.values.low)
+    assert np.array_equal(again.low, published.low)
     assert np.array_equal(again.tract_values, published.tract_values)
     assert found.status.tolist() == ["exact", "exact"]
     assert found.met.tolist() == [16 * 209] * 2
@@ -75,7 +75,7 @@ def test_the_reconstruction_has_the_tables_of_blocks_and_tracts(
 def test_tables_of_tracts_never_add_solutions(
     found: SolvedTracts, published: PublishedTables, people: People
 ) -> None:
-    alone = reconstruct(published.workload, published.values, EVERYTHING)
+    alone = reconstruct(published.workload, published.low, published.high, EVERYTHING)
     own = found.records
     assert (own.variability[alone.variability == 0] == 0).all()
     assert (own.variability == 0).sum() > (alone.variability == 0).sum()
@@ -97,12 +97,12 @@ def test_variability_of_every_block_is_that_of_single_years_written_out(
 ) -> None:
     lines = lines_of(published)
     caps = published.tract_values[published.tract]
-    low = np.concatenate([published.values.low, 0 * caps], axis=1)
-    high = np.concatenate([published.values.low, caps], axis=1)
-    for block in np.argsort(published.values.low[:, 0])[:6].tolist():
+    low = np.concatenate([published.low, 0 * caps], axis=1)
+    high = np.concatenate([published.low, caps], axis=1)
+    for block in np.argsort(published.low[:, 0])[:6].tolist():
         problem = tracts_module.IncidenceOrder.of(lines.both, lines.report)
         plain = tracts_module.solve_block(
-            problem, EVERYTHING, tracts_module.PartSolver(), (low[block], high[block])
+            problem, EVERYTHING, tracts_module.PartSolver(), low[block], high[block]
         )
         share = 100 * (1 - plain.common / plain.counts.sum())
         # lines of the tract that the block's own lines imply are left out in one, and present in the other: the same set of solutions
@@ -126,7 +126,7 @@ def test_where_one_program_is_too_large_blocks_are_changed_one_after_another(
         monkeypatch.setattr(tracts_module, "_PASSES", passes)
         found = solved(published, SolveChoices())
         again = PublishedTables.of(records(found, published), tables)
-        assert np.array_equal(again.values.low, published.values.low)
+        assert np.array_equal(again.low, published.low)
         wrong = again.tract_values != published.tract_values
         missed[name] = int(np.abs(again.tract_values - published.tract_values).sum())
         assert found.met.tolist() == [wrong.size - wrong.sum()]
@@ -136,11 +136,11 @@ def test_where_one_program_is_too_large_blocks_are_changed_one_after_another(
 
 
 def test_blocks_that_contradict_leave_their_tract_open(published: PublishedTables) -> None:
-    values = published.values.low.copy()
+    values = published.low.copy()
     block = int(np.flatnonzero(published.tract == 0)[0])
     values[block, 0] += 1
     found = reconstruct_tracts(
-        lines_of(published), TractTables(values, published.tract_values, published.tract), SolveChoices(), 0
+        lines_of(published), values, published.tract_values, published.tract, SolveChoices(), 0
     )
     assert found.status.tolist() == ["infeasible", "exact"]
     assert found.records.status[block] == "infeasible"
@@ -175,8 +175,6 @@ def test_tables_of_tracts_of_ones_own(people: People) -> None:
     )
     with pytest.raises(UsageError, match="there is no table of blocks"):
         PublishedTables.of(people, {"PCT12": tables["PCT12"]})
-    with pytest.raises(UsageError, match='mode "bt"'):
-        TractLines.of(published.workload, list[LineTable]())
 
 
 def test_two_boys_are_told_apart_by_the_years_of_their_tract() -> None:
@@ -185,9 +183,8 @@ def test_two_boys_are_told_apart_by_the_years_of_their_tract() -> None:
     )  # fmt: skip
     published = PublishedTables.of(two, chosen_tables(("block", "tract")))
     found = solved(published)
-    alone = reconstruct(
-        published.workload, BlockTables.exact(tabulate_lines(published.workload, two)), EVERYTHING
-    )
+    values = tabulate_lines(published.workload, two)
+    alone = reconstruct(published.workload, values, values, EVERYTHING)
     assert alone.variability.tolist() == [100]
     assert found.records.variability.tolist() == [0]
     assert found.ages.tolist() == [1, 3]

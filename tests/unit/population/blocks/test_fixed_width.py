@@ -14,7 +14,7 @@ from censafe.errors import UsageError
 from censafe.geography.spines.tree import E2E_1940, PL94_US
 from censafe.population.blocks import e2e_layout, pl94_layout, read_blocks
 from censafe.population.blocks.ipums import read_ipums
-from censafe.population.synthetic import fixed_width
+from censafe.population.synthetic import areas, fixed_width
 from censafe.population.synthetic.fixed_width import synthesize_fixed
 from support.histograms import E2E, PL94, dense
 from support.same_population import write_histograms
@@ -86,7 +86,7 @@ def test_numbers_that_do_not_fit_their_fields_are_refused(
     with pytest.raises(UsageError, match="more than 100 households"):
         synthetic(tmp_path / "a", "ipums-1940")
     monkeypatch.undo()
-    monkeypatch.setattr(fixed_width, "_MOST_DISTRICTS", 1)
+    monkeypatch.setattr(areas, "_MOST_DISTRICTS", 1)
     with pytest.raises(UsageError, match="more than 1 enumeration districts"):
         synthetic(tmp_path / "b", "ipums-1940")
     assert not list(tmp_path.iterdir())

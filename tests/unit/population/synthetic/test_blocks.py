@@ -14,6 +14,7 @@ from censafe.cli.synth import command
 from censafe.errors import UsageError
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
 from censafe.population.blocks import e2e_layout, pl94_layout, read_blocks
+from censafe.population.synthetic import areas
 from censafe.population.synthetic import blocks as histograms
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.population.synthetic.shipped import marginals
@@ -99,7 +100,7 @@ def test_districts_of_1940_are_accepted_by_the_reader(tmp_path, monkeypatch):
     assert report.housing_units == int(data.facilities[:, [0, 8]].sum())
     assert data.spine.levels[2].nodes == 5
     assert 200_000 / data.spine.leaf.nodes == pytest.approx(1_000, rel=0.2)
-    monkeypatch.setattr(histograms, "_MOST_DISTRICTS", 9)
+    monkeypatch.setattr(areas, "_MOST_DISTRICTS", 9)
     with pytest.raises(UsageError, match="more than 9 enumeration districts"):
         synthesize_histograms(tmp_path / "x", persons=200_000, states=("44",), seed=0, layout="e2e")
     assert not (tmp_path / "x").exists()

@@ -10,9 +10,9 @@ from censafe.errors import CheckError, ReleaseError
 from censafe.estimation.topdown.batches.batch import EstimatedBatch, ParentLevel, estimate_parents
 from censafe.estimation.topdown.batches.encoding import decoded_batches, encoded_batches, encoded_failure
 from censafe.estimation.topdown.batches.parts import LevelPart, common_values, level_part
-from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.model.arrays import Integers
 from censafe.model.topdown.workers import EngineWorkers, OpenedAnswers, PartedAnswers, threads_of
+from censafe.model.work_ahead import worked_ahead
 
 _MOST_BATCHES = 40  # of a part, some two seconds of work
 _LEAST_PARTS = 8  # of a level that has so many batches

@@ -30,9 +30,9 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.cell_sums.groups import AnswerGroups, GroupedSides
 from censafe.estimation.topdown.cell_sums.parts import dense_numbers, is_short
 from censafe.estimation.topdown.cell_sums.readings import SumFamily
-from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.model.arrays import Flags, Floats
 from censafe.model.topdown.answer_sums import AnswerSums, Summing, SummingInRounds
+from censafe.model.work_ahead import worked_ahead
 
 _LEAST_PIVOT: Final = 1e-6
 _BATCH: Final = 16  # geounits whose sums are in memory at once, by worker

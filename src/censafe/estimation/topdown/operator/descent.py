@@ -22,7 +22,6 @@ from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of
 from censafe.estimation.topdown.levels.task import LevelReport
-from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.estimation.topdown.operator.facilities import ExactSums, OpenRecords
 from censafe.estimation.topdown.operator.family import OpenSums, OperatorFamily
 from censafe.estimation.topdown.operator.further import FurtherAnswers, FurtherLevel, with_query
@@ -37,6 +36,7 @@ from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.families import Wanted
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Passes
 from censafe.model.topdown.workers import EngineWorkers, OpenedAnswers, PartedAnswers, threads_of
+from censafe.model.work_ahead import worked_ahead
 
 _STATE = "State"
 

@@ -11,7 +11,6 @@ from numba import boolean, float64, int64, types, void
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, vstack
 
-from censafe.estimation.topdown.levels.work_ahead import worked_ahead
 from censafe.estimation.topdown.relations.balance import BalancedRecords, balance
 from censafe.estimation.topdown.relations.kernels import (
     ANY,
@@ -34,6 +33,7 @@ from censafe.model import SparseLevel
 from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.programs import Program, solve_program
+from censafe.model.work_ahead import worked_ahead
 
 
 @compiled(boolean(int64, int64, boolean, RECORDS, RULES))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -20,6 +18,7 @@ from censafe.geography.prim_areas import with_prim_keys
 from censafe.geography.spines.tree import LevelRule
 from censafe.model.compiled import compiled
 from censafe.model.folders import matching_files, packed_words
+from censafe.model.work_ahead import worked_ahead
 from censafe.population.blocks.areas import BlockList, in_order, read_grfc_blocks
 from censafe.population.blocks.cef import find_cef, total_findings
 from censafe.population.blocks.cef_kernels import BlockTable, block_of, find_block
@@ -227,8 +226,8 @@ def line_blocks(text: _Bytes, layout: RecordLayout, table: BlockTable, rows: int
 
 _BLANK: Final[Mapping[str, int]] = {"QGQTYP": 0, "VACS": 0}  # numbers of blanks in columns
 _CROSSWALKS: Final = "*crosswalk*.csv"
+_AHEAD: Final = 5  # pieces of a file that are held at once
 _Ints = NDArray[np.int64]
-_Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
 
 
@@ -304,12 +303,11 @@ def read_dhc(files: DhcFiles, rules: Sequence[LevelRule], *, workers: int | None
     areas = in_order(blocks.areas, blocks.spine.leaf.codes)
     if areas is not None:
         areas = with_prim_keys(areas, files.grfc, files.crosswalk)
-    reading = _Reading(files, blocks)
-    with ThreadPoolExecutor(workers or min(4, os.cpu_count() or 1)) as pool:
-        units = reading.units(pool)
-        table = UnitTable(units)
-        units = [replace(part, claims=None) for part in units]
-        persons = reading.persons(pool, table)
+    reading = _Reading(files, blocks, workers or min(4, os.cpu_count() or 1))
+    units = reading.units()
+    table = UnitTable(units)
+    units = [replace(part, claims=None) for part in units]
+    persons = reading.persons(table)
     del table
     problems = merge_findings(reading.found)
     raise_if_fatal(problems, "records of the DHC")
@@ -382,35 +380,23 @@ class _Lines:
         return line_blocks(self.text, self._layout, table, len(self.columns["mafid"]))
 
 
-def in_turn(
-    pool: ThreadPoolExecutor, work: Callable[[_Given], _Made], items: Iterator[_Given], ahead: int = 4
-) -> Iterator[_Made]:
-    """Results in the order of the items; some items ahead are being worked on meanwhile."""
-    waiting: deque[Future[_Made]] = deque()
-    for item in items:
-        waiting.append(pool.submit(work, item))
-        if len(waiting) > ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
-
-
 @dataclass(eq=False)
 class _Reading:
     """The files, their blocks, and what was found wrong so far."""
 
     files: DhcFiles
     blocks: BlockList
+    workers: int
     found: list[Finding] = field(default_factory=list)
     foreign: int = 0  # units of another state than their block
     counting: Lock = field(default_factory=Lock)
 
-    def units(self, pool: ThreadPoolExecutor) -> list[UnitPart]:
+    def units(self) -> list[UnitPart]:
         """All units; findings of each file."""
         parts: list[UnitPart] = []
         for path in self.files.units:
             bad, edits = np.zeros(len(UNIT_RULES), np.int64), np.zeros(len(household_rules()), np.int64)
-            for part in self._parts(pool, path, _UNITS, self._unit_part):
+            for part in self._parts(path, _UNITS, self._unit_part):
                 bad += part.bad
                 edits += part.edits
                 parts.append(part)
@@ -424,7 +410,7 @@ class _Reading:
             )  # fmt: skip
         return parts
 
-    def persons(self, pool: ThreadPoolExecutor, units: UnitTable) -> list[_Ints]:
+    def persons(self, units: UnitTable) -> list[_Ints]:
         """Keys of all persons; findings of each file, of units given twice, and of units with other persons than they say."""
         name = self.files.units[0].name
         self.found += finding(name, "MAFID", "duplicate", units.repeated, "units with the number of another one",
@@ -433,7 +419,7 @@ class _Reading:
         doubts = np.zeros(len(PERSON_DOUBTS), np.int64)
         for path in self.files.persons:
             bad, edits = np.zeros(len(PERSON_RULES), np.int64), np.zeros(PERSON_SHAPE[0], np.int64)
-            for part in self._parts(pool, path, _PERSONS, lambda fields: _person_part(units, fields)):
+            for part in self._parts(path, _PERSONS, lambda fields: _person_part(units, fields)):
                 bad += part.bad
                 edits += part.edits
                 doubts += part.doubts
@@ -460,19 +446,24 @@ class _Reading:
         more = (fields.more.get(name, _NO_COLUMN) for name in ("HHT2", "UPART"))
         return recode_unit_part(UnitFields(**fields.columns), block, *more)
 
-    def _parts(
-        self, pool: ThreadPoolExecutor, path: Path, table: _Table, work: Callable[[_Fields], _Made]
-    ) -> Iterator[_Made]:
+    def _parts(self, path: Path, table: _Table, work: Callable[[_Fields], _Made]) -> Iterator[_Made]:
         """What `work` makes of the pieces of a file, in their order."""
         if self.files.kind == "parquet":
             columns = (*table.columns.values(), *table.more)
             batches = batches_of(path, columns, self.found, table.optional)
-            yield from in_turn(pool, lambda batch: work(_Columns(table, batch)), batches)
+            yield from worked_ahead(
+                lambda batch: work(_Columns(table, batch)), batches, self.workers, ahead=_AHEAD
+            )
             return
         file = FixedFile(path, table.layout.width)
         wrong = 0
         chunks = (chunk.copy() for chunk in file.chunks())
-        for other, made in in_turn(pool, lambda chunk: _worked(_Lines(table, chunk), work), chunks):
+
+        def part(chunk: _Bytes) -> tuple[int, _Made]:
+            lines = _Lines(table, chunk)
+            return lines.other, work(lines)
+
+        for other, made in worked_ahead(part, chunks, self.workers, ahead=_AHEAD):
             wrong += other
             yield made
         self.found += file.findings(("length",), {}, np.array([wrong]))
@@ -484,8 +475,3 @@ _NO_COLUMN: Final = np.zeros(0, np.int32)
 def _person_part(units: UnitTable, fields: _Fields) -> PersonPart:
     more = fields.more.get("RTYPE", _NO_COLUMN), fields.more.get("LIVE_ALONE", _NO_COLUMN)
     return units.recode(PersonFields(**fields.columns), more)
-
-
-def _worked(lines: _Lines, work: Callable[[_Fields], _Made]) -> tuple[int, _Made]:
-    """Lines of another length, and what was made of the others."""
-    return lines.other, work(lines)

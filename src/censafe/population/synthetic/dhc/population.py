@@ -1,6 +1,6 @@
 """Draw persons, households and blocks for the DHC.
 
-A draw is also given as numbers of the Census Edited File's fields, and as geocodes of its blocks.
+A draw is also given as numbers of the Census Edited File's fields.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from censafe.population.blocks.dhc.kernels import PersonFields, UnitFields
 from censafe.population.synthetic.kernels import describe_household, draw_facilities, draw_residents
 from censafe.population.synthetic.members import Home, draw_household
 from censafe.population.synthetic.plan import PopulationPlan
-from censafe.population.synthetic.shipped import chances, marginals, rows_of_data, synthetic_states
+from censafe.population.synthetic.shipped import chances, marginals, rows_of_data
 from censafe.population.synthetic.structures import (
     Chances,
     DrawnPersons,
@@ -417,12 +417,3 @@ def person_numbers(draw: DhcDraw) -> PersonFields:
     people = draw.people
     own = {name: _of(people[name]) for name in PersonFields._fields if name != "quarters"}
     return PersonFields(quarters=np.repeat(quarter_codes(draw), draw.units.pop), **own)
-
-
-def drawn_block_codes(draw: DhcDraw) -> NDArray[np.int64]:
-    """Geocodes of 16 digits of the blocks, as numbers, rising."""
-    plan, blocks = draw.plan, draw.blocks
-    codes = np.array([int(state.code) for state in synthetic_states()])
-    tract = (codes[plan.tracts.state] * 1000 + plan.places.county) * 10**6 + plan.places.tract
-    number = blocks.block.astype(np.int64)
-    return np.asarray(tract[blocks.tract] * 10**5 + number // 1000 * 10**4 + number, np.int64)

@@ -12,10 +12,10 @@ import pytest
 
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.tables import HOUSEHOLD_SHAPE, PERSON_SHAPE, PL94_SHAPE, quarters
+from censafe.population.synthetic.areas import block_geocodes
 from censafe.population.synthetic.dhc.population import (
     DhcDraw,
     draw_dhc,
-    drawn_block_codes,
     person_numbers,
     quarter_kinds,
     unit_numbers,
@@ -112,7 +112,10 @@ def relgq(person: dict[str, int], size: int) -> int:
 
 
 def test_histograms_are_those_of_the_records_counted_one_by_one(draw, data):
-    assert drawn_block_codes(draw).tolist() == data.spine.leaf.codes.tolist()
+    assert (
+        block_geocodes(draw.plan, draw.blocks.tract, draw.blocks.block).tolist()
+        == data.spine.leaf.codes.tolist()
+    )
     persons: Counter[tuple[int, ...]] = Counter()
     redistricting: Counter[tuple[int, ...]] = Counter()
     households: Counter[tuple[int, ...]] = Counter()

@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from censafe.estimation.topdown.levels.work_ahead import worked_ahead
+from censafe.model.work_ahead import worked_ahead
 
 ITEMS = 30
 
