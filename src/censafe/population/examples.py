@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from censafe.errors import StorageError
 from censafe.model.fetching import fetch
@@ -20,31 +22,31 @@ _HEADER = ("FILE", "COLUMN", "RULE", "MAFID")
 
 def write_examples(path: Path, checks: Iterable[Check], *, first: bool) -> None:
     """CONFIDENTIAL. Write MAFIDs of offending rows to a file that only its owner can read."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_EXCL if first else 0)
+    with _private_file(path, new=first) as stream:
+        held = Counter(tuple(row[:3]) for row in csv.reader(stream))
+        writer = csv.writer(stream)
+        if not held:
+            writer.writerow(_HEADER)
+        for check in checks:
+            writer.writerows(_offenders(check, held))
+
+
+@contextmanager
+def _private_file(path: Path, *, new: bool) -> Iterator[TextIO]:
+    """A file that only its owner can read, which may be there already unless it must be new."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | (os.O_EXCL if new else 0)
     try:
-        handle = os.open(path, flags, 0o600)
-        with os.fdopen(handle, "r+", encoding="utf-8", newline="") as stream:
+        with os.fdopen(os.open(path, flags, 0o600), "r+", encoding="utf-8", newline="") as stream:
             os.fchmod(stream.fileno(), 0o600)
-            held = Counter(tuple(row[:3]) for row in csv.reader(stream))
-            writer = csv.writer(stream)
-            if not held:
-                writer.writerow(_HEADER)
-            for check in checks:
-                for row in _offenders(check, held):
-                    writer.writerow(row)
-    except OSError as error:
-        raise examples_error(path, error) from None
-
-
-def examples_error(path: Path, error: OSError) -> StorageError:
-    """Why the private file of examples could not be written, and what to do."""
-    if isinstance(error, FileExistsError):
-        return StorageError(
+            yield stream
+    except FileExistsError:
+        raise StorageError(
             f"{path}: the file of examples already exists and will not be overwritten; name a new file, or remove this one"
-        )
-    return StorageError(
-        f"{path}: the file of examples cannot be written; name a file in a folder that you can write to"
-    )
+        ) from None
+    except OSError:
+        raise StorageError(
+            f"{path}: the file of examples cannot be written; name a file in a folder that you can write to"
+        ) from None
 
 
 def _offenders(check: Check, held: Counter[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -67,13 +69,8 @@ def write_records(
     path: Path, label: str, rules: Mapping[int, tuple[str, str]], examples: Mapping[int, list[str]]
 ) -> None:
     """CONFIDENTIAL. Write offending records to a file that only its owner can read."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            os.fchmod(stream.fileno(), 0o600)
-            writer = csv.writer(stream)
-            writer.writerow(_HEADER_EXAMPLES)
-            for bit, records in examples.items():
-                writer.writerows((label, *rules[bit], csv_cell(record)) for record in records)
-    except OSError as error:
-        raise examples_error(path, error) from None
+    with _private_file(path, new=True) as stream:
+        writer = csv.writer(stream)
+        writer.writerow(_HEADER_EXAMPLES)
+        for bit, records in examples.items():
+            writer.writerows((label, *rules[bit], csv_cell(record)) for record in records)

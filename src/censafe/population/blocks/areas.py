@@ -94,15 +94,7 @@ def block_numbers(table: Any, file: str, found: list[Finding]) -> NDArray[np.int
 
 def areas_from_grfc(paths: tuple[Path, ...], codes: NDArray[np.int64], found: list[Finding]) -> BlockAreas:
     """Areas of some blocks from GRF-C, which may have more blocks."""
-    names = {kind: kind.upper() for kind in AREA_COLUMNS}
-    numbers, columns = [], {kind: list[NDArray[np.int32]]() for kind in names}
-    for path in paths:
-        table = read_grfc(path, (*BLOCK_NUMBER, *names.values()))
-        numbers.append(block_numbers(table, path.name, found))
-        for kind, name in names.items():
-            column = table.column(name).combine_chunks()
-            columns[kind].append(area_numbers(column, kind, (path.name, name), found))
-    known = np.concatenate(numbers)
+    known, columns, _ = _read_blocks(paths, found)
     order = np.argsort(known, kind="stable")
     known = known[order]
     name = paths[0].name
@@ -114,14 +106,12 @@ def areas_from_grfc(paths: tuple[Path, ...], codes: NDArray[np.int64], found: li
     found += finding(name, ", ".join(BLOCK_NUMBER), "missing", missing, "blocks of the histograms that are not here",
                      "every block of the histograms", "use the GRF-C file of the same blocks")  # fmt: skip
     rows = order[place]
-    sorted_columns = {kind: np.concatenate(parts)[rows] for kind, parts in columns.items()}
-    areas = in_order(sorted_columns, codes)
+    areas = in_order({kind: column[rows] for kind, column in columns.items()}, codes)
     if areas is None:
         raise ValueError("GRF-C has columns of areas")
     return areas
 
 
-_AREAS: Final = {kind: kind.upper() for kind in AREA_COLUMNS}
 _BLOCK_TEXT: Final = fixed_layout("cef_unit").fields["OIDTB"].width
 
 
@@ -137,16 +127,8 @@ class BlockList:
 def read_grfc_blocks(paths: tuple[Path, ...], rules: Sequence[LevelRule]) -> BlockList:
     """Read the blocks of some files GRF-C."""
     found: list[Finding] = []
-    codes, texts = [], []
-    areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in _AREAS}
-    for path in paths:
-        table = read_grfc(path, ("OIDTABBLK", *BLOCK_NUMBER, *_AREAS.values()))
-        codes.append(block_numbers(table, path.name, found))
-        texts.append(_texts(table.column("OIDTABBLK"), path.name, found))
-        for kind, name in _AREAS.items():
-            column = table.column(name).combine_chunks()
-            areas[kind].append(area_numbers(column, kind, (path.name, name), found))
-    known, name = np.concatenate(codes), paths[0].name
+    known, areas, texts = _read_blocks(paths, found, ("OIDTABBLK",))
+    name = paths[0].name
     fix = "use the GRF-C file of the 2020 tabulation geography"
     found += finding(name, ", ".join(BLOCK_NUMBER), "duplicate", len(known) - len(np.unique(known)),
                      "blocks given twice", "one row a block", fix)  # fmt: skip
@@ -160,7 +142,24 @@ def read_grfc_blocks(paths: tuple[Path, ...], rules: Sequence[LevelRule]) -> Blo
         "block file GRF-C",
     )  # fmt: skip
     order = np.argsort(known)
-    return BlockList(spine, table, {kind: np.concatenate(parts)[order] for kind, parts in areas.items()})
+    return BlockList(spine, table, {kind: column[order] for kind, column in areas.items()})
+
+
+def _read_blocks(
+    paths: tuple[Path, ...], found: list[Finding], identifier: tuple[str, ...] = ()
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int32]], list[NDArray[np.uint8]]]:
+    """Geocodes of the rows of some files GRF-C, their areas by kind, and their identifiers where these are read."""
+    codes, texts = [], []
+    areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in AREA_COLUMNS}
+    for path in paths:
+        table = read_grfc(path, (*identifier, *BLOCK_NUMBER, *map(str.upper, AREA_COLUMNS)))
+        codes.append(block_numbers(table, path.name, found))
+        texts += [_texts(table.column(name), path.name, found) for name in identifier]
+        for kind, parts in areas.items():
+            name = kind.upper()
+            column = table.column(name).combine_chunks()
+            parts.append(area_numbers(column, kind, (path.name, name), found))
+    return np.concatenate(codes), {kind: np.concatenate(parts) for kind, parts in areas.items()}, texts
 
 
 def _texts(column: Any, name: str, found: list[Finding]) -> NDArray[np.uint8]:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.geography.spines.tree import Spine
 from censafe.model.folders import matching_files
-from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.areas import in_order, read_grfc_blocks
 from censafe.population.blocks.cef_kernels import (
@@ -105,7 +104,11 @@ def read_cef(
     Source:
         uscensusbureau/DAS_2020_Redistricting_Production_Code, reader of the CEF and its recodes.
     """
-    _require_schema(layout, records["units"][0].name)
+    if not layout.census_blocks or (layout.schema is not None and layout.schema.shape != _SHAPE):
+        raise DataError(
+            f"{records['units'][0].name}: Census Edited Files hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63) of census blocks, which is "
+            "not what this configuration asks for; fix: use the configuration pl94-us or pl94-pr"
+        )
     if not grfc:
         raise DataError(
             f"{records['units'][0].parent}: no block file; allowed: one or more files GRF-C*.txt beside the Census Edited "
@@ -121,7 +124,10 @@ def read_cef(
         units = _read_units(unit_path, blocks.table, seen, counts, problems)
         _read_persons(person_path, unit_path, units, counts, problems)
     raise_if_fatal(merge_findings(problems), "Census Edited File")
-    persons = _histograms(blocks.spine, counts)
+    keys, numbers = (
+        np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (counts.keys, counts.counts)
+    )
+    persons = histograms_of(blocks.spine, keys, numbers, _CELLS)[0]
     problems += no_persons(records["persons"][0].name, int(persons.count.sum(dtype=np.int64)))
     problems += total_findings(records.get("totals", ()), blocks.spine, persons, counts.units)
     names = (records["persons"][0].name, records["units"][0].name)
@@ -134,15 +140,6 @@ def read_cef(
     areas = in_order(blocks.areas, blocks.spine.leaf.codes)
     files = tuple(path for paths in records.values() for path in paths)
     return BlockData(blocks.spine, held, facilities, occupancy, (), files, areas, merge_findings(problems))
-
-
-def _require_schema(layout: HistogramLayout, name: str) -> None:
-    schema: Schema | None = layout.schema
-    if not layout.census_blocks or (schema is not None and schema.shape != _SHAPE):
-        raise DataError(
-            f"{name}: Census Edited Files hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63) of census blocks, which is "
-            "not what this configuration asks for; fix: use the configuration pl94-us or pl94-pr"
-        )
 
 
 def _read_units(
@@ -197,12 +194,6 @@ def _read_persons(
         unit_path.name, "FINAL_POP", "persons", other, f"units with another number of records in {path.name}",
         "as many persons as FINAL_POP says", "check that both files are whole, and copy them again",
     )  # fmt: skip
-
-
-def _histograms(spine: Spine, counts: _Counts) -> ExactHistograms:
-    keys = np.concatenate([np.zeros(0, np.int64), *counts.keys])
-    numbers = np.concatenate([np.zeros(0, np.int64), *counts.counts])
-    return histograms_of(spine, keys, numbers, _CELLS)[0]
 
 
 TOTALS: Final = ("TABBLKST", "PERSONS", "HOUSING_UNITS", "GROUP_QUARTERS")

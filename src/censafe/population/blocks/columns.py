@@ -54,7 +54,10 @@ def batches(path: Path, choices: tuple[_Names, ...], optional: _Names, found: li
         if path.suffix.lower() == ".csv":
             yield from _scan_csv(path, choices, optional, found)
         else:
-            yield from _scan_parquet(path, choices, optional, found)
+            with open_parquet(path) as file:
+                names = _chosen(path, file.schema_arrow.names, choices, optional, found)
+                if names:
+                    yield from file.iter_batches(_BATCH_ROWS, columns=names)
     except (
         pa.ArrowInvalid,
         pa.ArrowNotImplementedError,
@@ -79,15 +82,6 @@ def parquet_columns(
     import pyarrow.parquet as pq
 
     return _chosen(path, pq.read_schema(path).names, choices, optional, found)
-
-
-def _scan_parquet(
-    path: Path, choices: tuple[_Names, ...], optional: _Names, found: list[Finding]
-) -> Iterator[Any]:
-    with open_parquet(path) as file:
-        wanted = _chosen(path, file.schema_arrow.names, choices, optional, found)
-        if wanted:
-            yield from file.iter_batches(_BATCH_ROWS, columns=wanted)
 
 
 def _scan_csv(

@@ -32,7 +32,6 @@ from censafe.population.blocks.layout import (
     MOST_COUNT,
     BlockData,
     HistogramLayout,
-    OtherHistogram,
     facility_findings,
     finding,
     histograms_of,
@@ -213,24 +212,12 @@ class _Blocks:
         return self.place[at], (self.codes[at] != codes) & (codes >= 0)
 
 
-@dataclass(frozen=True)
-class ColumnFiles:
-    """The files of block histograms.
-
-    Args:
-        units: of the blocks and their units.
-        grfc: block files GRF-C with the areas of blocks of 16 digits, for unit files without columns of them.
-    """
-
-    persons: tuple[Path, ...]
-    units: tuple[Path, ...]
-    grfc: tuple[Path, ...] = ()
-    crosswalks: tuple[Path, ...] = ()
-    others: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
-
-
 def read_columns(
-    files: ColumnFiles, layout: HistogramLayout, workers: EngineWorkers | None = None
+    records: Mapping[str, tuple[Path, ...]],
+    layout: HistogramLayout,
+    grfc: tuple[Path, ...],
+    crosswalks: tuple[Path, ...],
+    workers: EngineWorkers | None = None,
 ) -> BlockData:
     """Read the histograms of persons and the counts of units of all blocks.
 
@@ -238,17 +225,21 @@ def read_columns(
     where they are known, ``aiannhce``, ``placefp`` and ``cousubfp`` (text; 9999 and 99999 for none).
     The person file has ``geocode``, either ``cell`` (the flat index) or one column for each attribute (levels from 0),
     and ``count``; a cell that is not there is empty. Without ``count`` every row is one person. Files of other histograms are alike.
+
+    Args:
+        records: files by name: ``units``, ``histogram`` of the persons, and other histograms.
+        grfc: block files GRF-C with the areas of blocks of 16 digits, for unit files without columns of them.
     """
-    persons, units = files.persons, files.units
+    persons, units = records.get("histogram", ()), records["units"]
     found, given = _read_units(units, layout)
     raise_if_fatal(merge_findings(found), "unit histograms")
-    blocks, order = _located(given.codes, layout, files.crosswalks)
+    blocks, order = _located(given.codes, layout, crosswalks)
     spine, values = blocks.spine, given.values[order]
     facilities = values[:, : len(layout.unit_columns)].astype(np.int32)
     areas = in_order({kind: column[order] for kind, column in given.areas.items()}, spine.leaf.codes)
     problems: list[Finding] = []
-    if files.grfc and areas is None:
-        areas = areas_from_grfc(files.grfc, spine.leaf.codes, problems)
+    if grfc and areas is None:
+        areas = areas_from_grfc(grfc, spine.leaf.codes, problems)
         raise_if_fatal(merge_findings(problems), "block file GRF-C")
     histograms = None
     if layout.schema is not None:
@@ -256,9 +247,16 @@ def read_columns(
         problems += no_persons(persons[0].name, int(histograms.count.sum(dtype=np.int64)))
         problems += facility_findings(histograms, facilities, layout, (persons[0].name, units[0].name))
         raise_if_fatal(problems, "histograms of persons")
-    others = {one.name: _other(files.others[one.name], blocks, layout, one, workers) for one in layout.others}
+    others = {}
+    for one in layout.others:
+        name = records[one.name][0].name
+        problems = []
+        counts = _histograms(records[one.name], blocks, layout, one.schema, problems, one.name, workers)
+        problems += zero_findings(counts, one.empty, name, "records")
+        raise_if_fatal(problems, f"histograms of {one.name}")
+        others[one.name] = counts
     occupancy = occupancy_of(spine, values[:, 0], values[:, -1]) if layout.occupied else None
-    everything = (*persons, *units, *(path for paths in files.others.values() for path in paths))
+    everything = (*persons, *units, *(path for one in layout.others for path in records[one.name]))
     return BlockData(spine, histograms, facilities, occupancy, (), everything, areas, (), others)
 
 
@@ -280,20 +278,6 @@ def _located(codes: _Ints, layout: HistogramLayout, crosswalks: tuple[Path, ...]
     place = np.empty(len(codes), np.int64)
     place[order] = np.arange(len(codes))
     return _Blocks(spine, codes[rising], place[rising]), order
-
-
-def _other(
-    paths: tuple[Path, ...],
-    blocks: _Blocks,
-    layout: HistogramLayout,
-    one: OtherHistogram,
-    workers: EngineWorkers | None,
-) -> ExactHistograms:
-    problems: list[Finding] = []
-    counts = _histograms(paths, blocks, layout, one.schema, problems, one.name, workers)
-    problems += zero_findings(counts, one.empty, paths[0].name, "records")
-    raise_if_fatal(problems, f"histograms of {one.name}")
-    return counts
 
 
 def _read_units(paths: tuple[Path, ...], layout: HistogramLayout) -> tuple[list[Finding], _Units]:
@@ -346,32 +330,9 @@ def _histograms(
     workers: EngineWorkers | None = None,
 ) -> ExactHistograms:
     """The histograms of a file; `problems` takes what is wrong with them as a whole."""
-    keys, counts, added, found = _read_counts(paths, blocks, layout, schema, workers)
-    name = paths[0].name
-    raise_if_fatal(merge_findings(found), f"histograms of {what}")
-    histograms, repeated, large = histograms_of(blocks.spine, keys, counts, schema.cells)
-    if added >= 0:
-        problems += finding(
-            name, "geocode, cell", "duplicate", repeated + added, "rows with the block and cell of another row",
-            "one row for each block and cell",
-        )  # fmt: skip
-    problems += finding(
-        name, "count", "too-large", large, "counts that do not fit", f"at most {MOST_COUNT:,}"
-    )
-    return histograms
-
-
-def _read_counts(
-    paths: tuple[Path, ...],
-    blocks: _Blocks,
-    layout: HistogramLayout,
-    schema: Schema,
-    workers: EngineWorkers | None,
-) -> tuple[_Ints, _Ints, int, list[Finding]]:
-    """Keys and counts, how many rows of files that may not repeat a key were added up already, and the findings."""
     found: list[Finding] = []
     keys, counts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    added, repeats_allowed = 0, False
+    added, repeats_allowed = 0, False  # rows of files that may not repeat a key were added up already
     for name, part in counts_of_files(paths, layout, schema, workers):
         block, foreign = blocks.find(part.codes)
         found += part.place_findings
@@ -383,5 +344,18 @@ def _read_counts(
         keys.append(block * schema.cells + part.cells)
         counts.append(part.counts)
         added += int(part.rows.sum()) - len(part.rows)
-        repeats_allowed = repeats_allowed or part.records
-    return np.concatenate(keys), np.concatenate(counts), -1 if repeats_allowed else added, found
+        repeats_allowed |= part.records
+    raise_if_fatal(merge_findings(found), f"histograms of {what}")
+    name = paths[0].name
+    histograms, repeated, large = histograms_of(
+        blocks.spine, np.concatenate(keys), np.concatenate(counts), schema.cells
+    )
+    if not repeats_allowed:
+        problems += finding(
+            name, "geocode, cell", "duplicate", repeated + added, "rows with the block and cell of another row",
+            "one row for each block and cell",
+        )  # fmt: skip
+    problems += finding(
+        name, "count", "too-large", large, "counts that do not fit", f"at most {MOST_COUNT:,}"
+    )
+    return histograms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,8 +88,7 @@ class HistogramLayout:
         return self.schema.levels_of(self.kind) if self.kinds is None else self.kinds
 
 
-def _gq_columns() -> tuple[str, ...]:
-    return tuple(f"gq{level}" for level in range(_GQ_LEVELS))
+_GQ_COLUMNS = tuple(f"gq{level}" for level in range(_GQ_LEVELS))
 
 
 def pl94_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
@@ -98,7 +97,7 @@ def pl94_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
     return HistogramLayout(
         schema=schema,
         rules=tuple(rules),
-        unit_columns=_gq_columns(),
+        unit_columns=_GQ_COLUMNS,
         occupied=True,
         least=(0, *(1,) * (_GQ_LEVELS - 1)),
         most=(_MOST_PERSONS,) * _GQ_LEVELS,
@@ -112,7 +111,7 @@ def e2e_layout(schema: Schema, rules: Sequence[LevelRule]) -> HistogramLayout:
     return HistogramLayout(
         schema=schema,
         rules=tuple(rules),
-        unit_columns=(*_gq_columns(), "vacant"),
+        unit_columns=(*_GQ_COLUMNS, "vacant"),
         occupied=False,
         least=(1,) * _GQ_LEVELS,
         most=(_MOST_IN_HOUSEHOLD_1940, *(_MOST_PERSONS,) * (_GQ_LEVELS - 1)),
@@ -218,18 +217,6 @@ def zero_findings(
 _BLOCKS = 1 << 20  # that are compared at once
 
 
-def _held_and_units(
-    persons: ExactHistograms, facilities: NDArray[np.int32], layout: HistogramLayout, first: int
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Persons and facilities of some blocks by kind of quarters."""
-    levels, pointer = len(layout.least), persons.node_ptr[first : first + _BLOCKS + 1]
-    blocks, entries = len(pointer) - 1, slice(int(pointer[0]), int(pointer[-1]))
-    block = np.repeat(np.arange(blocks), np.diff(pointer))
-    kinds = block * levels + layout.kind_of_cell[persons.cell[entries]]
-    held = np.bincount(kinds, persons.count[entries], blocks * levels).reshape(-1, levels)
-    return held, facilities[first : first + blocks, :levels].astype(np.int64)
-
-
 def facility_findings(
     persons: ExactHistograms,
     facilities: NDArray[np.int32],
@@ -248,7 +235,12 @@ def facility_findings(
         return zeros
     none = over = under = 0
     for first in range(0, persons.nodes, _BLOCKS):
-        held, units = _held_and_units(persons, facilities, layout, first)
+        pointer = persons.node_ptr[first : first + _BLOCKS + 1]
+        blocks, entries = len(pointer) - 1, slice(int(pointer[0]), int(pointer[-1]))
+        block = np.repeat(np.arange(blocks), np.diff(pointer))
+        kinds = block * levels + layout.kind_of_cell[persons.cell[entries]]
+        held = np.bincount(kinds, persons.count[entries], blocks * levels).reshape(-1, levels)
+        units = facilities[first : first + blocks, :levels].astype(np.int64)
         absent = (held > 0) & (units == 0)
         none += int(absent.any(axis=1).sum())
         over += int(((held > units * np.array(layout.most)) & ~absent).any(axis=1).sum())

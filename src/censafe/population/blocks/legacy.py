@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.identifiers import doubtful_blocks
-from censafe.geography.spines.tree import Spine, build_spine
+from censafe.geography.spines.tree import build_spine
 from censafe.model.folders import matching_files
-from censafe.model.schema import Schema
-from censafe.model.sparse import ExactHistograms
 from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
 from censafe.population.blocks.areas import area_numbers, in_order
 from censafe.population.blocks.imputation import CHUNK, RULE, block_cells, imputed_cells
@@ -128,24 +126,20 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
     facilities = np.column_stack([housing, present])[:, : len(layout.unit_columns)].astype(np.int32)
     persons, imputed = None, [_FACILITIES] if len(layout.unit_columns) > 1 else []
     if layout.schema is not None:
-        persons = _persons(tables, spine, layout.schema, files)
+        keys, counts, failed = imputed_cells(tables)
+        raise_if_fatal(
+            finding(files[3].name, "P5", "quarters", failed,
+                    "blocks with more persons in group quarters than persons, or in nursing facilities than adults (rows are blocks)",
+                    "group quarters that fit P1 and P3", "copy the files again"),
+            "P.L. 94-171 tables",
+        )  # fmt: skip
+        persons = histograms_of(spine, keys, counts, layout.schema.cells)[0]
         imputed.insert(0, RULE)
         names = (files[1].name, files[2].name)
         raise_if_fatal(facility_findings(persons, facilities, layout, names), "P.L. 94-171 tables")
     occupancy = occupancy_of(spine, housing, occupied) if layout.occupied else None
     areas = in_order({kind: column[order] for kind, column in header.areas.items()}, spine.leaf.codes)
     return BlockData(spine, persons, facilities, occupancy, tuple(imputed), files, areas, names=header.names)
-
-
-def _persons(tables: _Tables, spine: Spine, schema: Schema, files: tuple[Path, ...]) -> ExactHistograms:
-    keys, counts, failed = imputed_cells(tables)
-    raise_if_fatal(
-        finding(files[3].name, "P5", "quarters", failed,
-                "blocks with more persons in group quarters than persons, or in nursing facilities than adults (rows are blocks)",
-                "group quarters that fit P1 and P3", "copy the files again"),
-        "P.L. 94-171 tables",
-    )  # fmt: skip
-    return histograms_of(spine, keys, counts, schema.cells)[0]
 
 
 def _header(path: Path) -> _Header:

@@ -13,7 +13,7 @@ from censafe.model.folders import matching_files, packed_words
 from censafe.model.topdown.workers import EngineWorkers
 from censafe.population.blocks.areas import AREA_COLUMNS
 from censafe.population.blocks.cef import find_cef, read_cef
-from censafe.population.blocks.histogram_files import ColumnFiles, read_columns
+from censafe.population.blocks.histogram_files import read_columns
 from censafe.population.blocks.ipums import find_ipums, read_ipums
 from censafe.population.blocks.layout import BlockData, HistogramLayout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
@@ -66,7 +66,7 @@ def block_files(
     require_folder(folder, "the histograms")
     tables = (*((_PERSONS,) if persons else ()), *others, "units")
     finders: Mapping[Reader, Callable[[Path], Mapping[str, tuple[Path, ...]]]] = {
-        "histogram": lambda place: _tables(place, tables),
+        "histogram": lambda place: {name: _files(place, name) for name in tables},
         "pl94": lambda place: {"legacy": find_legacy(place)},
         "ipums-1940": lambda place: {"extract": find_ipums(place)},
         "cef": find_cef,
@@ -142,19 +142,13 @@ def read_block_files(
     if files.reader == "cef":
         return read_cef(records, files.public, layout)
     grfc = files.public if layout.census_blocks else ()
-    others = {one.name: records[one.name] for one in layout.others}
-    found = ColumnFiles(records.get(_PERSONS, ()), records["units"], grfc, files.crosswalks, others)
-    return read_columns(found, layout, workers)
+    return read_columns(records, layout, grfc, files.crosswalks, workers)
 
 
 def read_blocks(folder: Path, layout: HistogramLayout) -> BlockData:
     """Read the blocks of a data folder with the reader of its files."""
     others = tuple(one.name for one in layout.others)
     return read_block_files(block_files(folder, persons=layout.schema is not None, others=others), layout)
-
-
-def _tables(folder: Path, names: tuple[str, ...]) -> Mapping[str, tuple[Path, ...]]:
-    return {name: _files(folder, name) for name in names}
 
 
 def _files(folder: Path, name: str) -> tuple[Path, ...]:

@@ -127,22 +127,15 @@ def _state_findings(
     return found
 
 
-def _runs(states: tuple[str, ...]) -> list[tuple[str, tuple[RegionType, ...]]]:
-    runs = []
-    if any(state != PUERTO_RICO for state in states):
-        runs.append(("US", US_REGION_TYPES))
-    if PUERTO_RICO in states:
-        runs.append(("PR", PR_REGION_TYPES))
-    return runs
-
-
 def mismatch_findings(
     label: str, areas: Areas, loaded: LoadedRecords, totals: PopGroupTotals | None, totals_label: str
 ) -> list[Finding]:
     """Findings when a run has no records, no totals, or records and totals of different areas."""
     found = []
     seen = loaded.seen
-    for run, kinds in _runs(areas.states):
+    runs = [("US", US_REGION_TYPES)] if any(state != PUERTO_RICO for state in areas.states) else []
+    runs += [("PR", PR_REGION_TYPES)] if PUERTO_RICO in areas.states else []
+    for run, kinds in runs:
         if not (seen & (areas.ordinals(kinds[0].name) >= 0)).any():
             found.append(
                 Finding(label, "TABBLKST", "no-records", "stop", 0, f"no record is left for the {run} run",
@@ -152,7 +145,11 @@ def mismatch_findings(
         elif totals is not None:
             problem = _totals_problem(areas, loaded, totals, kinds)
             if problem == "no-totals":
-                found.append(_no_totals(totals_label, run))
+                found.append(
+                    Finding(totals_label, "REGION_TYPE", "no-totals", "stop", 0,
+                            f"no total of a population group is left for the {run} run", "totals of regions of every run",
+                            "use the T1 of a SafeTab-P run with the same run_us, run_pr and states")
+                )  # fmt: skip
             elif problem:
                 found.append(no_group_finding(label, run))
     return found
@@ -171,13 +168,6 @@ def _totals_problem(
         if held[areas.ordinals(kind.name)[loaded.seen]].any():
             return ""
     return "no-common-area"
-
-
-def _no_totals(label: str, run: str) -> Finding:
-    return Finding(
-        label, "REGION_TYPE", "no-totals", "stop", 0, f"no total of a population group is left for the {run} run",
-        "totals of regions of every run", "use the T1 of a SafeTab-P run with the same run_us, run_pr and states",
-    )  # fmt: skip
 
 
 def no_group_finding(label: str, run: str) -> Finding:

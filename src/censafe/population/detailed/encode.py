@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from censafe.population.detailed.kernels import (
     rehash,
 )
 from censafe.population.detailed.layout import RACES, Field
+from censafe.population.files.parquet import readable_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,16 +95,6 @@ class Encoded:
     examples: dict[int, list[str]]
 
 
-@dataclass(frozen=True)
-class _Numbers:
-    """Rows as numbers by use, with their fault bits."""
-
-    used: dict[str, NDArray[np.int32]]
-    block: NDArray[np.int32]
-    codes: NDArray[np.int32]
-    faults: NDArray[np.uint32]
-
-
 class Encoder:
     """CONFIDENTIAL. Turns batches of one table into numbers; safe to use from several threads."""
 
@@ -111,7 +102,7 @@ class Encoder:
         self,
         fields: Sequence[Field],
         areas: Areas,
-        codes: frozenset[int],
+        codes: Collection[int],
         most: int,
         null_text: str,
         examples: int = 0,
@@ -124,7 +115,7 @@ class Encoder:
         self._keep = np.zeros(100, bool)
         self._keep[[int(state) for state in areas.states]] = True
         self._known = np.zeros(10_000, bool)
-        self._known[sorted(codes)] = True
+        self._known[list(codes)] = True
         tracts = areas.keys // 10_000
         self._starts = np.append(np.flatnonzero(np.diff(tracts, prepend=-1)), len(tracts))
         self._tracts = tracts[self._starts[:-1]]
@@ -139,23 +130,22 @@ class Encoder:
 
     def encode(self, batch: pa.RecordBatch) -> Encoded:
         """Turn a batch into numbers."""
-        numbers = self._numbers(batch)
-        rows, faults = batch.num_rows, numbers.faults
+        used, block, codes, faults = self._numbers(batch)
+        rows = batch.num_rows
         ordinal = np.empty(rows, np.int32)
         high, low = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
         find_blocks(
-            numbers.block, self._keep, self._block_bits, self._areas.keys, self._tracts, self._starts,
+            block, self._keep, self._block_bits, self._areas.keys, self._tracts, self._starts,
             faults, ordinal,
         )  # fmt: skip
-        pack_codes(numbers.codes, self._known, self._most, ordinal, faults, high, low)
+        pack_codes(codes, self._known, self._most, ordinal, faults, high, low)
         any_fault = bool(faults.any())
-        state = numbers.block[0]
         usable = ordinal >= 0
         if any_fault:
             usable &= (faults & np.uint32(self._never)) == 0
         inside = ordinal != OUTSIDE
-        outside = np.bincount(state[~inside], minlength=100)
-        columns: dict[str, NDArray[Any]] = {"BLOCK": ordinal, **_counted_columns(numbers.used)}
+        outside = np.bincount(block[0][~inside], minlength=100)
+        columns: dict[str, NDArray[Any]] = {"BLOCK": ordinal, **_counted_columns(used)}
         unusable = int(np.count_nonzero(inside)) - int(np.count_nonzero(usable))
         if unusable or outside.any():
             columns = {name: values[usable] for name, values in columns.items()}
@@ -168,14 +158,18 @@ class Encoder:
             self._rows_at_fault(batch, faults) if any_fault and self._examples else {},
         )  # fmt: skip
 
-    def _numbers(self, batch: pa.RecordBatch) -> _Numbers:
+    def _numbers(
+        self, batch: pa.RecordBatch
+    ) -> tuple[dict[str, NDArray[np.int32]], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint32]]:
+        """Rows as numbers by use, parts of their blocks, their codes, and their fault bits."""
         rows = batch.num_rows
         faults = np.zeros(rows, np.uint32)
         block, codes = np.empty((4, rows), np.int32), np.empty((RACES + 1, rows), np.int32)
         used: dict[str, NDArray[np.int32]] = {}
         scratch = np.empty(rows, np.int32)
         for bit, field in enumerate(self._fields):
-            texts, positions = _encoded_texts(batch.column(field.name), self._null_text, field)
+            width = field.width or (4 if field.kind.startswith("code") else 2 if field.kind == "race" else 0)
+            texts, positions = encoded_texts(batch.column(field.name), self._null_text, width)
             values = np.array([field.number(text) for text in texts], np.int32)
             fill = 0
             if field.use in _BLOCK:
@@ -189,14 +183,14 @@ class Encoder:
             else:
                 out = scratch
             decode_texts(values, positions, bit, fill, out, faults)
-        return _Numbers(used, block, codes, faults)
+        return used, block, codes, faults
 
     def _rows_at_fault(self, batch: pa.RecordBatch, faults: NDArray[np.uint32]) -> dict[int, list[str]]:
         found = {}
         for bit in range(_BITS):
             rows = np.flatnonzero(faults & np.uint32(1 << bit))[: self._examples]
             if len(rows):
-                taken = [_values(column) for column in batch.take(rows).columns]
+                taken = [readable_texts(column) for column in batch.take(rows).columns]
                 found[bit] = [
                     "|".join("" if v is None else str(v) for v in row) for row in zip(*taken, strict=True)
                 ]
@@ -213,34 +207,25 @@ def _counted_columns(used: dict[str, NDArray[np.int32]]) -> dict[str, NDArray[An
     }
 
 
-def _encoded_texts(column: Any, null_text: str, field: Field) -> tuple[list[str], NDArray[np.int32]]:
-    """The distinct texts of a column, the last one standing for missing values, and every row's position in them."""
+def encoded_texts(column: Any, null_text: str, width: int) -> tuple[list[str], NDArray[np.int32]]:
+    """The distinct texts of a column, the last one standing for missing values, and every row's position in them.
+
+    Args:
+        width: digits with which whole numbers are written.
+    """
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    write: Callable[[Any], str] = str
-    if pa.types.is_integer(column.type.value_type):
-        width = field.width or (4 if field.kind.startswith("code") else 2 if field.kind == "race" else 0)
-        write = f"{{:0{width}d}}".format
-    texts = [null_text if value is None else write(value) for value in _values(column.dictionary)]
+    write: Callable[[Any], str] = (
+        f"{{:0{width}d}}".format if pa.types.is_integer(column.type.value_type) else str
+    )
+    values = readable_texts(column.dictionary)
     indices = column.indices
     if indices.null_count:
-        indices = indices.fill_null(len(texts))
+        indices = indices.fill_null(len(values))
+    texts = [null_text if value is None else write(value) for value in values]
     return [*texts, null_text], indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-
-
-def _values(array: Any) -> list[Any]:
-    """The values of an array; bytes that are not UTF-8 become a sign that no layout allows."""
-    import pyarrow as pa
-
-    try:
-        return list(array.to_pylist())
-    except UnicodeDecodeError:
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        binary = array.cast(pa.large_binary()).to_pylist()
-        return [None if value is None else value.decode("utf-8", "replace") for value in binary]
 
 
 def _count_bits(faults: NDArray[np.uint32]) -> NDArray[np.int64]:

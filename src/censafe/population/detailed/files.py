@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from uuid import uuid4
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.parquet_tables import require_plausible_size
 from censafe.model.fetching import stream_of
 from censafe.population.detailed.layout import NULL, RecordName, header
-from censafe.population.files.delimited import header_problem, take_rejects
-from censafe.population.files.relation import engine_errors, name_in, quote_paths, quote_text, require_folder
+from censafe.population.files.delimited import csv_scan, header_problem, take_rejects
+from censafe.population.files.parquet import parquet_metadata
+from censafe.population.files.relation import engine_errors, name_in, require_folder
 from censafe.population.findings import Finding, layout_finding
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ FILE_NAMES: Mapping[str, str] = {
     "totals": "pop-group-totals",
     "blocks": "GRF-C",
 }
-_TEXT = ("txt", "csv")
+_ENDINGS: Mapping[str, Literal["text", "parquet"]] = {"txt": "text", "csv": "text", "parquet": "parquet"}
 _HEADER_LIMIT = 65_536
 _NO_TABLES = frozenset({"headers.csv", "NOT_PRIVATE.txt", "CONFIDENTIAL.txt"})
 
@@ -53,13 +52,11 @@ def find_input(folder: Path, name: str) -> InputFiles:
     """Find the files of a table, text or Parquet: one file, a folder of files or several files named ``person-records-*``."""
     require_folder(folder, "the input files")
     stem = FILE_NAMES[name]
-    endings = (*_TEXT, "parquet")
-    found = [files for ending in endings for files in _candidates(folder, stem, ending)]
+    found = [files for ending in _ENDINGS for files in _candidates(folder, stem, ending)]
     if found:
         return _only(found, stem)
-    ending = endings[0]
     raise DataError(
-        f"{stem}: no input file found; allowed: {stem}.{ending}, {stem}/*.{ending}, {stem}-*.{ending}; "
+        f"{stem}: no input file found; allowed: {stem}.txt, {stem}/*.txt, {stem}-*.txt; "
         "fix: add the table to the data folder" + (", or name it with `t1`" if name == "totals" else "")
     )
 
@@ -67,17 +64,17 @@ def find_input(folder: Path, name: str) -> InputFiles:
 def find_totals(path: Path) -> InputFiles:
     """Find the totals of population groups: a file, a folder of parts, a data folder, or that of a SafeTab-P run."""
     if path.is_file():
-        return InputFiles("parquet" if path.suffix == ".parquet" else "text", (path,), path.name)
+        return InputFiles(_ENDINGS.get(path.suffix[1:], "text"), (path,), path.name)
     if not path.is_dir():
         raise StorageError(f"{path}: no such file or folder; name the totals of population groups (T1)")
-    stem, endings = FILE_NAMES["totals"], (*_TEXT, "parquet")
-    named = [files for ending in endings for files in _candidates(path, stem, ending)]
+    stem = FILE_NAMES["totals"]
+    named = [files for ending in _ENDINGS for files in _candidates(path, stem, ending)]
     if named:
         return _only(named, stem, ", or name the file with `t1`")
     for folder in (path / "tables" / "t1", path / "t1", path):
         parts = [
-            InputFiles(_kind(ending), paths, f"{folder.name}/*.{ending}")
-            for ending in endings
+            InputFiles(_ENDINGS[ending], paths, f"{folder.name}/*.{ending}")
+            for ending in _ENDINGS
             if (paths := _tables(folder, f"*.{ending}"))
         ]
         if parts:
@@ -98,17 +95,12 @@ def _only(found: Sequence[InputFiles], stem: str, choice: str = "") -> InputFile
     return found[0]
 
 
-def _kind(ending: str) -> Literal["text", "parquet"]:
-    return "parquet" if ending == "parquet" else "text"
-
-
 def _tables(folder: Path, pattern: str) -> tuple[Path, ...]:
     return tuple(sorted(path for path in folder.glob(pattern) if path.name not in _NO_TABLES))
 
 
 def _candidates(folder: Path, stem: str, ending: str) -> list[InputFiles]:
-    kind = _kind(ending)
-    found = []
+    kind, found = _ENDINGS[ending], []
     try:
         single = folder / f"{stem}.{ending}"
         if single.is_file():
@@ -160,22 +152,18 @@ def _text_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[lis
 
 
 def _parquet_header(path: Path, label: str, expected: tuple[str, ...]) -> tuple[list[Finding], bool]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with engine_errors(label):
-            metadata: Any = pq.read_metadata(path)
-    except (pa.ArrowException, UnicodeDecodeError):  # the latter of names of columns
-        return [layout_finding(label, "the file is not a whole Parquet file", "Parquet")], True
-    require_plausible_size(path, metadata)
+    findings: list[Finding] = []
+    metadata = parquet_metadata(str(path), label, findings)
+    if metadata is None:
+        return findings, True
     schema = metadata.schema.to_arrow_schema()
     names = tuple(
         sorted(schema.names, key=expected.index) if set(schema.names) == set(expected) else schema.names
     )
     problem = header_problem(names, expected)
     wrong = [field.name for field in schema if field.name in expected and not _readable(field.type)]
-    findings = [layout_finding(label, problem, "the columns " + ", ".join(expected))] if problem else []
+    if problem:
+        findings.append(layout_finding(label, problem, "the columns " + ", ".join(expected)))
     if wrong:
         findings.append(
             layout_finding(
@@ -218,13 +206,16 @@ class Batches:
 
 
 def table_batches(con: duckdb.DuckDBPyConnection, files: InputFiles, name: RecordName) -> Batches:
-    """Batches of the files of a table, whatever their format."""
+    """Batches of the files of a table: Parquet, or pipe-delimited text with a header."""
+    columns = header(name)
     if files.kind == "parquet":
-        return parquet_batches(files, header(name))
-    return text_batches(con, files, header(name))
+        return _parquet_batches(files, columns)
+    scan, rejects = csv_scan(files.paths, columns, "|")
+    allowed = f"{len(columns)} pipe-separated UTF-8 values in every row, quotes only around whole values"
+    return query_batches(con, f"SELECT * FROM {scan}", files.label, (rejects, allowed))
 
 
-def parquet_batches(files: InputFiles, columns: Sequence[str]) -> Batches:
+def _parquet_batches(files: InputFiles, columns: Sequence[str]) -> Batches:
     """Batches of Parquet files: groups of row groups are tasks, text is dictionary-encoded."""
     import pyarrow.parquet as pq
 
@@ -260,20 +251,6 @@ def _parquet_task(
             ) from None
 
     return read
-
-
-def text_batches(con: duckdb.DuckDBPyConnection, files: InputFiles, columns: Sequence[str]) -> Batches:
-    """Batches of pipe-delimited files with a header."""
-    names = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in columns)
-    rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
-    scan = (
-        f"SELECT * FROM read_csv([{quote_paths(files.paths)}], auto_detect=false, "
-        "header=true, delim='|', quote='\"', escape='\"', strict_mode=true, null_padding=false, "
-        f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
-        f"columns={{{names}}})"
-    )
-    allowed = f"{len(columns)} pipe-separated UTF-8 values in every row, quotes only around whole values"
-    return query_batches(con, scan, files.label, (rejects, allowed))
 
 
 def query_batches(

@@ -7,7 +7,7 @@ table of its own would first be packed and written as one that may change.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,15 +51,27 @@ class LoadedRecords:
     examples: dict[int, list[str]] = field(default_factory=dict)
     combinations: Combinations = field(default_factory=Combinations)
 
+    def count(
+        self,
+        rows: int,
+        unusable: int,
+        outside: NDArray[np.int64],
+        faults: NDArray[np.int64],
+        examples: Mapping[int, list[str]],
+        most: int,
+    ) -> None:
+        """Count what a batch has, and keep the first examples of every fault, `most` of each."""
+        self.rows += rows
+        self.unusable += unusable
+        self.outside += outside
+        self.faults += faults
+        for bit, texts in examples.items():
+            kept = self.examples.setdefault(bit, [])
+            kept += texts[: most - len(kept)]
+
     def add(self, part: Encoded, examples: int) -> dict[str, NDArray[Any]]:
         """Count a batch and return its columns with ordinals of the combinations of the whole table."""
-        self.rows += part.rows
-        self.unusable += part.unusable
-        self.outside += part.outside
-        self.faults += part.faults
-        for bit, texts in part.examples.items():
-            held = self.examples.setdefault(bit, [])
-            held += texts[: examples - len(held)]
+        self.count(part.rows, part.unusable, part.outside, part.faults, part.examples, examples)
         ordinals = self.combinations.number(part.high, part.low)
         columns = dict(part.columns)
         columns["COMBO"] = ordinals[columns["COMBO"]]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from censafe.errors import DataError, StorageError
 from censafe.geography.areas import Areas
 from censafe.geography.regions import PUERTO_RICO, REGION_TYPES
+from censafe.population.detailed.encode import encoded_texts
 from censafe.population.detailed.layout import record_layout
-from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -149,10 +149,10 @@ def load_totals(
 
 def _raw(batch: pa.RecordBatch, faults: dict[str, int], null_text: str) -> _Raw:
     region, region_type, group, total = record_layout("totals")
-    ids, id_of = _texts(batch.column(region.name), 0, null_text)
-    kinds, kind_of = _texts(batch.column(region_type.name), 0, null_text)
-    groups, group_of = _texts(batch.column(group.name), group.width, null_text)
-    totals, total_of = _texts(batch.column(total.name), 0, null_text)
+    ids, id_of = encoded_texts(batch.column(region.name), null_text, 0)
+    kinds, kind_of = encoded_texts(batch.column(region_type.name), null_text, 0)
+    groups, group_of = encoded_texts(batch.column(group.name), null_text, group.width)
+    totals, total_of = encoded_texts(batch.column(total.name), null_text, 0)
     kind = np.array([_TYPES.index(text) if text in _TYPES else -1 for text in kinds])[kind_of]
     number = np.array([int(text) if _is_region(text) else -1 for text in ids])[id_of]
     number[(kind == _USA) & (number != 1)] = -1
@@ -177,17 +177,6 @@ def _is_region(text: str) -> bool:
 def _is_whole(text: str) -> bool:
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdecimal() and len(digits) <= 15
-
-
-def _texts(column: Any, width: int, null_text: str) -> tuple[list[str], NDArray[np.int64]]:
-    import pyarrow as pa
-
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    values = readable_texts(column.dictionary)
-    texts = [f"{value:0{width}d}" if isinstance(value, int) else str(value or "") for value in values]
-    indices = column.indices.fill_null(len(texts))
-    return [*texts, null_text], indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _repeated(raw: _Raw, valid: NDArray[np.bool_]) -> int:

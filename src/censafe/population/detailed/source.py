@@ -37,7 +37,7 @@ from censafe.population.detailed.files import (
     table_batches,
 )
 from censafe.population.detailed.layout import RACES, RecordName, record_layout
-from censafe.population.detailed.load import LoadedRecords, load_records
+from censafe.population.detailed.load import load_records
 from censafe.population.detailed.public_data import LIST_NAME, PopGroupTotals, load_totals, without_listed
 from censafe.population.detailed.workers import load_on_workers
 from censafe.population.examples import EXAMPLES, write_records
@@ -160,22 +160,17 @@ class SafetabSource:
         self,
         source: _Input,
         name: RecordName,
-        states: tuple[str, ...],
-        codes: frozenset[int],
-        most: int,
-        missing: UnknownBlocks,
+        scope: RecordScope,
         engine: Engine,
         work: Path,
     ) -> None:
         self.files = source.files
         self.record_files = source.record_files
         self.labels = source.labels
-        self.states = states
+        self.states = scope.states
         self._source = source
         self._name = name
-        self._codes = codes
-        self._most = most
-        self._missing = missing
+        self._scope = scope
         self._engine = engine
         self._holder: Engine = engine.embedded  # of the records
         self._table = f"safetab_{uuid4().hex[:8]}"
@@ -186,11 +181,11 @@ class SafetabSource:
     ) -> SafetabInput:
         """Read all tables once, check every rule and keep what can be counted."""
         con: duckdb.DuckDBPyConnection = self._engine.embedded.con
-        fields, label = record_layout(self._name), self.labels[self._name]
+        fields, label, scope = record_layout(self._name), self.labels[self._name], self._scope
         areas, findings = self._source.areas(con, self.states)
         batches = self._source.records(con)
         most_examples = EXAMPLES if examples else 0
-        encoder = Encoder(fields, areas, self._codes, self._most, batches.null_text, most_examples)
+        encoder = Encoder(fields, areas, scope.codes, scope.max_race_codes, batches.null_text, most_examples)
         if self._engine.embedded is not self._engine and batches.portable:
             self._holder = self._engine
             loaded = load_on_workers(
@@ -208,18 +203,30 @@ class SafetabSource:
             )
         findings += batches.findings
         places = "GRF-C" if self._source.whole_regions else self.labels["blocks"]
-        strict = checks == "strict"
         findings += record_findings(
-            label, fields, loaded, self._most, self._missing, self.states, strict=strict, blocks=places
-        )
-        totals, found = self._totals(con, areas)
-        findings += found
+            label, fields, loaded, scope.max_race_codes, scope.missing_blocks, self.states,
+            strict=checks == "strict", blocks=places,
+        )  # fmt: skip
+        totals, total_batches = None, self._source.totals(con)
+        if total_batches is not None:
+            whole = self._source.whole_regions and scope.missing_blocks == "fail"
+            totals, found = load_totals(total_batches, areas, self.labels["totals"], whole_regions=whole)
+            findings += found
         findings += mismatch_findings(label, areas, loaded, totals, self.labels.get("totals", ""))
         if examples:
             write_records(examples, label, fault_columns(fields), loaded.examples)
         if checks == "off":
             findings = without_checks(findings, label, self.labels["blocks"], loaded.unusable)
-        return self._input(areas, loaded, totals, findings)
+        return SafetabInput(
+            records=self._holder.table(self._table),
+            combos=loaded.combinations.codes(scope.max_race_codes),
+            areas=areas,
+            totals=totals,
+            rows=loaded.stored,
+            left_out=loaded.unusable,
+            seen=loaded.seen,
+            findings=merge_findings(findings),
+        )
 
     def areas(self) -> Areas:
         """Read blocks and regions alone; the text files with records are not opened."""
@@ -233,29 +240,6 @@ class SafetabSource:
         with at_the_end("records"):
             self._holder.drop(self._table)
             self._records.unlink(missing_ok=True)
-
-    def _totals(
-        self, con: duckdb.DuckDBPyConnection, areas: Areas
-    ) -> tuple[PopGroupTotals | None, list[Finding]]:
-        batches = self._source.totals(con)
-        if batches is None:
-            return None, []
-        whole = self._source.whole_regions and self._missing == "fail"
-        return load_totals(batches, areas, self.labels["totals"], whole_regions=whole)
-
-    def _input(
-        self, areas: Areas, loaded: LoadedRecords, totals: PopGroupTotals | None, findings: list[Finding]
-    ) -> SafetabInput:
-        return SafetabInput(
-            records=self._holder.table(self._table),
-            combos=loaded.combinations.codes(self._most),
-            areas=areas,
-            totals=totals,
-            rows=loaded.stored,
-            left_out=loaded.unusable,
-            seen=loaded.seen,
-            findings=merge_findings(findings),
-        )
 
 
 @dataclass(frozen=True)
@@ -302,16 +286,7 @@ def open_safetab(
         source = open_cef_input(data, name, scope.states, t1, work)
     else:
         source = _open_files(data, name, t1)
-    return SafetabSource(
-        source,
-        name,
-        scope.states,
-        frozenset(scope.codes),
-        scope.max_race_codes,
-        scope.missing_blocks,
-        backend,
-        work,
-    )
+    return SafetabSource(source, name, scope, backend, work)
 
 
 def _open_files(folder: Path, name: RecordName, t1: Path | None) -> _Files:

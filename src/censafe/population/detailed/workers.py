@@ -91,11 +91,7 @@ def _reported(reports: pa.Table, blocks: int, examples: int) -> LoadedRecords:
     loaded = LoadedRecords(np.zeros(blocks, bool))
     for text in sorted(reports[_REPORT].to_pylist()):
         report = json.loads(text)
-        loaded.rows += report["rows"]
-        loaded.unusable += report["unusable"]
-        loaded.outside += np.array(report["outside"], np.int64)
-        loaded.faults += np.array(report["faults"], np.int64)
-        for bit, texts in report["examples"].items():
-            held = loaded.examples.setdefault(int(bit), [])
-            held += texts[: examples - len(held)]
+        outside, faults = (np.array(report[name], np.int64) for name in ("outside", "faults"))
+        texts = {int(bit): texts for bit, texts in report["examples"].items()}
+        loaded.count(report["rows"], report["unusable"], outside, faults, texts, examples)
     return loaded

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -46,26 +45,24 @@ def csv_relation(source: TableFiles) -> Relation:
     schema = layout(source.table)
     findings: list[Finding] = []
     delimiters: set[str] = set()
-    header_only: list[str] = []
-    rows = 0
+    rows = header_only = 0
     for path in source.paths:
         label = name_in(source.paths, path)
-        head = _read_head(path, label, schema)
-        delimiters.add(head.delimiter)
-        findings += head.findings
-        rows += head.rows_about
-        if head.rows_about == 0 and not any(finding.severity == "stop" for finding in head.findings):
-            header_only.append(label)
-    if len(header_only) == len(source.paths):
+        delimiter, found, rows_about = _read_head(path, label, schema)
+        delimiters.add(delimiter)
+        findings += found
+        rows += rows_about
+        header_only += rows_about == 0 and not any(finding.severity == "stop" for finding in found)
+    if header_only == len(source.paths):
         findings.append(_header_only(source.label, schema))
     if len(delimiters) > 1 and not any(finding.severity == "stop" for finding in findings):
         findings.append(
             layout_finding(source.label, "files of one table differ in their delimiter", "comma in all files")
         )
-    rejects = (f"rejects_{uuid4().hex[:8]}", f"reject_scans_{uuid4().hex[:8]}")
+    sql, rejects = csv_scan(source.paths, schema.header, delimiters.pop())
     return Relation(
         table=source.table,
-        sql=_scan(source, schema, delimiters.pop(), rejects),
+        sql=sql,
         files=(),
         integers=frozenset(),
         label=source.label,
@@ -113,39 +110,34 @@ def take_rejects(con: duckdb.DuckDBPyConnection, tables: tuple[str, str], allowe
     ]
 
 
-def _scan(source: TableFiles, schema: TableSchema, delimiter: str, rejects: tuple[str, str]) -> str:
-    columns = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in schema.header)
+def csv_scan(paths: Sequence[Path], columns: Sequence[str], delimiter: str) -> tuple[str, tuple[str, str]]:
+    """A FROM item of the embedded engine that reads files of text with a header, and the two tables that take unreadable lines."""
+    suffix = uuid4().hex[:8]
+    rejects = (f"rejects_{suffix}", f"reject_scans_{suffix}")
+    names = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in columns)
     return (
-        f"read_csv([{quote_paths(source.paths)}], auto_detect=false, header=true, "
+        f"read_csv([{quote_paths(paths)}], auto_detect=false, header=true, "
         f"delim={quote_text(delimiter)}, quote='\"', escape='\"', strict_mode=true, null_padding=false, "
         f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
-        f"columns={{{columns}}})"
-    )
+        f"columns={{{names}}})"
+    ), rejects
 
 
-@dataclass(frozen=True)
-class _Head:
-    """What the beginning of a file tells: delimiter, problems, and about how many rows follow."""
+def _read_head(path: Path, label: str, schema: TableSchema) -> tuple[str, list[Finding], int]:
+    """What the beginning of a file tells: delimiter, problems, and about how many rows follow.
 
-    delimiter: str
-    findings: list[Finding]
-    rows_about: int
-
-
-def _read_head(path: Path, label: str, schema: TableSchema) -> _Head:
+    Rows are counted in a small file, and estimated from its beginning in a large one.
+    """
     with engine_errors(label), path.open("rb") as stream:
         raw = stream.readline(_HEADER_LIMIT)
         rest = stream.read(_HEADER_LIMIT)
         size = path.stat().st_size
     delimiter, findings = _check_header(raw, rest, label, schema)
-    return _Head(delimiter, findings, _rows_about(raw, rest, size))
-
-
-def _rows_about(raw: bytes, rest: bytes, size: int) -> int:
-    """Rows after the header: counted in a small file, estimated from its beginning in a large one."""
     if len(raw) + len(rest) >= size:
-        return sum(bool(line.strip()) for line in (raw + rest).splitlines()[1:])
-    return size * (rest.count(b"\n") + 1) // max(len(rest), 1)
+        rows = sum(bool(line.strip()) for line in (raw + rest).splitlines()[1:])
+    else:
+        rows = size * (rest.count(b"\n") + 1) // max(len(rest), 1)
+    return delimiter, findings, rows
 
 
 def _check_header(raw: bytes, rest: bytes, label: str, schema: TableSchema) -> tuple[str, list[Finding]]:
@@ -162,8 +154,10 @@ def _check_header(raw: bytes, rest: bytes, label: str, schema: TableSchema) -> t
         names = tuple(next(csv.reader([line], delimiter=delimiter), []))
     except csv.Error:
         return delimiter, [layout_finding(label, "the first line is too long for a header", allowed)]
-    findings = _header_problems(label, names, schema)
-    if not findings and delimiter == "|":
+    problem = header_problem(names, schema.header)
+    expected = "exactly, in this order, " + ",".join(schema.header)
+    findings = [layout_finding(label, problem, expected)] if problem else []
+    if not problem and delimiter == "|":
         findings.append(
             Finding(label, "", "delimiter", "warn", 0, "the file is pipe-delimited", "comma", "none needed")
         )
@@ -184,15 +178,6 @@ def _header_only(label: str, schema: TableSchema) -> Finding:
         problem="the file has a header and no rows",
         allowed="at least one row" if severity == "stop" else "no rows, when every unit is vacant",
         fix="check that the file was written completely",
-    )
-
-
-def _header_problems(label: str, names: tuple[str, ...], schema: TableSchema) -> list[Finding]:
-    problem = header_problem(names, schema.header)
-    return (
-        [layout_finding(label, problem, "exactly, in this order, " + ",".join(schema.header))]
-        if problem
-        else []
     )
 
 

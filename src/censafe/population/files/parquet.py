@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from censafe.population.files.delimited import shown_names
@@ -21,7 +22,7 @@ def parquet_relation(source: TableFiles) -> Relation:
     spans: list[tuple[int, int]] = []
     for path in source.paths:
         label = name_in(source.paths, path)
-        metadata = _metadata(str(path), label, findings)
+        metadata = parquet_metadata(str(path), label, findings)
         if metadata is None:
             continue
         fields = list(metadata.schema.to_arrow_schema())
@@ -30,14 +31,23 @@ def parquet_relation(source: TableFiles) -> Relation:
         spans += _mafid_spans(metadata)
         kinds.append(kind)
         findings += _problems(label, kind, schema)
-        findings += _repeated(label, [field.name for field in fields], schema)
+        names = [field.name for field in fields]
+        repeated = [name for name in schema.header if names.count(name) > 1]
+        if repeated:
+            findings.append(
+                layout_finding(label, "columns repeated", "each column once", column=", ".join(repeated))
+            )
     integers = {name for kind in kinds for name, found in kind.items() if found == "integer"}
     mixed = sorted(name for name in integers if any(kind.get(name) == "text" for kind in kinds))
     if mixed:
         problem, allowed = "the type differs between files", "one type in all files"
         findings.append(layout_finding(source.label, problem, allowed, column=", ".join(mixed)))
     if not rows and not any(finding.severity == "stop" for finding in findings):
-        findings.append(_without_rows(source))
+        severity: Severity = "warn" if source.table == "persons" else "stop"
+        findings.append(
+            Finding(source.label, "", "header-only", severity, 0, "the table has no rows", "at least one row",
+                    "check that the files were written completely")
+        )  # fmt: skip
     return Relation(
         table=source.table,
         sql="",
@@ -52,39 +62,21 @@ def parquet_relation(source: TableFiles) -> Relation:
     )
 
 
-def _repeated(label: str, names: list[str], schema: TableSchema) -> list[Finding]:
-    repeated = [name for name in schema.header if names.count(name) > 1]
-    if not repeated:
-        return []
-    return [layout_finding(label, "columns repeated", "each column once", column=", ".join(repeated))]
-
-
-def _without_rows(source: TableFiles) -> Finding:
-    severity: Severity = "warn" if source.table == "persons" else "stop"
-    return Finding(
-        source.label,
-        "",
-        "header-only",
-        severity,
-        0,
-        "the table has no rows",
-        "at least one row",
-        "check that the files were written completely",
-    )
-
-
-def readable_texts(texts: Any) -> list[str | None]:
-    """Values of an Arrow array of text; bytes that are not UTF-8 become U+FFFD, which no code holds."""
+def readable_texts(texts: Any) -> list[Any]:
+    """Values of an Arrow array; bytes of text that are not UTF-8 become U+FFFD, which no code holds."""
     import pyarrow as pa
 
     try:
         return list(texts.to_pylist())
     except UnicodeDecodeError:
+        if pa.types.is_dictionary(texts.type):
+            texts = texts.dictionary_decode()
         values = texts.cast(pa.large_binary()).to_pylist()
         return [None if value is None else value.decode("utf-8", "replace") for value in values]
 
 
-def _metadata(path: str, label: str, findings: list[Finding]) -> Any:
+def parquet_metadata(path: str, label: str, findings: list[Finding]) -> Any:
+    """Metadata of a Parquet file; None, and a finding, where it is no whole one."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -108,17 +100,13 @@ def _mafid_spans(metadata: Any) -> list[tuple[int, int]]:
     spans = []
     for group in range(metadata.num_row_groups):
         statistics = metadata.row_group(group).column(names.index("MAFID")).statistics
-        bounds = _bounds(statistics) if statistics and statistics.has_min_max else ("", "")
+        bounds: tuple[Any, Any] = ("", "")
+        if statistics and statistics.has_min_max:
+            with suppress(UnicodeDecodeError):  # reported when the values are read
+                bounds = statistics.min, statistics.max
         known = all(isinstance(bound, int) or str(bound).isdecimal() for bound in bounds)
         spans.append((int(bounds[0]), int(bounds[1])) if known else (MAFID_LOW, MAFID_HIGH))
     return spans
-
-
-def _bounds(statistics: Any) -> tuple[Any, Any]:
-    try:
-        return statistics.min, statistics.max
-    except UnicodeDecodeError:  # reported when the values are read
-        return "", ""
 
 
 def _clustered(spans: list[tuple[int, int]]) -> bool:

@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from censafe.model.fetching import fetch
 from censafe.population.files.layout import TableName
-from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity
-from censafe.population.households.load import Population, count_keys, count_rows
+from censafe.population.households.load import Population, count_value
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -38,43 +36,30 @@ def cross_file_checks(population: Population, *, attached: int, severity: Severi
     geo = population.geo.filter(population.geo.MAFID.notnull())
     persons = population.persons.filter(population.persons.MAFID.notnull())
     links = population.links
-    checks = _kind_check(population, units, geo, links.kinds_differ, severity)
+    joined, labels = units.join(geo, "MAFID"), population.labels
+    kinds = Finding(
+        labels["geo"], "RTYPE", "C2", severity, links.kinds_differ, f"rows whose RTYPE is not that of {labels['units']}",
+        "the same RTYPE for a MAFID in both files; geo's decides", "correct RTYPE",
+    )  # fmt: skip
+    checks = [Check(kinds, joined.filter(joined.RTYPE != joined.GEO_RTYPE))]
     if not links.unique:
         checks.append(_duplicates(population, "units", units))
         checks.append(_duplicates(population, "geo", geo))
     checks.append(_unmatched(population, "units", "geo", units.anti_join(geo, "MAFID"), links.units_only))
     checks.append(_unmatched(population, "geo", "units", geo.anti_join(units, "MAFID"), links.geo_only))
-    if links.unique and count_keys(population.persons) == attached:
+    if links.unique and count_value(population.persons.MAFID.count()) == attached:
         return checks
     others: tuple[tuple[TableName, ir.Table], ...] = (("units", units), ("geo", geo))
     for other, rows in others:
         orphans = persons.anti_join(rows, "MAFID")
-        checks.append(_unmatched(population, "persons", other, orphans, count_rows(orphans)))
+        checks.append(_unmatched(population, "persons", other, orphans, count_value(orphans.count())))
     return checks
-
-
-def _kind_check(
-    population: Population, units: ir.Table, geo: ir.Table, rows: int, severity: Severity
-) -> list[Check]:
-    joined = units.join(geo, "MAFID")
-    finding = Finding(
-        population.labels["geo"],
-        "RTYPE",
-        "C2",
-        severity,
-        rows,
-        f"rows whose RTYPE is not that of {population.labels['units']}",
-        "the same RTYPE for a MAFID in both files; geo's decides",
-        "correct RTYPE",
-    )
-    return [Check(finding, joined.filter(joined.RTYPE != joined.GEO_RTYPE))]
 
 
 def _duplicates(population: Population, table: TableName, rows: ir.Table) -> Check:
     repeated = rows.group_by("MAFID").aggregate(N=rows.count())
     repeated = repeated.filter(repeated.N > 1)
-    with engine_errors("cross-file checks"):
-        total = int(fetch(repeated.N.sum())[0][0].as_py() or 0)
+    total = count_value(repeated.N.sum())
     finding = Finding(
         population.labels[table],
         "MAFID",

@@ -244,16 +244,10 @@ class KeyLinks:
         return not self.units_only and not self.geo_only and self.pairs == self.units == self.geo
 
 
-def count_rows(table: ir.Table) -> int:
-    """Rows of a table."""
-    with engine_errors("cross-file checks"):
-        return int(fetch(table.count())[0][0].as_py())
-
-
-def count_keys(table: ir.Table) -> int:
-    """Rows of a table with a MAFID."""
-    with engine_errors("cross-file checks"):
-        return int(fetch(table.MAFID.count())[0][0].as_py())
+def count_value(number: ir.IntegerScalar, what: str = "cross-file checks") -> int:
+    """A number that the engine counts; 0 where it has none."""
+    with engine_errors(what):
+        return int(fetch(number)[0][0].as_py() or 0)
 
 
 def find_links(units: ir.Table, geo: ir.Table) -> KeyLinks:
@@ -264,7 +258,7 @@ def find_links(units: ir.Table, geo: ir.Table) -> KeyLinks:
     """
     engine = engine_of(units)
     left, right = units.select("MAFID", "RTYPE"), geo.select("MAFID", "GEO_RTYPE")
-    rows = {"units": count_keys(units), "geo": count_keys(geo)}
+    rows = {"units": count_value(units.MAFID.count()), "geo": count_value(geo.MAFID.count())}
     with engine_errors("cross-file checks"):
         if not (engine.unique(left, "MAFID") and engine.unique(right, "MAFID")):
             return KeyLinks(**rows, **_links_by_join(left, right))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -49,28 +49,21 @@ _BUCKET = 10_000  # MAFIDs a bucket of the histogram that parts are cut from
 _KEYS = 1 << 62
 
 
-@dataclass(frozen=True)
-class InputPaths:
-    """The input files: those with records, and public ones such as block files."""
-
-    records: tuple[Path, ...]
-    public: tuple[Path, ...] = ()
-
-
 class PopulationSource:
     """CONFIDENTIAL. An opened data folder; make one with :func:`open_population`."""
 
     def __init__(
         self,
         labels: Mapping[TableName, str],
-        files: InputPaths,
+        records: tuple[Path, ...],
+        public: tuple[Path, ...],
         states: tuple[str, ...],
         engine: Engine,
         work: Path,
         stage: Stage,
     ) -> None:
-        self.record_files = files.records
-        self.public_files = files.public
+        self.record_files = records
+        self.public_files = public
         self.states = states
         self.labels = labels
         self._stage = stage
@@ -86,7 +79,9 @@ class PopulationSource:
         try:
             relations, findings = self._prepare(max_persons or _LARGE_PART)
             tables = {name: self._scanned(relation) for name, relation in relations.items()}
-            most = max_persons or _default_part(relations["persons"])
+            persons = relations["persons"]
+            small = persons.rescan_is_cheap and persons.clustered
+            most = max_persons or (_SMALL_PART if small else _LARGE_PART)
             for span in _ranges(tables["persons"], most):
                 loaded = load_part(self._engine, tables, self.states, span, self._prefix)
                 yield self._population(span, loaded, tuple(findings))
@@ -148,33 +143,27 @@ def open_population(
         from censafe.population.households.cef import open_cef
 
         cef = open_cef(folder, states)
-        paths = InputPaths(cef.record_files, cef.public_files)
-        return PopulationSource(cef.labels, paths, states, backend, work, cef.stage)
+        files = cef.record_files, cef.public_files
+        return PopulationSource(cef.labels, *files, states, backend, work, cef.stage)
     if reader != "csv":
         raise ConfigError("reader: unknown reader; allowed: csv, cef; fix: correct reader")
-    tables = _find_all(folder)
-    opened = {name: _relation(files) for name, files in tables.items()}
-    raise_if_fatal((f for relation in opened.values() for f in relation.findings), "input files")
-    paths = InputPaths(tuple(path for files in tables.values() for path in files.paths))
-    labels = {name: relation.label for name, relation in opened.items()}
-    return PopulationSource(labels, paths, states, backend, work, lambda con, scratch: (opened, []))
-
-
-def _find_all(folder: Path) -> dict[TableName, TableFiles]:
-    found: dict[TableName, TableFiles] = {}
+    tables: dict[TableName, TableFiles] = {}
     problems: list[str] = []
     for name in TABLES:
         try:
-            found[name] = find_table(folder, name)
+            tables[name] = find_table(folder, name)
         except DataError as error:
             problems.append(str(error))
     if problems:
         raise DataError("input files:\n" + "\n".join(f"  - {problem}" for problem in problems))
-    return found
-
-
-def _relation(files: TableFiles) -> Relation:
-    return csv_relation(files) if files.kind == "csv" else parquet_relation(files)
+    relations = {
+        name: csv_relation(files) if files.kind == "csv" else parquet_relation(files)
+        for name, files in tables.items()
+    }
+    raise_if_fatal((f for relation in relations.values() for f in relation.findings), "input files")
+    records = tuple(path for files in tables.values() for path in files.paths)
+    labels = {name: relation.label for name, relation in relations.items()}
+    return PopulationSource(labels, records, (), states, backend, work, lambda con, scratch: (relations, []))
 
 
 def _as_parquet(embedded: Any, relation: Relation, scratch: Path) -> tuple[Relation, list[Finding]]:
@@ -196,33 +185,21 @@ def _as_parquet(embedded: Any, relation: Relation, scratch: Path) -> tuple[Relat
     return replace(staged, findings=(), rejects=None), found
 
 
-def _default_part(persons: Relation) -> int:
-    return _SMALL_PART if persons.rescan_is_cheap and persons.clustered else _LARGE_PART
-
-
 def _ranges(persons: Scanned, max_persons: int) -> list[MafidRange]:
+    """Equal ranges of MAFIDs of about ``max_persons`` persons at most, give or take a bucket."""
     if persons.relation.rows_about <= max_persons:
         return [MafidRange(0, 1, MAFID_LOW, MAFID_HIGH + 1)]
-    return _cut(_histogram(persons), max_persons)
-
-
-def _histogram(persons: Scanned) -> list[tuple[int, int]]:
-    """Persons by bucket of MAFIDs, in the order of the buckets."""
     keys = persons.rows.select(M=typed_mafid(persons))
     keys = keys.filter(keys.M.notnull())
     with engine_errors(persons.relation.label):
         counted = keys.group_by(BUCKET=keys.M // _BUCKET).aggregate(N=keys.count())
         rows = fetch(counted.cast({"BUCKET": "int64"})).to_pylist()
-    return sorted((row["BUCKET"], row["N"]) for row in rows)
-
-
-def _cut(histogram: list[tuple[int, int]], max_persons: int) -> list[MafidRange]:
-    """Cut the MAFIDs into equal ranges of about ``max_persons`` persons at most, give or take a bucket."""
+    histogram = sorted((row["BUCKET"], row["N"]) for row in rows)
     total = sum(count for _, count in histogram)
-    wanted = max(1, -(-total // max(1, max_persons)))
+    ranges = max(1, -(-total // max(1, max_persons)))
     edges, before = [MAFID_LOW], 0
     for bucket, count in histogram:
-        if before * wanted >= total * len(edges) and bucket * _BUCKET > edges[-1]:
+        if before * ranges >= total * len(edges) and bucket * _BUCKET > edges[-1]:
             edges.append(bucket * _BUCKET)
         before += count
     edges.append(MAFID_HIGH + 1)

@@ -16,7 +16,7 @@ from censafe.population.files.layout import TABLES, TableName, layout
 from censafe.population.files.relation import engine_errors
 from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
 from censafe.population.households.consistency import Check, cross_file_checks, households
-from censafe.population.households.load import FAULTS
+from censafe.population.households.load import FAULTS, count_value
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -35,6 +35,7 @@ class ValidationReport:
     Args:
         regions: states of the filter that have a housing unit in these parts.
         persons: person rows of these parts.
+        inhabited: units that say that they hold persons.
     """
 
     rows: tuple[Finding, ...]
@@ -162,7 +163,7 @@ def validate(
             write_examples(examples, results, first=population.part == 0)
         found += [check.finding for check in results]
     done(2)
-    persons, inhabited = _people(population)
+    units, what = population.units, "numbers of persons"
     return ValidationReport(
         rows=merge_findings(found),
         states=population.states,
@@ -170,18 +171,9 @@ def validate(
         seen=frozenset({population.part}),
         parts=population.parts,
         labels=population.labels,
-        persons=persons,
-        inhabited=inhabited,
+        persons=count_value(population.persons.count(), what),
+        inhabited=count_value(units.count(where=units.FINAL_POP > 0), what),
     )
-
-
-def _people(population: Population) -> tuple[int, int]:
-    """Person rows, and units that say that they hold persons."""
-    units = population.units
-    with engine_errors("numbers of persons"):
-        persons = fetch(population.persons.count())[0][0].as_py()
-        inhabited = fetch(units.count(where=units.FINAL_POP > 0))[0][0].as_py()
-    return int(persons), int(inhabited)
 
 
 def _domain_checks(population: Population) -> list[Check]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,6 +226,7 @@ def line_blocks(text: _Bytes, layout: RecordLayout, table: BlockTable, rows: int
 
 _BLANK: Final[Mapping[str, int]] = {"QGQTYP": 0, "VACS": 0}  # numbers of blanks in columns
 _CROSSWALKS: Final = "*crosswalk*.csv"
+_NO_COLUMN: Final = np.zeros(0, np.int32)
 _AHEAD: Final = 5  # pieces of a file that are held at once
 _Ints = NDArray[np.int64]
 _Made = TypeVar("_Made")
@@ -334,50 +335,36 @@ _PERSONS: Final = _Table(fixed_layout("cef_per"), PERSON_COLUMNS, optional=("RTY
 _STATE: Final = 10**14  # what follows the state in a geocode
 
 
-class _Fields(Protocol):
-    """Records of a piece of a file."""
+class _Fields(NamedTuple):
+    """Records of a piece of a file: fields as numbers by name, columns that a table may lack, and positions of the blocks of units."""
 
-    @property
-    def columns(self) -> Mapping[str, NDArray[np.int32]]:
-        """Fields as numbers, by name."""
-
-    @property
-    def more(self) -> Mapping[str, NDArray[np.int32]]:
-        """Columns that a table may lack, those that it has."""
-
-    def block(self, table: BlockTable) -> NDArray[np.int32]:
-        """Positions of the blocks of units."""
+    columns: Mapping[str, _Numbers]
+    more: Mapping[str, _Numbers]
+    block: _Numbers
 
 
-class _Columns:
+def _batch_fields(table: _Table, blocks: BlockTable, batch: Any) -> _Fields:
     """Records of a batch of Parquet."""
-
-    def __init__(self, table: _Table, batch: Any) -> None:
-        self._batch = batch
-        self.columns = {
-            name: column_numbers(batch.column(column), _BLANK.get(column, -1))
-            for name, column in table.columns.items()
-        }
-        held = set(batch.schema.names)
-        self.more = {name: column_numbers(batch.column(name), -1) for name in table.optional if name in held}
-
-    def block(self, table: BlockTable) -> NDArray[np.int32]:
-        return column_blocks(self._batch.column("OIDTB"), table)
+    columns = {
+        name: column_numbers(batch.column(column), _BLANK.get(column, -1))
+        for name, column in table.columns.items()
+    }
+    names = set(batch.schema.names)
+    more = {name: column_numbers(batch.column(name), -1) for name in table.optional if name in names}
+    block = column_blocks(batch.column("OIDTB"), blocks) if table is _UNITS else _NO_COLUMN
+    return _Fields(columns, more, block)
 
 
-class _Lines:
-    """Records of some lines."""
-
-    def __init__(self, table: _Table, text: NDArray[np.uint8]) -> None:
-        self.text = text
-        self._layout = table.layout
-        more = {name: name for name in table.optional}
-        found, self.other = line_numbers(text, table.layout, {**table.columns, **more})
-        self.columns = {name: found[name] for name in table.columns}
-        self.more = {name: found[name] for name in more}
-
-    def block(self, table: BlockTable) -> NDArray[np.int32]:
-        return line_blocks(self.text, self._layout, table, len(self.columns["mafid"]))
+def _line_fields(table: _Table, blocks: BlockTable, text: _Bytes) -> tuple[_Fields, int]:
+    """Records of some lines, and how many lines have another length."""
+    found, other = line_numbers(
+        text, table.layout, {**table.columns, **{name: name for name in table.optional}}
+    )
+    columns, more = ({name: found[name] for name in names} for names in (table.columns, table.optional))
+    block = _NO_COLUMN
+    if table is _UNITS:
+        block = line_blocks(text, table.layout, blocks, len(columns["mafid"]))
+    return _Fields(columns, more, block), other
 
 
 @dataclass(eq=False)
@@ -437,8 +424,7 @@ class _Reading:
         return keys
 
     def _unit_part(self, fields: _Fields) -> UnitPart:
-        block = fields.block(self.blocks.table)
-        state = fields.more.get("BCUSTATEFP")
+        block, state = fields.block, fields.more.get("BCUSTATEFP")
         if state is not None:
             own = self.blocks.spine.leaf.codes[np.maximum(block, 0)] // _STATE
             with self.counting:
@@ -448,11 +434,12 @@ class _Reading:
 
     def _parts(self, path: Path, table: _Table, work: Callable[[_Fields], _Made]) -> Iterator[_Made]:
         """What `work` makes of the pieces of a file, in their order."""
+        blocks = self.blocks.table
         if self.files.kind == "parquet":
             columns = (*table.columns.values(), *table.more)
             batches = batches_of(path, columns, self.found, table.optional)
             yield from worked_ahead(
-                lambda batch: work(_Columns(table, batch)), batches, self.workers, ahead=_AHEAD
+                lambda batch: work(_batch_fields(table, blocks, batch)), batches, self.workers, ahead=_AHEAD
             )
             return
         file = FixedFile(path, table.layout.width)
@@ -460,16 +447,13 @@ class _Reading:
         chunks = (chunk.copy() for chunk in file.chunks())
 
         def part(chunk: _Bytes) -> tuple[int, _Made]:
-            lines = _Lines(table, chunk)
-            return lines.other, work(lines)
+            fields, other = _line_fields(table, blocks, chunk)
+            return other, work(fields)
 
         for other, made in worked_ahead(part, chunks, self.workers, ahead=_AHEAD):
             wrong += other
             yield made
         self.found += file.findings(("length",), {}, np.array([wrong]))
-
-
-_NO_COLUMN: Final = np.zeros(0, np.int32)
 
 
 def _person_part(units: UnitTable, fields: _Fields) -> PersonPart:
