@@ -26,7 +26,7 @@ from censafe.population.blocks.cef_kernels import (
     parse_persons,
     parse_units,
 )
-from censafe.population.blocks.dhc.words import contradiction_findings
+from censafe.population.blocks.dhc.words import PERSON_WORDS, UNIT_WORDS, contradiction_findings
 from censafe.population.blocks.layout import (
     BlockData,
     HistogramLayout,
@@ -36,7 +36,7 @@ from censafe.population.blocks.layout import (
     no_persons,
     occupancy_of,
 )
-from censafe.population.files.fixed_width import FixedFile, field_words, fixed_layout
+from censafe.population.files.fixed_width import FixedFile, fixed_layout
 from censafe.population.findings import Finding, merge_findings, raise_if_fatal
 from censafe.population.household_rules import DHC_RULES
 
@@ -45,23 +45,11 @@ _CELLS: Final = 2016
 _KINDS: Final = 8
 _UNIT, _PERSON = fixed_layout("cef_unit"), fixed_layout("cef_per")
 _LINE_FEED: Final = 10
-_UNIT_WORDS: Final = field_words(_UNIT) | {
+_UNIT_WORDS: Final = UNIT_WORDS | {
     "duplicate": ("MAFID", "duplicate", "units with the number of another one", "one record a number, over all files"),
-    "OIDTB": ("OIDTB", "unmatched", "units whose block is not in GRF-C", "an OIDTABBLK of GRF-C"),
-    "quarters": ("RTYPE, QGQTYP", "quarters", "housing units with a kind of group quarters, or group quarters without one",
-                 "RTYPE 2 with blank or 000, RTYPE 4 with a code"),
-    "vacant-quarters": ("RTYPE, VACS", "vacant-quarters", "group quarters that are vacant", "VACS 0 with RTYPE 4"),
-    "vacant-persons": ("VACS, FINAL_POP", "vacant", "vacant housing units with persons", "FINAL_POP 0 with VACS 1 to 7"),
     "no-persons": ("VACS, FINAL_POP", "no-persons", "units that are not vacant and have no persons",
                    "FINAL_POP 1 or more with VACS 0"),
 }  # fmt: skip
-_PERSON_WORDS: Final = field_words(_PERSON) | {
-    "unit": ("MAFID", "unmatched", "persons whose unit is not in the unit file", "a MAFID of the unit file"),
-    "vacant": ("MAFID", "vacant", "persons in vacant units", "no persons where VACS is 1 to 7"),
-    "other-quarters": ("QGQTYP", "other-quarters", "persons in another kind of quarters than their unit is",
-                       "the kind of the unit"),
-}  # fmt: skip
-"""Column, rule, problem and what is allowed, by rule of the kernels."""
 _Ints = NDArray[np.int64]
 
 
@@ -185,7 +173,7 @@ def _read_persons(
         distinct, count = np.unique(keys[:held], return_counts=True)
         counts.keys.append(distinct)
         counts.counts.append(count)
-    problems += file.findings(PERSON_RULES, _PERSON_WORDS, bad)
+    problems += file.findings(PERSON_RULES, PERSON_WORDS, bad)
     heads = int(np.count_nonzero((units.kind == 0) & (units.heads >= 0) & (units.heads != 1)))
     rules = [(rule, heads) for rule in DHC_RULES if rule.name == "C4"]
     problems += contradiction_findings((path.name, unit_path.name), rules, doubts)

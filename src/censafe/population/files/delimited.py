@@ -62,15 +62,11 @@ def csv_relation(source: TableFiles) -> Relation:
     sql, rejects = csv_scan(source.paths, schema.header, delimiters.pop())
     return Relation(
         table=source.table,
-        sql=sql,
-        files=(),
-        integers=frozenset(),
         label=source.label,
         rows_about=rows,
-        rescan_is_cheap=False,
-        clustered=False,
-        rejects=rejects,
         findings=tuple(findings),
+        sql=sql,
+        rejects=rejects,
     )
 
 

@@ -50,15 +50,12 @@ def parquet_relation(source: TableFiles) -> Relation:
         )  # fmt: skip
     return Relation(
         table=source.table,
-        sql="",
-        files=source.paths,
-        integers=frozenset(integers),
         label=source.label,
         rows_about=rows,
-        rescan_is_cheap=True,
-        clustered=_clustered(spans),
-        rejects=None,
         findings=tuple(findings),
+        files=source.paths,
+        integers=frozenset(integers),
+        clustered=_clustered(spans),
     )
 
 

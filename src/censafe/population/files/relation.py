@@ -93,19 +93,19 @@ class Relation:
 
     Args:
         sql: for text, a FROM item of the embedded engine that yields the columns of the layout; empty for Parquet.
+        files: of Parquet, which are cheap to scan again; empty for text.
         clustered: whether a range of MAFIDs lies in few places of the files, so that parts may be small.
     """
 
     table: TableName
-    sql: str
-    files: tuple[Path, ...]
-    integers: frozenset[str]
     label: str
     rows_about: int
-    rescan_is_cheap: bool
-    clustered: bool
-    rejects: tuple[str, str] | None
     findings: tuple[Finding, ...]
+    sql: str = ""
+    rejects: tuple[str, str] | None = None
+    files: tuple[Path, ...] = ()
+    integers: frozenset[str] = frozenset()
+    clustered: bool = False
 
     def scan(self, engine: Engine, name: str) -> ir.Table:
         """The table of an engine under ``name``; text is scanned by the embedded one alone."""

@@ -75,15 +75,13 @@ class PartTables:
     """What one part was loaded into.
 
     Args:
-        state_rows: rows of geo by state code inside the filter.
-        housing_rows: of these, rows of housing units.
+        regions: states of the filter with a housing unit, in order.
         outside_rows: rows of geo of states outside the filter.
         unknown_rows: rows of geo whose TABBLKST is not a state code.
     """
 
     names: Mapping[TableName, str]
-    state_rows: Mapping[str, int]
-    housing_rows: Mapping[str, int]
+    regions: tuple[str, ...]
     outside_rows: int
     unknown_rows: int
     findings: tuple[Finding, ...]
@@ -128,8 +126,7 @@ def load_part(
         engine.drop(f"{prefix}_outside", f"{prefix}_malformed")
     return PartTables(
         names=names,
-        state_rows={state: counts[state] for state in states if counts.get(state)},
-        housing_rows={state: counts["2" + state] for state in states if counts.get("2" + state)},
+        regions=tuple(sorted(state for state in states if counts.get(state))),
         outside_rows=counts["outside"],
         unknown_rows=counts["unknown"],
         findings=tuple(findings),
@@ -182,6 +179,7 @@ def _stored_columns(scanned: Scanned, part: MafidRange, malformed: ir.Table | No
 
 
 def _count_states(geo: ir.Table, states: tuple[str, ...]) -> dict[str, int]:
+    """Housing units by state of the filter; rows of other states, of none, and of these with a malformed MAFID."""
     counts = {"outside": 0, "unknown": 0, "malformed": 0}
     with engine_errors("geo"):
         found = geo.group_by("TABBLKST").aggregate(
@@ -193,7 +191,7 @@ def _count_states(geo: ir.Table, states: tuple[str, ...]) -> dict[str, int]:
     for row in rows:
         state = row["TABBLKST"]
         if state in states:
-            counts[state], counts["2" + state] = row["rows"], row["housing"]
+            counts[state] = row["housing"]
         else:
             counts["unknown" if state is None else "outside"] += row["rows"]
             counts["malformed"] += row["malformed"]
@@ -332,7 +330,7 @@ class Population:
     @property
     def regions(self) -> tuple[str, ...]:
         """States of the filter with at least one housing unit in this part, in order."""
-        return tuple(sorted(self.loaded.housing_rows))
+        return self.loaded.regions
 
     def name_of(self, name: str) -> str:
         """The name in the engine of a table that is held beside the part's tables; it goes when they go."""

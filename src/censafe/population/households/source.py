@@ -79,9 +79,7 @@ class PopulationSource:
         try:
             relations, findings = self._prepare(max_persons or _LARGE_PART)
             tables = {name: self._scanned(relation) for name, relation in relations.items()}
-            persons = relations["persons"]
-            small = persons.rescan_is_cheap and persons.clustered
-            most = max_persons or (_SMALL_PART if small else _LARGE_PART)
+            most = max_persons or (_SMALL_PART if relations["persons"].clustered else _LARGE_PART)
             for span in _ranges(tables["persons"], most):
                 loaded = load_part(self._engine, tables, self.states, span, self._prefix)
                 yield self._population(span, loaded, tuple(findings))
@@ -100,7 +98,7 @@ class PopulationSource:
         findings = findings + [finding for relation in relations.values() for finding in relation.findings]
         if embedded is not self._engine or relations["persons"].rows_about > max_persons:
             for name, relation in relations.items():
-                if not relation.rescan_is_cheap:
+                if not relation.files:
                     relations[name], found = _as_parquet(embedded, relation, self._scratch)
                     findings += found
         return relations, findings
@@ -182,7 +180,7 @@ def _as_parquet(embedded: Any, relation: Relation, scratch: Path) -> tuple[Relat
         embedded.con.execute(f"COPY ({query}) TO {quote_text(str(target))} (FORMAT parquet)")
     found = reject_findings(embedded.con, relation)
     staged = parquet_relation(TableFiles(relation.table, "parquet", (target,), relation.label))
-    return replace(staged, findings=(), rejects=None), found
+    return replace(staged, findings=()), found
 
 
 def _ranges(persons: Scanned, max_persons: int) -> list[MafidRange]:

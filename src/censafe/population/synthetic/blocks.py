@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +25,7 @@ from censafe.population.synthetic.writing import (
     Column,
     FileFormat,
     PartWriter,
+    SynthReport,
     coded_numbers,
     file_names,
     folder_when_complete,
@@ -43,20 +43,6 @@ _KINDS = 8
 _FACILITY_LEVELS = {"pl94": (1, 3, 5, 6, 7), "e2e": (1, 3, 5, 4, 7)}
 
 
-@dataclass(frozen=True)
-class HistogramReport:
-    """What was written: folder, files and counts."""
-
-    folder: Path
-    files: tuple[Path, ...]
-    persons: int
-    blocks: int
-    housing_units: int
-    group_quarters: int
-    states: int
-    seed: int
-
-
 def synthesize_histograms(
     out: Path,
     *,
@@ -65,7 +51,7 @@ def synthesize_histograms(
     seed: int,
     layout: HistogramLayoutName = "pl94",
     progress: Callable[[int], None] | None = None,
-) -> HistogramReport:
+) -> SynthReport:
     """Write the block histograms of a synthetic population, and the units of its blocks, as Parquet.
 
     A folder of these files is an input of TopDown: ``histogram`` (geocode, cell, count) and ``units`` (geocode, counts of
@@ -79,7 +65,7 @@ def synthesize_histograms(
     parts = list(plan.cuts(BLOCK_PART_PERSONS))
     formats: dict[str, FileFormat] = {"histogram": "parquet", "units": "parquet"}
     districts: dict[int, int] = {}
-    written = blocks = housing_units = group_quarters = 0
+    written = blocks = housing_units = vacant = group_quarters = 0
     with folder_when_complete(out) as partial:
         for number, (first, last) in enumerate(parts):
             part = plan.slice(first, last)
@@ -90,20 +76,14 @@ def synthesize_histograms(
                     written += len(drawn.cell)
                     blocks += len(drawn.tract)
                     housing_units += int(drawn.units[:, 0].sum() + drawn.vacant.sum())
+                    vacant += int(drawn.vacant.sum())
                     group_quarters += int(drawn.units[:, 1:].sum())
                     if progress is not None:
                         progress(written)
         names = file_names(partial)
-    return HistogramReport(
-        folder=out,
-        files=tuple(out / name for name in names),
-        persons=written,
-        blocks=blocks,
-        housing_units=housing_units,
-        group_quarters=group_quarters,
-        states=len(set(plan.tracts.state.tolist())),
-        seed=seed,
-    )
+    states_drawn = len(set(plan.tracts.state.tolist()))
+    files = tuple(out / name for name in names)
+    return SynthReport(out, files, written, housing_units, vacant, group_quarters, states_drawn, blocks)
 
 
 def _block_chances(layout: HistogramLayoutName) -> BlockChances:

@@ -14,10 +14,16 @@ from censafe.model.compiled import compiled
 from censafe.population.files.fixed_width import LayoutName, fixed_layout
 from censafe.population.synthetic.areas import district_geocodes, grfc_columns, place_in_group
 from censafe.population.synthetic.plan import PopulationPlan, make_plan
-from censafe.population.synthetic.population import SynthReport, draw_people
+from censafe.population.synthetic.population import draw_people
 from censafe.population.synthetic.shipped import race_codes, synthetic_states
 from censafe.population.synthetic.structures import DrawnPersons, DrawnUnits
-from censafe.population.synthetic.writing import Coded, PartWriter, file_names, folder_when_complete
+from censafe.population.synthetic.writing import (
+    Coded,
+    PartWriter,
+    SynthReport,
+    file_names,
+    folder_when_complete,
+)
 
 FixedLayout = Literal["ipums-1940", "cef"]
 
@@ -82,7 +88,7 @@ def synthesize_fixed(
         if layout == "cef":
             write_control_totals(partial, totals)
         names = file_names(partial)
-    return report_of(out, names, totals, vacant, seed)
+    return report_of(out, names, totals, vacant)
 
 
 StateTotals = dict[int, _Ints]
@@ -98,11 +104,11 @@ def add_totals(totals: StateTotals, plan: PopulationPlan, units: DrawnUnits) -> 
         totals[row] = totals.get(row, np.zeros(3, np.int64)) + np.array(sums, np.int64)
 
 
-def report_of(out: Path, names: Sequence[Path], totals: StateTotals, vacant: int, seed: int) -> SynthReport:
+def report_of(out: Path, names: Sequence[Path], totals: StateTotals, vacant: int) -> SynthReport:
     """The report of files with these totals."""
     persons, housing, quarters = sum(totals.values(), np.zeros(3, np.int64)).tolist()
     files = tuple(out / name for name in names)
-    return SynthReport(out, files, persons, housing, vacant, quarters, len(totals), seed)
+    return SynthReport(out, files, persons, housing, vacant, quarters, len(totals))
 
 
 def write_control_totals(folder: Path, totals: StateTotals) -> None:

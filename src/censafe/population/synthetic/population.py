@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +22,7 @@ from censafe.population.synthetic.writing import (
     TABLES,
     FileFormat,
     PartWriter,
+    SynthReport,
     file_names,
     folder_when_complete,
     geo_columns,
@@ -37,20 +37,6 @@ Layout = Literal["phsafe", "safetab", "all"]
 PART_PERSONS = 4_000_000
 CHUNK_PERSONS = 1_000_000
 THREADS = min(4, os.cpu_count() or 1)  # that draw and write parts
-
-
-@dataclass(frozen=True)
-class SynthReport:
-    """What was written: folder, files and counts of records."""
-
-    folder: Path
-    files: tuple[Path, ...]
-    persons: int
-    housing_units: int
-    vacant: int
-    group_quarters: int
-    states: int
-    seed: int
 
 
 def draw_people(plan: PopulationPlan) -> tuple[DrawnPersons, DrawnUnits]:
@@ -157,9 +143,8 @@ def synthesize(
                 for job in jobs:
                     job.cancel()
         names = file_names(partial)
-    return SynthReport(
-        out, tuple(out / name for name in names), *counts.tolist(), len(set(plan.tracts.state.tolist())), seed
-    )
+    files = tuple(out / name for name in names)
+    return SynthReport(out, files, *counts.tolist(), len(set(plan.tracts.state.tolist())))
 
 
 def _formats(layout: Layout, file_format: Literal["parquet", "csv"]) -> dict[str, FileFormat]:

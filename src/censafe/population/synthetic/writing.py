@@ -245,6 +245,20 @@ _DIGITS = _numbers(0, 7, 1)
 _HOUSEHOLD_TYPES = _numbers(0, 12, 2)
 
 
+@dataclass(frozen=True)
+class SynthReport:
+    """What was written: folder, files and counts of records; blocks of block histograms."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    persons: int
+    housing_units: int
+    vacant: int
+    group_quarters: int
+    states: int
+    blocks: int = 0
+
+
 def person_columns(people: DrawnPersons) -> dict[str, Column]:
     """The columns of persons, in the order of the layout."""
     return {

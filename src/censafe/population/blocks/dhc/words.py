@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from censafe.population.blocks.dhc.kernels import PERSON_DOUBTS, PERSON_RULES, UNIT_RULES
 from censafe.population.blocks.dhc.tables import AGES, household_rules, person_recodes, relgq_label
+from censafe.population.files.fixed_width import field_words, fixed_layout
 from censafe.population.findings import Finding
 from censafe.population.household_rules import RULES, SEVERAL_HOUSEHOLDERS, Rule
 
@@ -28,33 +29,19 @@ UNIT_COLUMNS: Final[Mapping[str, str]] = {
 
 _Ints = NDArray[np.int64]
 _CODES: Final = "codes outside the allowed set"
-_QUARTERS: Final = (
-    "blank or 000 for housing units, 101 to 106, 201 to 203, 301, 401 to 405, 501, 601, 602, 701, 702, 704, 706, 801, 802, 900, "
-    "901, 903, 904"
-)
 _HOUSEHOLDS: Final = "codes that no occupied housing unit has"
 _CORRECT: Final = "correct the file"
 _Words = tuple[str, str, str, str]
-_PERSON_WORDS: Final[Mapping[str, _Words]] = {
+PERSON_WORDS: Final[Mapping[str, _Words]] = field_words(fixed_layout("cef_per")) | {
     "QSEX": ("QSEX", "domain", _CODES, "1 or 2"),
-    "QAGE": ("QAGE", "domain", "ages outside the allowed range", "0 to 115"),
-    "CENHISP": ("CENHISP", "domain", _CODES, "1 or 2"),
-    "CENRACE": ("CENRACE", "domain", _CODES, "01 to 63"),
     "RELSHIP": ("RELSHIP", "domain", _CODES, "20 to 38"),
-    "QGQTYP": ("QGQTYP", "domain", "kinds of group quarters that do not occur", _QUARTERS),
-    "MAFID": ("MAFID", "form", "numbers that are not digits", "9 digits"),
     "unit": ("MAFID", "unmatched", "persons whose unit is not in the unit file", "a MAFID of the unit file"),
     "vacant": ("MAFID", "vacant", "persons in vacant units", "no persons where VACS is 1 to 7"),
     "other-quarters": ("QGQTYP", "other-quarters", "persons in another kind of quarters than their unit is", "the kind of the unit"),
     "inside": ("RELSHIP, QGQTYP", "quarters", "persons of group quarters without a kind, or of housing units with one",
                "RELSHIP 37 or 38 with a code of QGQTYP, RELSHIP 20 to 36 with blank or 000"),
 }  # fmt: skip
-_UNIT_WORDS: Final[Mapping[str, _Words]] = {
-    "RTYPE": ("RTYPE", "domain", _CODES, "2 or 4"),
-    "MAFID": ("MAFID", "form", "numbers that are not digits", "9 digits"),
-    "FINAL_POP": ("FINAL_POP", "form", "numbers of persons that are not digits", "whole numbers"),
-    "VACS": ("VACS", "domain", _CODES, "0 to 7"),
-    "QGQTYP": ("QGQTYP", "domain", "kinds of group quarters that do not occur", _QUARTERS),
+UNIT_WORDS: Final[Mapping[str, _Words]] = field_words(fixed_layout("cef_unit")) | {
     "OIDTB": ("OIDTB", "unmatched", "units whose block is not in GRF-C", "an OIDTABBLK of GRF-C"),
     "quarters": ("RTYPE, QGQTYP", "quarters", "housing units with a kind of group quarters, or group quarters without one",
                  "RTYPE 2 with blank or 000, RTYPE 4 with a code"),
@@ -90,7 +77,7 @@ def _findings(file: str, words: Mapping[str, _Words], rules: tuple[str, ...], ro
 
 def unit_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
     """Rules and edit rules that units of a file break."""
-    found = _findings(file, _UNIT_WORDS, UNIT_RULES, bad)
+    found = _findings(file, UNIT_WORDS, UNIT_RULES, bad)
     return found + [
         Finding(file, "HHSEX, HHLDRAGE, P60, P65, P75, household type", f"edit {name}", "stop", rows,
                 f"households that break the edit rule {name} ({meaning})", "no such household", "correct the records, or edit them again")
@@ -102,7 +89,7 @@ def unit_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
 def person_findings(file: str, bad: _Ints, edits: _Ints) -> list[Finding]:
     """Rules and edit rules that persons of a file break."""
     recodes = person_recodes()
-    return _findings(file, _PERSON_WORDS, PERSON_RULES, bad) + [
+    return _findings(file, PERSON_WORDS, PERSON_RULES, bad) + [
         Finding(file, "RELSHIP, QGQTYP, QAGE", f"edit relgq {level}", "stop", rows,
                 f"persons ({relgq_label(level)}) of an age that the edit rules forbid",
                 f"ages {recodes.youngest[level]} to {recodes.oldest[level]}", "correct the records, or edit them again")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from censafe.model.compiled import compiled
 from censafe.population.blocks.dhc.kernels import PersonFields, UnitFields
+from censafe.population.blocks.dhc.tables import quarters
 from censafe.population.synthetic.kernels import describe_household, draw_facilities, draw_residents
 from censafe.population.synthetic.members import Home, draw_household
 from censafe.population.synthetic.plan import PopulationPlan
@@ -83,44 +84,6 @@ class DhcBlocks(NamedTuple):
     block: NDArray[np.int16]
 
 
-@dataclass(frozen=True)
-class QuarterKind:
-    """A kind of group quarters."""
-
-    code: int
-    input_codes: tuple[int, ...]
-    relship: int
-    persons: float
-    mean_size: float
-    male: float
-    ages: tuple[int, int]
-    mean_years: float
-
-
-@cache
-def quarter_kinds() -> tuple[QuarterKind, ...]:
-    """The 24 kinds, in the order of their levels.
-
-    Example:
-        >>> kinds = quarter_kinds()
-        >>> len(kinds), kinds[9].code, kinds[-1].input_codes
-        (24, 301, (702, 704, 706, 903, 904))
-    """
-    return tuple(
-        QuarterKind(
-            int(row["code"]),
-            tuple(int(code) for code in row["input_codes"].split()),
-            int(row["relship"]),
-            float(row["thousands"]),
-            float(row["mean_size"]),
-            float(row["male"]),
-            (int(row["youngest"]), int(row["oldest"])),
-            float(row["mean_years"]),
-        )
-        for row in rows_of_data("group_quarters.csv")
-    )
-
-
 def _cumulative(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.cumsum(shares) / shares.sum()
 
@@ -128,18 +91,20 @@ def _cumulative(shares: NDArray[np.float64]) -> NDArray[np.float64]:
 @cache
 def people_chances() -> Chances:
     """The chances of the other layouts, with all kinds of group quarters."""
-    kinds = quarter_kinds()
-    size = np.array([kind.mean_size for kind in kinds])
-    persons = np.array([kind.persons for kind in kinds])
+    rows = rows_of_data("group_quarters.csv")
+    persons, size, male, youngest, oldest, years = (
+        np.array([float(row[name]) for row in rows])
+        for name in ("thousands", "mean_size", "male", "youngest", "oldest", "mean_years")
+    )
     per_person = persons / persons.sum() * marginals()["published"]["group_quarters"]["person_share"] / size
     return chances()._replace(
         facilities=float(per_person.sum()),
         facility=_cumulative(per_person),
         facility_size=size - 0.5,
-        facility_relship=np.array([kind.relship for kind in kinds]),
-        facility_male=np.array([kind.male for kind in kinds]),
-        facility_ages=np.array([kind.ages for kind in kinds]),
-        facility_years=np.array([kind.mean_years for kind in kinds]),
+        facility_relship=np.array([kind.relship for kind in quarters()]),
+        facility_male=male,
+        facility_ages=np.stack([youngest, oldest], axis=1).astype(np.int64),
+        facility_years=years,
     )
 
 
@@ -184,26 +149,6 @@ class Walk(NamedTuple):
     blocks: DhcBlocks  # two rows for every person
     words: Words
     at: NDArray[np.int64]
-
-    @property
-    def held(self) -> tuple[int, int]:
-        """Units and blocks drawn."""
-        return int(self.at[_UNIT]), int(self.at[_BLOCK])
-
-
-def new_walk(c: Chances, d: DhcChances, tracts: Tracts) -> Walk:
-    """A walk over some tracts that has not begun."""
-    persons = int(tracts.persons.sum())
-    return Walk(
-        packed(c),
-        packed(d),
-        tracts,
-        records(DrawnPersons, persons),
-        records(DhcUnits, 2 * persons),
-        records(DhcBlocks, 2 * persons),
-        np.zeros(1, np.uint64),
-        np.zeros(9, np.int64),
-    )
 
 
 @_kernel
@@ -382,38 +327,48 @@ class DhcDraw:
 
 def draw_dhc(plan: PopulationPlan) -> DhcDraw:
     """Draw the people, units and blocks of a plan."""
-    walk = new_walk(people_chances(), dhc_chances(), plan.tracts)
+    persons = int(plan.tracts.persons.sum())
+    walk = Walk(
+        packed(people_chances()),
+        packed(dhc_chances()),
+        plan.tracts,
+        records(DrawnPersons, persons),
+        records(DhcUnits, 2 * persons),
+        records(DhcBlocks, 2 * persons),
+        np.zeros(1, np.uint64),
+        np.zeros(9, np.int64),
+    )
     draw_dhc_tracts(walk)
-    units, blocks = walk.held
-    return DhcDraw(plan, walk.people, walk.units[:units], walk.blocks[:blocks])
+    return DhcDraw(plan, walk.people, walk.units[: walk.at[_UNIT]], walk.blocks[: walk.at[_BLOCK]])
 
 
 _Numbers = NDArray[np.int32]
 
 
-def _of(column: NDArray[np.generic]) -> _Numbers:
-    return np.ascontiguousarray(column, np.int32)
-
-
 def quarter_codes(draw: DhcDraw) -> _Numbers:
     """QGQTYP of every unit, 0 for housing units; kinds of several codes take turns by MAFID."""
-    kinds = quarter_kinds()
-    most = max(len(kind.input_codes) for kind in kinds)
-    table = np.zeros((len(kinds) + 1, most), np.int32)
-    for row, kind in enumerate(kinds, start=1):
-        table[row] = np.resize(kind.input_codes, most)
+    most = max(len(kind.input_codes) for kind in quarters())
+    table = np.zeros((len(quarters()) + 1, most), np.int32)
+    for kind in quarters():
+        table[kind.level] = np.resize(kind.input_codes, most)
     return table[draw.units.quarters, draw.units.mafid % most]
 
 
 def unit_numbers(draw: DhcDraw) -> UnitFields:
     """Fields of the units."""
     units = draw.units
-    own = {name: _of(units[name]) for name in UnitFields._fields if name != "quarters"}
+    own = {
+        name: np.ascontiguousarray(units[name], np.int32) for name in UnitFields._fields if name != "quarters"
+    }
     return UnitFields(quarters=quarter_codes(draw), **own)
 
 
 def person_numbers(draw: DhcDraw) -> PersonFields:
     """Fields of the persons."""
     people = draw.people
-    own = {name: _of(people[name]) for name in PersonFields._fields if name != "quarters"}
+    own = {
+        name: np.ascontiguousarray(people[name], np.int32)
+        for name in PersonFields._fields
+        if name != "quarters"
+    }
     return PersonFields(quarters=np.repeat(quarter_codes(draw), draw.units.pop), **own)

@@ -23,8 +23,14 @@ from censafe.population.synthetic.fixed_width import (
     write_control_totals,
 )
 from censafe.population.synthetic.plan import PopulationPlan, make_plan
-from censafe.population.synthetic.population import SynthReport
-from censafe.population.synthetic.writing import Coded, Column, PartWriter, file_names, folder_when_complete
+from censafe.population.synthetic.writing import (
+    Coded,
+    Column,
+    PartWriter,
+    SynthReport,
+    file_names,
+    folder_when_complete,
+)
 
 DhcFormat = Literal["parquet", "fixed"]
 
@@ -76,7 +82,7 @@ def synthesize_dhc(
         if file_format == "fixed":
             write_control_totals(partial, totals)
         names = file_names(partial)
-    return report_of(out, names, totals, vacant, seed)
+    return report_of(out, names, totals, vacant)
 
 
 def _tables(

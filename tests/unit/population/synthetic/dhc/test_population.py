@@ -17,11 +17,10 @@ from censafe.population.synthetic.dhc.population import (
     DhcDraw,
     draw_dhc,
     person_numbers,
-    quarter_kinds,
     unit_numbers,
 )
 from censafe.population.synthetic.plan import make_plan
-from censafe.population.synthetic.shipped import marginals
+from censafe.population.synthetic.shipped import marginals, rows_of_data
 from support.drawn_histograms import draw_histograms
 from support.shared import shared_data
 
@@ -237,5 +236,5 @@ def test_the_same_seed_gives_the_same_histograms(data):
 def test_tables_are_those_of_the_sheets():
     given = [(row["hhgq25"], row["mdf_gqtype"], row["hhgq8"]) for row in rows("hhgq_levels.csv")[1:]]
     assert given == [(str(one.level), f"{one.code:03d}", str(one.hhgq8)) for one in quarters()]
-    assert [one.code for one in quarter_kinds()] == [one.code for one in quarters()]
-    assert [one.input_codes for one in quarter_kinds()] == [one.input_codes for one in quarters()]
+    drawn = rows_of_data("group_quarters.csv")
+    assert [int(row["code"]) for row in drawn] == [one.code for one in quarters()]
