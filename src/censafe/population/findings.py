@@ -51,19 +51,33 @@ def layout_finding(
     )
 
 
+def finding(
+    file: str,
+    column: str,
+    rule: str,
+    rows: int,
+    problem: str,
+    allowed: str,
+    fix: str = "correct the file",
+    severity: Severity = "stop",
+) -> list[Finding]:
+    """A finding, or none where no row breaks the rule."""
+    return [Finding(file, column, rule, severity, rows, problem, allowed, fix)] if rows else []
+
+
 def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Add up findings of the same rule, file and column, keeping first-seen order."""
     merged: dict[tuple[str, ...], Finding] = {}
-    for finding in findings:
-        key = (finding.file, finding.column, finding.rule, finding.severity, finding.problem)
+    for one in findings:
+        key = (one.file, one.column, one.rule, one.severity, one.problem)
         seen = merged.get(key)
-        merged[key] = replace(seen, rows=seen.rows + finding.rows) if seen else finding
+        merged[key] = replace(seen, rows=seen.rows + one.rows) if seen else one
     return tuple(merged.values())
 
 
 def raise_if_fatal(findings: Iterable[Finding], what: str) -> None:
     """Raise one DataError that lists every finding that stops."""
-    fatal = [finding for finding in findings if finding.severity == "stop"]
+    fatal = [one for one in findings if one.severity == "stop"]
     if fatal:
-        lines = "\n".join(f"  - {finding.text()}" for finding in fatal)
+        lines = "\n".join(f"  - {one.text()}" for one in fatal)
         raise DataError(f"{what}: {len(fatal)} problem{'' if len(fatal) == 1 else 's'}\n{lines}")

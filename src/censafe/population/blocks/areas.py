@@ -18,10 +18,9 @@ from censafe.geography.grfc import BLOCK_NUMBER, NO_AIANNH, NO_PLACE, BlockAreas
 from censafe.geography.identifiers import NO_AREA_WORDS, doubtful_blocks, no_area
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.population.blocks.cef_kernels import BlockTable, block_table
-from censafe.population.blocks.layout import finding
 from censafe.population.files.fixed_width import fixed_layout
 from censafe.population.files.parquet import readable_texts
-from censafe.population.findings import Finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 
 AREA_COLUMNS: Final[Mapping[str, tuple[int, int]]] = {
     "aiannhce": (4, NO_AIANNH),

@@ -31,13 +31,12 @@ from censafe.population.blocks.layout import (
     BlockData,
     HistogramLayout,
     facility_findings,
-    finding,
     histograms_of,
     no_persons,
     occupancy_of,
 )
 from censafe.population.files.fixed_width import FixedFile, fixed_layout
-from censafe.population.findings import Finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 from censafe.population.household_rules import DHC_RULES
 
 _SHAPE: Final = (8, 2, 2, 63)

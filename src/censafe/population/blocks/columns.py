@@ -16,10 +16,10 @@ from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.identifiers import doubtful_blocks
 from censafe.geography.parquet_tables import open_parquet
 from censafe.population.blocks.areas import AREA_COLUMNS
-from censafe.population.blocks.layout import HistogramLayout, finding
+from censafe.population.blocks.layout import HistogramLayout
 from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.population.files.parquet import readable_texts
-from censafe.population.findings import Finding
+from censafe.population.findings import Finding, finding
 
 _BATCH_ROWS = 1_000_000
 _CSV_BYTES = 1 << 24

@@ -33,13 +33,12 @@ from censafe.population.blocks.layout import (
     BlockData,
     HistogramLayout,
     facility_findings,
-    finding,
     histograms_of,
     no_persons,
     occupancy_of,
     zero_findings,
 )
-from censafe.population.findings import Finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 
 _TASK_ROWS = 4_000_000
 _BATCH_ROWS = 1_000_000

@@ -17,13 +17,12 @@ from censafe.population.blocks.layout import (
     BlockData,
     HistogramLayout,
     facility_findings,
-    finding,
     histograms_of,
     no_persons,
 )
 from censafe.population.files.fixed_width import FixedFile, field_words, fixed_layout, number_at, outside
 from censafe.population.files.lines import next_line
-from censafe.population.findings import Finding, Severity, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 
 DISTRICT_CELLS = 192
 UNITS = 9  # eight kinds, then vacant housing units
@@ -309,14 +308,10 @@ def _doubled(found: Districts) -> Districts:
 
 
 def _household_findings(file: str, others: int, short: bool) -> list[Finding]:
-    found = finding(
+    return finding(
         file, "NUMPREC", "truncated", int(short), "the last household has fewer persons than it says",
         "all persons of every household", "a file that was cut short must be copied again",
+    ) + finding(
+        file, "NUMPREC", "persons", others, "households with another number of person records",
+        "as many persons as NUMPREC says", "check that no records are missing", "warn",
     )  # fmt: skip
-    if others:
-        severity: Severity = "warn"
-        found.append(
-            Finding(file, "NUMPREC", "persons", severity, others, "households with another number of person records",
-                    "as many persons as NUMPREC says", "check that no records are missing")
-        )  # fmt: skip
-    return found

@@ -17,7 +17,7 @@ from censafe.geography.identifiers import are_census_levels
 from censafe.geography.spines.tree import LevelRule, Spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
-from censafe.population.findings import Finding, Severity
+from censafe.population.findings import Finding, finding
 
 MOST_COUNT = 2**31 - 1
 _GQ_LEVELS = 8
@@ -145,14 +145,6 @@ class BlockData:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("block data are confidential and cannot be pickled")
-
-
-def finding(
-    file: str, column: str, rule: str, rows: int, problem: str, allowed: str, fix: str = "correct the file"
-) -> list[Finding]:
-    """A finding that stops, or none where no row breaks the rule."""
-    severity: Severity = "stop"
-    return [Finding(file, column, rule, severity, rows, problem, allowed, fix)] if rows else []
 
 
 def no_persons(file: str, persons: int) -> list[Finding]:

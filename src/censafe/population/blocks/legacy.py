@@ -22,12 +22,11 @@ from censafe.population.blocks.layout import (
     BlockData,
     HistogramLayout,
     facility_findings,
-    finding,
     histograms_of,
     no_persons,
     occupancy_of,
 )
-from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.findings import Finding, finding, raise_if_fatal
 
 _Ints = NDArray[np.int64]
 

@@ -32,7 +32,7 @@ from censafe.population.detailed.layout import RACES, RecordName
 from censafe.population.files.fixed_text import stage_lines
 from censafe.population.files.layout import TableName
 from censafe.population.files.relation import engine_errors, quote_paths, quote_text
-from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.findings import Finding, finding, raise_if_fatal
 from censafe.population.households.cef import CefInput, open_cef, read_ini
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class CefRecords:
 
     def _repeated(self, con: duckdb.DuckDBPyConnection) -> list[Finding]:
         """Units, and householders, that share their MAFID with another."""
-        found = []
+        found: list[Finding] = []
         for entry in self.cef.states:
             checks = [("unit", "", entry.unit.name)]
             if self.name == "households":
@@ -155,13 +155,9 @@ class CefRecords:
                         f"SELECT count(*) - count(DISTINCT coalesce(MAFID, '')) FROM {self._scan(kind, entry.state)} "
                         f"{condition}"
                     ).fetchone()
-                if row and row[0]:
-                    what = "units" if kind == "unit" else "householders (RELSHIP 20)"
-                    found.append(
-                        Finding(label, "MAFID", "duplicate-mafid", "stop", int(row[0]),
-                                f"{what} that share their MAFID with another", "every MAFID once",
-                                "remove the repeated lines")
-                    )  # fmt: skip
+                what = "units" if kind == "unit" else "householders (RELSHIP 20)"
+                found += finding(label, "MAFID", "duplicate-mafid", int(row[0]) if row else 0,
+                                 f"{what} that share their MAFID with another", "every MAFID once", "remove the repeated lines")  # fmt: skip
         return found
 
     def _persons(self, state: str) -> str:

@@ -17,7 +17,7 @@ from censafe.population.detailed.kernels import AFTER_NULL, BLOCK_ABSENT, FIRST_
 from censafe.population.detailed.layout import RACES, Field
 from censafe.population.detailed.load import LoadedRecords
 from censafe.population.detailed.public_data import PopGroupTotals
-from censafe.population.findings import Finding, Severity
+from censafe.population.findings import Finding, Severity, finding
 
 Checks = Literal["full", "strict", "off"]
 UnknownBlocks = Literal["fail", "drop"]
@@ -61,14 +61,12 @@ def record_findings(
     blocks: str = "GRF-C",
 ) -> list[Finding]:
     """Rules that some records break, in the order of the columns."""
-    found = []
+    found: list[Finding] = []
     for bit, (column, rule) in fault_columns(fields).items():
-        rows = int(loaded.faults[bit])
-        if rows:
-            field = fields[bit] if bit < len(fields) else None
-            problem, allowed, fix = _words(rule, field, most, missing, blocks)
-            severity: Severity = "warn" if rule == "missing-block" and missing == "drop" else "stop"
-            found.append(Finding(label, column, rule, severity, rows, problem, allowed, fix))
+        field = fields[bit] if bit < len(fields) else None
+        severity: Severity = "warn" if rule == "missing-block" and missing == "drop" else "stop"
+        words = _words(rule, field, most, missing, blocks)
+        found += finding(label, column, rule, int(loaded.faults[bit]), *words, severity)
     faulty = int(loaded.faults[[field.use for field in fields].index("state")])
     return found + _state_findings(label, loaded, faulty, states, strict)
 
@@ -113,18 +111,13 @@ def _state_findings(
     known[[int(code) for code in state_codes()]] = True
     counts = loaded.outside.copy()
     counts[0] -= faulty  # a faulty state is read as 0
-    found = []
-    for rows, rule, problem in (
-        (int(counts[known].sum()), "state-filter", "rows of states outside the filter are left out"),
-        (int(counts[~known].sum()), "unknown-state", "rows whose TABBLKST is not a state code are left out"),
-    ):
-        if rows:
-            severity: Severity = "stop" if strict and rule == "unknown-state" else "warn"
-            found.append(
-                Finding(label, "TABBLKST", rule, severity, rows, problem, f"any; kept are {', '.join(states)}",
-                        "none needed if intended; otherwise correct the state filter or TABBLKST")
-            )  # fmt: skip
-    return found
+    words = (f"any; kept are {', '.join(states)}", "none needed if intended; otherwise correct the state filter or TABBLKST")  # fmt: skip
+    return [
+        *finding(label, "TABBLKST", "state-filter", int(counts[known].sum()), "rows of states outside the filter are left out",
+                 *words, "warn"),
+        *finding(label, "TABBLKST", "unknown-state", int(counts[~known].sum()),
+                 "rows whose TABBLKST is not a state code are left out", *words, "stop" if strict else "warn"),
+    ]  # fmt: skip
 
 
 def mismatch_findings(
@@ -181,10 +174,6 @@ def no_group_finding(label: str, run: str) -> Finding:
 
 def without_checks(findings: Iterable[Finding], label: str, blocks: str, unusable: int) -> list[Finding]:
     """What is reported with the checks off: what always stops, and how many records are left out."""
-    remaining = [finding for finding in findings if finding.rule in ALWAYS_STOP or finding.file == blocks]
-    if unusable:
-        remaining.append(
-            Finding(label, "", "unusable", "warn", unusable, "records that cannot be counted are left out",
-                    "records that pass the checks", "run validate to see why")
-        )  # fmt: skip
-    return remaining
+    remaining = [one for one in findings if one.rule in ALWAYS_STOP or one.file == blocks]
+    return remaining + finding(label, "", "unusable", unusable, "records that cannot be counted are left out",
+                               "records that pass the checks", "run validate to see why", "warn")  # fmt: skip

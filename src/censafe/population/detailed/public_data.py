@@ -19,7 +19,7 @@ from censafe.geography.areas import Areas
 from censafe.geography.regions import PUERTO_RICO, REGION_TYPES
 from censafe.population.detailed.encode import encoded_texts
 from censafe.population.detailed.layout import record_layout
-from censafe.population.findings import Finding, Severity
+from censafe.population.findings import Finding, finding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,6 +66,7 @@ def _codes(path: Path) -> list[str]:
     return codes
 
 
+_AS_WRITTEN: Final = "use the T1 output of SafeTab-P as it was written"
 _TYPES = tuple(kind.name for kind in REGION_TYPES)
 _USA, _AIANNH = _TYPES.index("USA"), _TYPES.index("AIANNH")
 _WIDTHS = frozenset(kind.width for kind in REGION_TYPES)
@@ -126,19 +127,12 @@ def load_totals(
         )
     )
     findings = list(batches.findings)
-    findings += [
-        _finding(label, field.name, "domain", "stop", faults[field.name], "values outside the allowed set, or empty",
-                 f"{field.allowed} ({field.meaning})")
-        for field in record_layout("totals")
-        if faults[field.name]
-    ]  # fmt: skip
+    for field in record_layout("totals"):
+        findings += finding(label, field.name, "domain", faults[field.name], "values outside the allowed set, or empty",
+                            f"{field.allowed} ({field.meaning})", _AS_WRITTEN)  # fmt: skip
     valid = (raw.kind >= 0) & (raw.number >= 0) & (raw.iteration >= 0)
-    repeated = _repeated(raw, valid)
-    if repeated:
-        findings.append(
-            _finding(label, "REGION_TYPE, REGION_ID, ITERATION_CODE", "duplicate-group", "stop", repeated,
-                     "rows of a population group that has a row already", "every population group once")
-        )  # fmt: skip
+    findings += finding(label, "REGION_TYPE, REGION_ID, ITERATION_CODE", "duplicate-group", _repeated(raw, valid),
+                        "rows of a population group that has a row already", "every population group once", _AS_WRITTEN)  # fmt: skip
     region, inside = _regions(raw, areas, valid)
     findings += _region_findings(label, valid, inside, region, areas, whole_regions)
     totals = PopGroupTotals(
@@ -210,23 +204,11 @@ def _region_findings(
 ) -> list[Finding]:
     outside = int(np.count_nonzero(valid & ~inside))
     unknown = int(np.count_nonzero(valid & inside & (region < 0)))
-    found = []
-    if outside:
-        found.append(
-            _finding(label, "REGION_ID", "state-filter", "warn", outside, "rows of regions outside the states are left out",
-                     f"any; kept are regions of {', '.join(areas.states)}", "none needed if intended")
-        )  # fmt: skip
-    if unknown:
-        found.append(
-            _finding(label, "REGION_ID", "unknown-region", "stop" if whole_regions else "warn", unknown,
-                     "rows of regions without a block" + ("" if whole_regions else " are left out"),
-                     "regions of GRF-C", "use the T1 and GRF-C of the same geography; missing_blocks = drop leaves them out")
-        )  # fmt: skip
-    return found
-
-
-def _finding(
-    label: str, column: str, rule: str, severity: Severity, rows: int, problem: str, allowed: str,
-    fix: str = "use the T1 output of SafeTab-P as it was written",
-) -> Finding:  # fmt: skip
-    return Finding(label, column, rule, severity, rows, problem, allowed, fix)
+    return [
+        *finding(label, "REGION_ID", "state-filter", outside, "rows of regions outside the states are left out",
+                 f"any; kept are regions of {', '.join(areas.states)}", "none needed if intended", "warn"),
+        *finding(label, "REGION_ID", "unknown-region", unknown,
+                 "rows of regions without a block" + ("" if whole_regions else " are left out"), "regions of GRF-C",
+                 "use the T1 and GRF-C of the same geography; missing_blocks = drop leaves them out",
+                 "stop" if whole_regions else "warn"),
+    ]  # fmt: skip

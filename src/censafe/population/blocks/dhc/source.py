@@ -45,12 +45,12 @@ from censafe.population.blocks.dhc.words import (
     person_findings,
     unit_findings,
 )
-from censafe.population.blocks.layout import finding, no_persons
+from censafe.population.blocks.layout import no_persons
 from censafe.population.files.fixed_width import FixedFile, Place, RecordLayout, fixed_layout, number_at
 from censafe.population.files.lines import next_line
 from censafe.population.files.parquet import readable_texts
 from censafe.population.files.relation import require_folder
-from censafe.population.findings import Finding, merge_findings, raise_if_fatal
+from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 
 _BATCH_ROWS: Final = 500_000
 _MOST: Final = 2**31 - 1

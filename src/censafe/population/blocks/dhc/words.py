@@ -30,7 +30,6 @@ UNIT_COLUMNS: Final[Mapping[str, str]] = {
 _Ints = NDArray[np.int64]
 _CODES: Final = "codes outside the allowed set"
 _HOUSEHOLDS: Final = "codes that no occupied housing unit has"
-_CORRECT: Final = "correct the file"
 _Words = tuple[str, str, str, str]
 PERSON_WORDS: Final[Mapping[str, _Words]] = field_words(fixed_layout("cef_per")) | {
     "QSEX": ("QSEX", "domain", _CODES, "1 or 2"),
@@ -67,10 +66,8 @@ UNIT_WORDS: Final[Mapping[str, _Words]] = field_words(fixed_layout("cef_unit")) 
 
 def _findings(file: str, words: Mapping[str, _Words], rules: tuple[str, ...], rows: _Ints) -> list[Finding]:
     return [
-        Finding(file, column, rule, "stop", count, problem, allowed, _CORRECT)
-        for (column, rule, problem, allowed), count in (
-            (words[name], count) for name, count in zip(rules, rows.tolist(), strict=True)
-        )
+        Finding(file, *words[name][:2], "stop", count, *words[name][2:], "correct the file")
+        for name, count in zip(rules, rows.tolist(), strict=True)
         if count
     ]
 
