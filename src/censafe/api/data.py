@@ -311,7 +311,7 @@ def demonstrate(
         Traceback (most recent call last):
         censafe.errors.UsageError: a demonstration has 1,000 persons or more
     """
-    from censafe.attack.comparison.demonstration import demonstrate_defenses
+    from censafe.attack.comparison.entry import demonstrate_defenses
     from censafe.evaluation.demo import run_demo
     from censafe.model.observer import SilentObserver
 

@@ -114,15 +114,6 @@ class Workload:
         """Table of every line."""
         return tuple(line.table for line in self.lines)
 
-    def without(self, names: Sequence[str]) -> Workload:
-        """The same without some tables."""
-        chosen = np.flatnonzero([line.table not in names for line in self.lines])
-        return Workload(
-            self.space,
-            tuple(self.lines[one] for one in chosen.tolist()),
-            csr_array(self.matrix[:, chosen]),
-        )
-
 
 def _column(line: PersonLine, space: TypeSpace) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Types that a line counts, and how often."""
@@ -173,16 +164,6 @@ def line_tables() -> Mapping[str, LineTable]:
 def read_line_tables(path: Path) -> Mapping[str, LineTable]:
     """Tables of a file in the form of the shipped ones."""
     return _tables({"iterations": _shipped()["iterations"]} | read_toml(path), str(path))
-
-
-def block_workload(without: Sequence[str] = ()) -> Workload:
-    """The 18 tables of blocks, or fewer.
-
-    Example:
-        >>> len(block_workload().lines), len(block_workload(["P8", "P10"]).lines)
-        (844, 702)
-    """
-    return Workload.of(list(chosen_tables(("block",), without).values()))
 
 
 def chosen_tables(levels: Sequence[str], without: Sequence[str] = ()) -> Mapping[str, LineTable]:

@@ -12,12 +12,12 @@ from censafe.attack.tables import (
     LineTable,
     TypeSpace,
     Workload,
-    block_workload,
     line_tables,
     read_line_tables,
     tabulate_lines,
 )
 from censafe.errors import ConfigError
+from support.block_tables import block_workload
 
 SINGLE = (*range(101), 105, 110)
 BLOCK = "500070001001001"
@@ -122,7 +122,6 @@ def test_tables_of_tracts_do_not_fit_the_types_of_blocks() -> None:
 
 def test_a_table_that_is_left_out() -> None:
     assert set(block_workload().names) - set(block_workload(["P8", "P10"]).names) == {"P8", "P10"}
-    assert block_workload().without(["P8", "P10"]).names == block_workload(["P8", "P10"]).names
     with pytest.raises(ConfigError, match="Did you mean"):
         block_workload(["P88"])
 

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from censafe.attack.comparison.attacked import NO_DEFENSE, AttackedDefense, DefenseStudy
 from censafe.attack.comparison.releases import published_data, require_dhc_records
 from censafe.attack.defenses.households import Households
-from censafe.attack.defenses.named import Defense
 from censafe.attack.defenses.registry import parse_defense
 from censafe.attack.matching.attackers import Attacker
 from censafe.attack.matching.guessers import GUESSER
@@ -26,11 +25,11 @@ from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction
 from censafe.attack.results import percentile_frame
 from censafe.attack.study import AttackChoices, attackers_of, share_text, workload_of, write_columns
-from censafe.attack.tables import Workload
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
 from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
 from censafe.model.observer import Observer, work_done
+from censafe.population.synthetic.dhc.writing import synthesize_dhc
 from censafe.privacy.keys.run_keys import TestKey, keyed_commitment
 from censafe.publication.atomic import sha256_file
 
@@ -48,7 +47,11 @@ def compare_defenses_on(
         raise UsageError("name every defense once, and one at least, such as swap:LO or round:5")
     defenses = [parse_defense(one) for one in specs]
     workload = workload_of(choices)
-    _require_inputs(data, defenses, workload)
+    for defense in defenses:  # before anything is written
+        if defense.run:
+            require_dhc_records(data, defense.spec)
+        if defense.folder is not None:
+            published_data(defense.folder, workload)
     with observer.stage("read persons"):
         truth = read_people(data)
         attackers = attackers_of(truth, choices)
@@ -56,7 +59,13 @@ def compare_defenses_on(
             Households.of(truth)  # refuses persons without households
     with evaluation_folder(out, _identity(truth, choices)):
         study = DefenseStudy(data, out, truth, workload, choices, observer)
-        every = _attack_each(study, (None, *defenses), observer)
+        every = []
+        with observer.stage("attack the defenses"):
+            done = work_done(observer, len(defenses) + 1, "defenses")
+            for number, defense in enumerate((None, *defenses), 1):
+                with observer.stage(NO_DEFENSE if defense is None else defense.spec):
+                    every.append(study.attacked(defense))
+                done(number)
         if any(one.keys.race_alone for one in every):
             every.insert(1, study.redistricting())
         frames = _frames(every, attackers, truth, choices)
@@ -76,28 +85,6 @@ def compare_defenses_on(
         )
         files += write_page(out, comparison_page(out))
     return Evaluated(_summary(frames["defenses"]), tuple(out / name for name in files))
-
-
-def _require_inputs(data: Path, defenses: Sequence[Defense], workload: Workload) -> None:
-    """Refuse data without housing units for TopDown, and published data that cannot be read, before anything is written."""
-    for one in defenses:
-        if one.run:
-            require_dhc_records(data, one.spec)
-        if one.folder is not None:
-            published_data(one.folder, workload)
-
-
-def _attack_each(
-    study: DefenseStudy, defenses: Sequence[Defense | None], observer: Observer
-) -> list[AttackedDefense]:
-    every = []
-    with observer.stage("attack the defenses"):
-        done = work_done(observer, len(defenses), "defenses")
-        for number, defense in enumerate(defenses, 1):
-            with observer.stage(NO_DEFENSE if defense is None else defense.spec):
-                every.append(study.attacked(defense))
-            done(number)
-    return every
 
 
 def _identity(truth: People, choices: AttackChoices) -> dict[str, str]:
@@ -177,7 +164,7 @@ def _defense_rows(
     guess = found[GUESSER]
     rows = []
     for one in every:
-        own, errors, done = found[one.name], one.errors, one.defense
+        own, errors, done, certain = found[one.name], one.errors, one.defense, _known(one)
         row: dict[str, Any] = {
             "defense": one.name, "family": "" if done is None else done.family, "strength": None if done is None or not done.family else float(done.strength),
             "does": "nothing" if done is None else done.words, "keeps": "everything" if done is None else done.keeps, "claim": one.claim, "matched_by": one.keys.words,
@@ -190,7 +177,7 @@ def _defense_rows(
             row |= {column.format(level): getattr(error, value) for level, error in errors.items()}
         row |= {
             "binned_percent": agreement[one.name].to_pylist()[0]["binned_percent"],
-            "certain_percent": _certain(one),
+            "certain_percent": None if certain is None else 100 * float((certain.variability[certain.population > 0] == 0).mean()),
             "persons_at_risk": own["records"],
             "putative_percent": own["putative_percent"], "confirmed_percent": own["confirmed_percent"], "precision": own["precision"],
             "guesser_precision": guess["precision"],
@@ -202,12 +189,6 @@ def _defense_rows(
     return pa.Table.from_pylist(rows)
 
 
-def _certain(one: AttackedDefense) -> float | None:
-    """Populated blocks whose tables one set of records has, percent; None where that is not known."""
-    found = _known(one)
-    return None if found is None else 100 * float((found.variability[found.population > 0] == 0).mean())
-
-
 def _summary(defenses: pa.Table) -> tuple[str, ...]:
     lines = [
         "CONFIDENTIAL. Race and origin of the persons whom guessing misses most, by an attacker who knows block, sex and age; mean absolute error of tract counts."
@@ -217,3 +198,26 @@ def _summary(defenses: pa.Table) -> tuple[str, ...]:
         for row in defenses.to_pylist()
     ]
     return tuple(lines)
+
+
+_SHARE: Final = (
+    300  # of the persons of the demonstration, so that an attack on all defenses takes ten seconds
+)
+_LEAST: Final = 1_000
+_SECONDS: Final = 20.0  # many times what a block takes, so that results are the same on a slow machine
+_DEFENSES: Final = ("swap:LO", "swap:HI", "round:3", "round:5", "suppress:threshold=3", "topdown:pl94-us")
+
+
+def demonstrate_defenses(
+    out: Path, persons: int, state: str, seed: int, observer: Observer
+) -> tuple[str, Mapping[str, str]]:
+    """Draw a few thousand persons of a state, apply defenses to them, and attack what each publishes."""
+    observer.remark("attack and defenses")
+    records, place = out / "records", out / "attack"
+    with observer.stage("synthetic records"):
+        synthesize_dhc(records, persons=max(_LEAST, persons // _SHARE), states=(state,), seed=seed)
+    choices = AttackChoices(seconds=_SECONDS, seed=seed)
+    evaluated = compare_defenses_on(records, place, _DEFENSES, choices, observer)
+    return "\n".join(evaluated.lines), {
+        "attack/report.html": "which defense hides whom, and at what price: all of them attacked (open in a browser)"
+    }

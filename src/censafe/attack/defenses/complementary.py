@@ -97,6 +97,14 @@ def _moves(
         yield CellMove(one, int(others[best])), changed[best]
 
 
+def require_threshold(threshold: int) -> None:
+    """Refuse a threshold under which no count can be."""
+    if threshold < 2:
+        raise ConfigError(
+            f"the threshold of suppression must be at least 2, not {threshold}; fix: give one such as 3, which withholds 1 and 2"
+        )
+
+
 def suppress_under_threshold(areas: TableAreas, threshold: int) -> TableIntervals:
     """Primary and complementary suppression of the tables of every area; zeros are published unless they are withheld as complements.
 
@@ -105,10 +113,7 @@ def suppress_under_threshold(areas: TableAreas, threshold: int) -> TableInterval
 
     Source: attack.md 17, 4; Cox (1980), "Suppression methodology and statistical disclosure control", for complementary suppression.
     """
-    if threshold < 2:
-        raise ConfigError(
-            f"the threshold of suppression must be at least 2, not {threshold}; fix: give one such as 3, which withholds 1 and 2"
-        )
+    require_threshold(threshold)
     types, own = TypeRows.of(areas.workload), areas.workload.space.types(areas.people)
     order = np.argsort(areas.area, kind="stable")
     ends = np.searchsorted(areas.area[order], np.arange(len(areas.counts) + 1))

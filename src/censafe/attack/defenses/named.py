@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.recoding import MergedAreas, MergedCategories
 from censafe.attack.people import People
-from censafe.attack.tables import Workload, block_workload
+from censafe.attack.tables import Workload
 from censafe.errors import ConfigError, UsageError
 from censafe.model.entries import nearest
 from censafe.model.parsing import parse_number, parse_whole
@@ -37,16 +37,6 @@ class TableAreas:
     workload: Workload
     counts: _Ints = field(repr=False)
     level: str = "block"
-
-    @staticmethod
-    def empty() -> TableAreas:
-        """No area at all, to which a defense is applied to check its parameters."""
-        return TableAreas(
-            People.empty(),
-            np.zeros(0, np.int64),
-            block_workload(),
-            np.zeros((0, len(block_workload().lines)), np.int64),
-        )
 
 
 Publish = Callable[[TableAreas, int], TableIntervals]
@@ -86,11 +76,6 @@ class Defense:
     notes: Mapping[str, Callable[[People], pa.Table]] = field(default_factory=dict, repr=False)
 
 
-def _three(text: str) -> tuple[float, float, float]:
-    one, two, three = map(float, text.split(","))
-    return one, two, three
-
-
 class DefenseOptions:
     """The parts of a name such as ``swap:HI:rate=0.2``: a parameter, and options by their names."""
 
@@ -125,7 +110,12 @@ class DefenseOptions:
 
     def chances(self, name: str, default: tuple[float, float, float]) -> tuple[float, float, float]:
         """Three numbers separated by commas."""
-        return self._value(name, default, _three, "three numbers such as 0.1,0.8,0.1")
+
+        def three(text: str) -> tuple[float, float, float]:
+            first, second, third = map(float, text.split(","))
+            return first, second, third
+
+        return self._value(name, default, three, "three numbers such as 0.1,0.8,0.1")
 
     def word(self, name: str, default: str) -> str:
         """A word."""

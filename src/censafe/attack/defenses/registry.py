@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.attack.defenses.cell_key import CellKeyLaw, perturb_by_cell_key, record_keys, sums_of_keys
-from censafe.attack.defenses.complementary import suppress_under_threshold
+from censafe.attack.defenses.complementary import require_threshold, suppress_under_threshold
+from censafe.attack.defenses.households import SwappedPeople
 from censafe.attack.defenses.intervals import TableIntervals
 from censafe.attack.defenses.named import ChangedPeople, Defense, DefenseOptions, TableAreas
 from censafe.attack.defenses.permutation import require_level, swap_by_permutation
@@ -87,6 +88,10 @@ def _swap(options: DefenseOptions) -> Defense:
     )
 
 
+def _changed(swapped: SwappedPeople, claim: str = "") -> ChangedPeople:
+    return ChangedPeople(swapped.people, claim, {"swap_pairs": swapped.pairs()})
+
+
 _SIZES: Final = "households of every block; persons in group quarters"
 
 
@@ -102,26 +107,19 @@ def _swap_at_random(options: DefenseOptions, usual: SwapSetting) -> Defense:
     )
     sizes = "of equal size" if setting.size_noise[1] == 1 else "of sizes that differ by up to 2 persons"
 
-    def change(people: People, seed: int) -> ChangedPeople:
-        swapped = swap_households(people, setting, seed)
-        return ChangedPeople(swapped.people, files={"swap_pairs": swapped.pairs()})
-
     keeps = f"persons and {_SIZES}" if setting.size_noise[1] == 1 else _SIZES
     return Defense(
-        options.spec, f"{setting.rate:.0%} of the households exchange their blocks with others {sizes}, {places}", keeps, strength=setting.rate, change=change
+        options.spec, f"{setting.rate:.0%} of the households exchange their blocks with others {sizes}, {places}", keeps, strength=setting.rate,
+        change=lambda people, seed: _changed(swap_households(people, setting, seed)),
     )  # fmt: skip
 
 
 def _swap_targeted(options: DefenseOptions) -> Defense:
     setting = TargetedSetting(options.real("rate", 0.05), candidates=options.number("candidates", 10))
-
-    def change(people: People, seed: int) -> ChangedPeople:
-        swapped = swap_targeted(people, setting, seed)
-        return ChangedPeople(swapped.people, files={"swap_pairs": swapped.pairs()})
-
     return Defense(
         options.spec, f"{setting.rate:.0%} of the households, those at risk first, exchange their blocks with others nearby that have as many persons and adults",
-        f"persons, adults and {_SIZES}", family="targeted swap", strength=setting.rate, change=change,
+        f"persons, adults and {_SIZES}", family="targeted swap", strength=setting.rate,
+        change=lambda people, seed: _changed(swap_targeted(people, setting, seed)),
     )  # fmt: skip
 
 
@@ -132,7 +130,7 @@ def _swap_by_permutation(options: DefenseOptions) -> Defense:
 
     def change(people: People, seed: int) -> ChangedPeople:
         swapped, loss = swap_by_permutation(people, rate, seed, level)
-        return ChangedPeople(swapped.people, loss.words(), {"swap_pairs": swapped.pairs()})
+        return _changed(swapped, loss.words())
 
     return Defense(
         options.spec, f"households of one {level}, size and number of adults are permuted, each with probability {float(rate):g}",
@@ -200,7 +198,7 @@ def _suppress(options: DefenseOptions) -> Defense:
     if options.parameter:
         raise options.refused("give 1980 or threshold=COUNT")
     threshold = options.number("threshold")
-    suppress_under_threshold(TableAreas.empty(), threshold)
+    require_threshold(threshold)
     return Defense(
         options.spec, f"counts from 1 to {threshold - 1} withheld, and others with them, so that none can be computed from the tables of its area",
         "all counts that are published", family="suppression with complements", strength=threshold,

@@ -16,7 +16,8 @@ from censafe.attack.defenses.complementary import (
 )
 from censafe.attack.defenses.named import TableAreas
 from censafe.attack.people import People
-from censafe.attack.tables import Workload, block_workload, line_tables, tabulate_lines
+from censafe.attack.tables import Workload, line_tables, tabulate_lines
+from support.block_tables import block_workload
 
 SMALL = Workload.of([line_tables()[name] for name in ("P1", "P8", "P9", "P12", "P12A", "P12B", "P12H")])
 

@@ -19,7 +19,8 @@ from censafe.attack.defenses.suppression import (
     suppress_tables_of_small_groups,
 )
 from censafe.attack.people import People
-from censafe.attack.tables import block_workload, tabulate_lines
+from censafe.attack.tables import tabulate_lines
+from support.block_tables import block_workload
 
 COUNTS = np.arange(400).reshape(20, 20)
 

@@ -8,7 +8,8 @@ import pytest
 from censafe.attack.people import People
 from censafe.attack.reconstruction.conflicts import ConflictFinder
 from censafe.attack.reconstruction.solve import SolveChoices, reconstruct
-from censafe.attack.tables import Workload, block_workload, line_tables, tabulate_lines
+from censafe.attack.tables import Workload, line_tables, tabulate_lines
+from support.block_tables import block_workload
 
 PEOPLE = People.of(
     np.array(["500070001001001"] * 4),

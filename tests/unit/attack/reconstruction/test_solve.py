@@ -14,7 +14,8 @@ from censafe.attack.people import People
 from censafe.attack.reconstruction.problem import NO_LIMIT, BlockProblem, IncidenceOrder
 from censafe.attack.reconstruction.programs import PartSolver
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
-from censafe.attack.tables import TypeSpace, Workload, block_workload, line_tables, tabulate_lines
+from censafe.attack.tables import TypeSpace, Workload, line_tables, tabulate_lines
+from support.block_tables import block_workload
 
 WHITE, BLACK, ASIAN, WHITE_BLACK, WHITE_ASIAN = 0, 1, 3, 6, 8
 EVERYTHING = SolveChoices(variability=True, claims=True)
