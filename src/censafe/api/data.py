@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from censafe.api.plans import Configuration
     from censafe.model.observer import Observer
-    from censafe.population.synthetic.population import SynthReport
+    from censafe.population.synthetic.writing import SynthReport
 
 
 LayoutName = Literal["phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef", "dhc", "dhc-cef"]

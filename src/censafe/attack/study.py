@@ -124,12 +124,6 @@ class _Attack:
     tracts: SolvedTracts | None
     conflicts: Mapping[int, str]
 
-    def people(self, seed: int) -> People:
-        """The reconstructed records."""
-        ages = None if self.tracts is None else self.tracts.ages
-        space = self.published.workload.space
-        return reconstructed_people(self.found, space, self.published.blocks, seed, ages)
-
 
 def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer: Observer) -> Evaluated:
     """Reconstruct records from tables, those of the true records or published ones; with true records, match the result with what attackers know."""
@@ -199,8 +193,9 @@ def _solved(
 
 
 def _frames(attack: _Attack, choices: AttackChoices) -> dict[str, pa.Table]:
-    published, found, people = attack.published, attack.found, attack.people(choices.seed)
-    blocks = published.blocks
+    published, found, blocks = attack.published, attack.found, attack.published.blocks
+    ages = None if attack.tracts is None else attack.tracts.ages
+    people = reconstructed_people(found, published.workload.space, blocks, choices.seed, ages)
     frames = {
         "reconstruction": reconstruction_frame(found, published.workload.space, blocks),
         "records": record_frame(people),

@@ -46,22 +46,10 @@ def _flag(h: Any, bit: int) -> Any:
     return (h.FLAGS & bit) != 0
 
 
-def _zeros(h: Any) -> Any:
-    return sum(_one(h[name] == 0) for name in ("HHT", "HHT2", "CPLT", "TEN", "HHSPAN", "HHRACE"))
-
-
-def _c1(h: Any) -> Any:
-    return (h.RTYPE == 2).ifelse(h.NOT_HOUSEHOLD, (h.RTYPE == 4).ifelse(h.NOT_GQ, 0))
-
-
-def _c4(h: Any) -> Any:
-    occupied = (h.RTYPE == 2) & (h.FINAL_POP > 0)
-    return _one(_one(occupied) != h.HOUSEHOLDERS)
-
-
 def _c5(h: Any) -> Any:
+    zeros = sum(_one(h[name] == 0) for name in ("HHT", "HHT2", "CPLT", "TEN", "HHSPAN", "HHRACE"))
     empty = (h.RTYPE == 4) | (h.FINAL_POP == 0)
-    return _one(_zeros(h) != empty.ifelse(6, 0))
+    return _one(zeros != empty.ifelse(6, 0))
 
 
 def _c6(h: Any) -> Any:
@@ -96,18 +84,6 @@ def _c8(h: Any) -> Any:
     )
 
 
-def _c9(h: Any) -> Any:
-    return _one(_flag(h, OWN_CHILD_UNDER_18) != h.HHT2.isin([1, 3, 6, 10]))
-
-
-def _c10(h: Any) -> Any:
-    return _one((h.HOUSEHOLDERS == 1) & (h.HHRACE.cast("int16") * 4 + h.HHSPAN != h.HEAD))
-
-
-def _c12(h: Any) -> Any:
-    return _one((h.FAMILY >= 2).ifelse(h.FAMILY, 0) != h.NPF)
-
-
 RULES: tuple[Rule, ...] = (
     Rule(
         "C1",
@@ -115,7 +91,7 @@ RULES: tuple[Rule, ...] = (
         "RTYPE, RELSHIP",
         "persons whose record type or relationship does not fit the kind of their unit",
         "in housing units RTYPE 3 with RELSHIP 20 to 36; in group quarters RTYPE 5 with RELSHIP 37 or 38",
-        _c1,
+        lambda h: (h.RTYPE == 2).ifelse(h.NOT_HOUSEHOLD, (h.RTYPE == 4).ifelse(h.NOT_GQ, 0)),
     ),
     Rule(
         "C3",
@@ -131,7 +107,7 @@ RULES: tuple[Rule, ...] = (
         "MAFID",
         "units with a wrong number of householders",
         "one RELSHIP 20 in an occupied housing unit, none in vacant units and group quarters",
-        _c4,
+        lambda h: _one(_one((h.RTYPE == 2) & (h.FINAL_POP > 0)) != h.HOUSEHOLDERS),
     ),
     Rule(
         "C5",
@@ -171,7 +147,7 @@ RULES: tuple[Rule, ...] = (
         "HHT2",
         "units whose HHT2 contradicts the presence of own children under 18",
         "an own child under 18 (RELSHIP 25-27) exactly in HHT2 01, 03, 06 and 10",
-        _c9,
+        lambda h: _one(_flag(h, OWN_CHILD_UNDER_18) != h.HHT2.isin([1, 3, 6, 10])),
     ),
     Rule(
         "C10",
@@ -179,7 +155,7 @@ RULES: tuple[Rule, ...] = (
         "HHRACE, HHSPAN",
         "units whose race or origin is not the householder's",
         "HHRACE and HHSPAN equal to the householder's CENRACE and CENHISP",
-        _c10,
+        lambda h: _one((h.HOUSEHOLDERS == 1) & (h.HHRACE.cast("int16") * 4 + h.HHSPAN != h.HEAD)),
     ),
     Rule(
         "C11",
@@ -195,7 +171,7 @@ RULES: tuple[Rule, ...] = (
         "NPF",
         "units whose NPF is not the number of persons in the family",
         "the number of persons with RELSHIP 20, 21, 23 or 25-33 when it is 2 or more, otherwise 0",
-        _c12,
+        lambda h: _one((h.FAMILY >= 2).ifelse(h.FAMILY, 0) != h.NPF),
     ),
 )
 

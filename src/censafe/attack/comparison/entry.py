@@ -62,9 +62,9 @@ def compare_defenses_on(
         every = []
         with observer.stage("attack the defenses"):
             done = work_done(observer, len(defenses) + 1, "defenses")
-            for number, defense in enumerate((None, *defenses), 1):
-                with observer.stage(NO_DEFENSE if defense is None else defense.spec):
-                    every.append(study.attacked(defense))
+            for number, applied in enumerate((None, *defenses), 1):
+                with observer.stage(NO_DEFENSE if applied is None else applied.spec):
+                    every.append(study.attacked(applied))
                 done(number)
         if any(one.keys.race_alone for one in every):
             every.insert(1, study.redistricting())

@@ -78,7 +78,7 @@ def rank_types(
     types = np.flatnonzero((workload.matrix @ (values == 0)) == 0)
     parts = np.unravel_index(types, workload.space.shape)
     support = [np.unique(one) for one in parts]
-    persons = _persons(workload, values)
+    persons = int(values[[not line.tallied for line in workload.lines]].max(initial=0))
     masks, target = _queries(workload, values / max(persons, 1), support)
     shape = choices.generators, choices.rows
     logits = [draw.standard_normal((*shape, len(one))).astype(np.float32) for one in support]
@@ -93,12 +93,6 @@ def rank_types(
     frequency *= persons / choices.generators
     order = np.argsort(-frequency, kind="stable")
     return RankedTypes(types[order], frequency[order], error * persons)
-
-
-def _persons(workload: Workload, values: _Ints) -> int:
-    """Persons of the area: the largest line that counts everybody once."""
-    once = [not line.tallied for line in workload.lines]
-    return int(values[once].max(initial=0))
 
 
 def _queries(

@@ -17,8 +17,8 @@ from censafe.population.blocks.layout import (
     BlockData,
     HistogramLayout,
     facility_findings,
-    histograms_of,
     no_persons,
+    table_histograms,
 )
 from censafe.population.files.fixed_width import FixedFile, field_words, fixed_layout, number_at, outside
 from censafe.population.files.lines import next_line
@@ -264,11 +264,7 @@ def read_ipums(paths: tuple[Path, ...], layout: HistogramLayout, *, hispanic9: b
         raise DataError(f"{paths[0].name}: there are no records; allowed: one household record or more")
     spine = build_spine(found.codes[:districts], layout.rules)
     order = np.argsort(found.codes[:districts])
-    held = found.cells[:districts][order]
-    district, cell = np.nonzero(held)
-    persons = histograms_of(
-        spine, district * DISTRICT_CELLS + cell, held[district, cell].astype(np.int64), DISTRICT_CELLS
-    )[0]
+    persons = table_histograms(spine, found.cells[:districts][order])
     facilities = found.units[:districts][order]
     name = paths[0].name
     problems += no_persons(name, int(persons.count.sum(dtype=np.int64)))

@@ -189,8 +189,15 @@ def occupancy_of(spine: Spine, housing: NDArray[np.int64], occupied: NDArray[np.
     Args:
         housing: housing units of every block, shape (blocks,).
     """
-    counts = np.stack([housing - occupied, occupied], axis=1).reshape(-1)
-    return histograms_of(spine, np.arange(len(counts)), counts, 2)[0]
+    return table_histograms(spine, np.stack([housing - occupied, occupied], axis=1))
+
+
+def table_histograms(spine: Spine, counts: NDArray[np.integer]) -> ExactHistograms:
+    """Sparse histograms from counts of all cells that fit, shape (blocks, cells), not negative."""
+    block, cell = np.nonzero(counts)
+    pointer = np.searchsorted(block, np.arange(len(counts) + 1)).astype(np.int64)
+    values = counts[block, cell].astype(np.int32, copy=False)
+    return ExactHistograms(spine.leaf.geounits, pointer, cell.astype(np.int32), values)
 
 
 def zero_findings(

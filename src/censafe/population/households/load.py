@@ -37,7 +37,20 @@ class Scanned:
 
     def typed(self, column: Column) -> ir.Column:
         """The typed value of a column, NULL where the value is not allowed."""
-        return _typed(column, self.rows[column.name], integer=column.name in self.relation.integers)
+        import ibis
+
+        raw: Any = self.rows[column.name]
+        integer = column.name in self.relation.integers
+        if column.kind == "digits":
+            return _digits(column, raw, integer=integer)
+        kind, values = column.dtype or "int32", column.values()
+        if values is not None and not integer:
+            return engine_of(raw).coded(raw, values).cast(kind)
+        number = raw if integer else raw.try_cast("int32")
+        inside = ibis.or_(*(number.between(low, high) for low, high in column.ranges))
+        if not integer:
+            inside &= number.cast("string") == raw
+        return inside.ifelse(number.try_cast(kind), None)
 
 
 @dataclass(frozen=True)
@@ -131,22 +144,6 @@ def load_part(
         unknown_rows=counts["unknown"],
         findings=tuple(findings),
     )
-
-
-def _typed(column: Column, raw: Any, *, integer: bool) -> Any:
-    import ibis
-
-    if column.kind == "digits":
-        return _digits(column, raw, integer=integer)
-    kind = column.dtype or "int32"
-    values = column.values()
-    if values is not None and not integer:
-        return engine_of(raw).coded(raw, values).cast(kind)
-    number = raw if integer else raw.try_cast("int32")
-    inside = ibis.or_(*(number.between(low, high) for low, high in column.ranges))
-    if not integer:
-        inside &= number.cast("string") == raw
-    return inside.ifelse(number.try_cast(kind), None)
 
 
 def _digits(column: Column, raw: Any, *, integer: bool) -> Any:

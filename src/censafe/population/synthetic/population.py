@@ -144,7 +144,8 @@ def synthesize(
                     job.cancel()
         names = file_names(partial)
     files = tuple(out / name for name in names)
-    return SynthReport(out, files, *counts.tolist(), len(set(plan.tracts.state.tolist())))
+    written, housing, vacant, quarters = counts.tolist()
+    return SynthReport(out, files, written, housing, vacant, quarters, len(set(plan.tracts.state.tolist())))
 
 
 def _formats(layout: Layout, file_format: Literal["parquet", "csv"]) -> dict[str, FileFormat]:

@@ -118,60 +118,48 @@ def _race_shares() -> NDArray[np.float64]:
     return _cumulative(np.array(shares))
 
 
-def _household_chances() -> dict[str, Any]:
-    published, homes = marginals()["published"], marginals()["model"]["households"]
-    return {
-        "kind": _cumulative(published["household_type"]["shares"]),
-        "least": np.array(_LEAST),
-        "head_age": _cumulative(homes["householder_age"]),
-        "bands": np.array(homes["householder_age_bands"]),
-        "minor_head": homes["minor_householder"],
-        "minors": _cumulative(homes["minors"]),
-        "more_relatives": np.array(homes["more_relatives"]),
-        "more_nonrelatives": np.array(homes["more_nonrelatives"]),
-        "crowded": homes["crowded"],
-        "crowded_more": homes["crowded_more"],
-        "largest": homes["largest"],
-        "relatives": _cumulative(homes["relatives"]),
-        "own_minor": _cumulative(homes["own_minor"]),
-        "nonrelatives": _cumulative(homes["nonrelatives"]),
-        "male_head": homes["male_householder"],
-        "same_sex": np.array([published["same_sex"]["married"], published["same_sex"]["unmarried"]]),
-    }
-
-
-def _race_chances() -> dict[str, Any]:
-    race = marginals()["model"]["race"]
-    mask, code = np.zeros(64, np.int64), np.zeros(64, np.int64)
-    for number, races in enumerate(race_codes(), start=1):
-        mask[number] = sum(1 << (race - 1) for race in races)
-        code[mask[number]] = number
-    return {
-        "group": _cumulative([state.groups for state in synthetic_states()]),
-        "races": _race_shares(),
-        "hispanic_row": np.array([2 if state.code == "72" else 1 for state in synthetic_states()]),
-        "dominant": race["dominant"],
-        "spouse_other": race["spouse_other_race"],
-        "kin_other": race["kin_other_race"],
-        "nonrelative_same": race["nonrelative_same"],
-        "combined": race["child_combined"],
-        "mask": mask,
-        "code": code,
-    }
-
-
 @cache
 def chances() -> Chances:
     """All chances of a draw, from the data files."""
-    facts, model = marginals()["published"]["group_quarters"], marginals()["model"]
-    quarters, geography, tenure = model["group_quarters"], model["geography"], model["tenure"]
+    published, model = marginals()["published"], marginals()["model"]
+    homes, race, tenure = model["households"], model["race"], model["tenure"]
+    quarters, geography = model["group_quarters"], model["geography"]
+    mask, code = np.zeros(64, np.int64), np.zeros(64, np.int64)
+    for number, races in enumerate(race_codes(), start=1):
+        mask[number] = sum(1 << (one - 1) for one in races)
+        code[mask[number]] = number
+    facts = published["group_quarters"]
     persons = np.array(facts["millions"]) / math.fsum(facts["millions"]) * facts["person_share"]
     facilities = persons / np.array(quarters["mean_size"])  # per person, by kind
     household, age, group = (np.array(tenure[name]) for name in ("household", "age", "group"))
     log_odds = household[:, None, None] + age[None, :, None] + group[None, None, :]
     return Chances(
-        **_household_chances(),
-        **_race_chances(),
+        kind=_cumulative(published["household_type"]["shares"]),
+        least=np.array(_LEAST),
+        head_age=_cumulative(homes["householder_age"]),
+        bands=np.array(homes["householder_age_bands"]),
+        minor_head=homes["minor_householder"],
+        minors=_cumulative(homes["minors"]),
+        more_relatives=np.array(homes["more_relatives"]),
+        more_nonrelatives=np.array(homes["more_nonrelatives"]),
+        crowded=homes["crowded"],
+        crowded_more=homes["crowded_more"],
+        largest=homes["largest"],
+        relatives=_cumulative(homes["relatives"]),
+        own_minor=_cumulative(homes["own_minor"]),
+        nonrelatives=_cumulative(homes["nonrelatives"]),
+        male_head=homes["male_householder"],
+        same_sex=np.array([published["same_sex"]["married"], published["same_sex"]["unmarried"]]),
+        group=_cumulative([state.groups for state in synthetic_states()]),
+        races=_race_shares(),
+        hispanic_row=np.array([2 if state.code == "72" else 1 for state in synthetic_states()]),
+        dominant=race["dominant"],
+        spouse_other=race["spouse_other_race"],
+        kin_other=race["kin_other_race"],
+        nonrelative_same=race["nonrelative_same"],
+        combined=race["child_combined"],
+        mask=mask,
+        code=code,
         own=1.0 / (1.0 + np.exp(-log_odds)),
         free_and_clear=np.array(tenure["free_and_clear"]),
         no_payment=tenure["no_payment"],

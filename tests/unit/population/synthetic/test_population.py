@@ -11,8 +11,9 @@ import pytest
 
 from censafe.errors import StorageError, UsageError
 from censafe.population.synthetic import population
-from censafe.population.synthetic.population import SynthReport, synthesize
+from censafe.population.synthetic.population import synthesize
 from censafe.population.synthetic.shipped import synthetic_states
+from censafe.population.synthetic.writing import SynthReport
 from support.consistency import GEO_COLUMNS, PERSON_COLUMNS, UNIT_COLUMNS, breaches, read_table
 
 Tables = dict[str, list[dict[str, str]]]

@@ -46,6 +46,7 @@ from censafe.population.blocks.dhc.tables import (
     person_recodes,
     quarters,
 )
+from censafe.population.blocks.layout import table_histograms
 from censafe.population.findings import Finding
 from censafe.population.household_rules import DHC_EMPTY_UNITS, DHC_RULES, SEVERAL_HOUSEHOLDERS, Column, Rule
 
@@ -350,16 +351,9 @@ def dhc_data(spine: Spine, persons: list[_Ints], units: list[UnitPart]) -> DhcDa
     histograms = {
         "dhc-persons": people,
         "dhc-households": histograms_from_keys(spine, [part.keys for part in units], HOUSEHOLD_CELLS),
-        "dhc-units": _from_counts(spine, levels),
+        "dhc-units": table_histograms(spine, levels),
         "pl94-persons": redistricting_persons(people),
-        "pl94-units": _from_counts(spine, np.stack([vacant, homes - vacant], axis=1)),
+        "pl94-units": table_histograms(spine, np.stack([vacant, homes - vacant], axis=1)),
     }
     facilities = np.concatenate([homes[:, None], levels[:, last:]], axis=1)
     return DhcData(spine, histograms, facilities)
-
-
-def _from_counts(spine: Spine, counts: NDArray[np.int32]) -> ExactHistograms:
-    """Sparse histograms from counts of all cells, shape (blocks, cells)."""
-    block, cell = np.nonzero(counts)
-    pointer = np.searchsorted(block, np.arange(len(counts) + 1)).astype(np.int64)
-    return ExactHistograms(spine.leaf.geounits, pointer, cell.astype(np.int32), counts[block, cell])

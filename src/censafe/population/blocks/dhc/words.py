@@ -31,7 +31,7 @@ _Ints = NDArray[np.int64]
 _CODES: Final = "codes outside the allowed set"
 _HOUSEHOLDS: Final = "codes that no occupied housing unit has"
 _Words = tuple[str, str, str, str]
-PERSON_WORDS: Final[Mapping[str, _Words]] = field_words(fixed_layout("cef_per")) | {
+PERSON_WORDS: Final[dict[str, _Words]] = field_words(fixed_layout("cef_per")) | {
     "QSEX": ("QSEX", "domain", _CODES, "1 or 2"),
     "RELSHIP": ("RELSHIP", "domain", _CODES, "20 to 38"),
     "unit": ("MAFID", "unmatched", "persons whose unit is not in the unit file", "a MAFID of the unit file"),
@@ -40,7 +40,7 @@ PERSON_WORDS: Final[Mapping[str, _Words]] = field_words(fixed_layout("cef_per"))
     "inside": ("RELSHIP, QGQTYP", "quarters", "persons of group quarters without a kind, or of housing units with one",
                "RELSHIP 37 or 38 with a code of QGQTYP, RELSHIP 20 to 36 with blank or 000"),
 }  # fmt: skip
-UNIT_WORDS: Final[Mapping[str, _Words]] = field_words(fixed_layout("cef_unit")) | {
+UNIT_WORDS: Final[dict[str, _Words]] = field_words(fixed_layout("cef_unit")) | {
     "OIDTB": ("OIDTB", "unmatched", "units whose block is not in GRF-C", "an OIDTABBLK of GRF-C"),
     "quarters": ("RTYPE, QGQTYP", "quarters", "housing units with a kind of group quarters, or group quarters without one",
                  "RTYPE 2 with blank or 000, RTYPE 4 with a code"),
