@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,82 +28,12 @@ from censafe.publication.atomic import atomic_write
 _PARTS: Final = re.compile(r"(PCT|P)(\d+)([A-Z]?)$")
 _STEP: Final = 5  # percent of the blocks
 
-COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
-    "classification": ("who may see this row", ""),
-    "block": ("15-digit code: state, county, tract, block", ""),
-    "table": ("name of the table", ""),
-    "line": ("number of the line of the table, from 1", ""),
-    "code": ("name of the line in the Summary File", ""),
-    "label": ("whom the line counts", ""),
-    "value": ("count of the line", "persons; races tallied in P6 and P7"),
-    "sex": ("1 male, 2 female", ""),
-    "age": ("age, drawn within what the tables tell apart", "years"),
-    "age_from": ("lowest age of the class", "years"),
-    "age_to": ("highest age of the class", "years"),
-    "race": ("set of races, 1 to 63 as CENRACE", ""),
-    "hispanic": ("0 no, 1 yes", ""),
-    "persons": ("persons", "persons"),
-    "certain": ("of these, persons that every data set with the same tables has, as far as was proven", "persons"),
-    "possible": ("most persons that a data set with the same tables has, as far as was proven", "persons"),
-    "conflict": ("the first table, or the first two, whose lines no records have", ""),
-    "tract": ("11-digit code: state, county, tract", ""),
-    "blocks": ("blocks of the tract", ""),
-    "lines": ("lines of the tables of the tract", ""),
-    "lines_met": ("of these, lines that the reconstructed records have", ""),
-    "universe": ("whom the table counts", ""),
-    "status": ("exact: the records have these tables; infeasible: no records have them; nearest: the records whose tables differ least; unknown: a program "
-               "ran out of time", ""),
-    "population": ("reconstructed persons of the block", "persons"),
-    "variability": ("records that another data set with the same tables can change; 0: the reconstruction is the only one", "percent"),
-    "variability_low": ("least variability that an attacker with another reconstruction of these tables finds", "percent"),
-    "variability_high": ("greatest variability that such an attacker finds", "percent"),
-    "seconds": ("time of the block", "seconds"),
-    "percentile": ("blocks with no greater variability", "percent"),
-    "cumulative_persons": ("persons in these blocks", "persons"),
-    "block_size": ("class of blocks by true population", "persons"),
-    "data": ("what is compared with the truth: a defense's published data, or a guesser who knows block, sex and age of every person", ""),
-    "exact_percent": ("true persons with a record of the same block, sex, age, race and origin", "percent"),
-    "binned_percent": ("the same with the 38 classes of age in place of years", "percent"),
-    "unique_percent": ("persons who are alone with their sex and age in their block", "percent"),
-    "unique_in_class_percent": ("the same with the 38 classes of age", "percent"),
-    "attacker": ("who attacks: exact knows block, sex and age of everybody; noisy knows them with errors; file: a file that was given", ""),
-    "population_attacked": ("whose records are looked at", ""),
-    "records": ("the attacker's records of these persons: the denominator", "persons"),
-    "putative": ("records expected to be matched with a published record", "persons"),
-    "confirmed": ("records expected to be given the right race and origin of the right person", "persons"),
-    "putative_percent": ("putative by records", "percent"),
-    "confirmed_percent": ("confirmed by records", "percent"),
-    "precision": ("confirmed by putative", "percent"),
-    "putative_drawn": ("putative in one random order of the records", "persons"),
-    "defense": ("what was done before publishing", ""),
-    "does": ("what the defense does", ""),
-    "keeps": ("what it publishes exactly", ""),
-    "claim": ("formal privacy that it claims; empty for none", ""),
-    **{f"error_{level}": (f"mean absolute error of the table lines of a {level} that are not 0 in truth; a withheld line is read as 0", "persons") for level in ("block", "tract", "county")},
-    **{f"race_error_{level}": ("the same for the lines of race, origin and voting age alone, which redistricting data publish", "persons") for level in ("block", "tract", "county")},
-    "family": ("defenses that differ in strength alone", ""),
-    "strength": ("place among them: rate, base, threshold or variance; higher hides more", ""),
-    "matched_by": ("what an attacker's record and a published one have to agree in", ""),
-    "persons_at_risk": ("persons who are alone with sex and class of age in their block and differ from its most frequent race and origin", "persons"),
-    "folder": ("what was published, in the folder of the comparison", ""),
-    **{f"withheld_{level}_percent": (f"of these lines of a {level}, those that are not published", "percent") for level in ("block", "tract", "county")},
-    "certain_percent": ("populated blocks whose published tables one set of records has; empty where this is not known", "percent"),
-    "guesser_precision": ("precision of the proportional guesser with the target left out, on the same persons", "percent"),
-    "beyond_guessing": ("precision less that of the guesser", "percentage points"),
-    "confirmed_beyond_guessing": ("confirmed_percent less that of the guesser", "percentage points"),
-    "area": ("15-digit code of the block, or 11-digit code of the tract", ""),
-    "distinct": ("different types of persons among the attacked records: sex, class of age, race, origin", "types"),
-    "candidates": ("types that are ranked", "types"),
-    "line_error": ("mean absolute difference of a line of the relaxed data sets from its value", "persons"),
-    "source": ("what the ranking is by: relaxed data sets that fit the tables, or records of others", ""),
-    "distinct_percent": ("how many of the ranked types are looked at, by the number of different types that there are", "percent"),
-    "match_rate": ("of these, types that an attacked record has; mean over areas", "percent"),
-    "rank": ("place by frequency, from 1", ""),
-    "frequency": ("expected persons of the type in a relaxed data set", "persons"),
-    "matched": ("1: an attacked record is of this type", ""),
-    "confirmed_drawn": ("confirmed in one random order of the records", "persons"),
-}  # fmt: skip
-"""Meaning and unit of every column of the attack's files."""
+
+@cache
+def column_words() -> Mapping[str, tuple[str, str]]:
+    """Meaning and unit of every column of the attack's files."""
+    text = (files("censafe.attack") / "data" / "columns.csv").read_text(encoding="utf-8")
+    return {row["column"]: (row["meaning"], row["unit"]) for row in csv.DictReader(text.splitlines())}
 
 
 def reconstructed_people(

@@ -21,7 +21,7 @@ from censafe.attack.reconstruction.conflicts import ConflictFinder
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
 from censafe.attack.reconstruction.tracts import SolvedTracts, reconstruct_tracts
 from censafe.attack.results import (
-    COLUMNS,
+    column_words,
     line_frame,
     percentile_frame,
     reconstructed_people,
@@ -232,7 +232,7 @@ def _frames(attack: _Attack, choices: AttackChoices) -> dict[str, pa.Table]:
 def write_columns(out: Path, frames: Mapping[str, pa.Table]) -> str:
     """Write ``codebook.csv``: every column of every file, what it means and in which unit."""
     rows = [
-        (name, column, *COLUMNS[column])
+        (name, column, *column_words()[column])
         for name, frame in frames.items()
         for column in (*frame.column_names, "classification")
     ]

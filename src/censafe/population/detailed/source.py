@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from censafe.errors import ConfigError, DataError
 from censafe.geography import state_codes
 from censafe.geography.areas import Areas, read_areas
-from censafe.population.detailed.cef import open_cef_input
+from censafe.population.detailed.cef import CefRecords, open_cef_input
 from censafe.population.detailed.checks import (
     Checks,
     UnknownBlocks,
@@ -82,32 +82,6 @@ class SafetabInput:
         raise_if_fatal(self.findings, "input data")
 
 
-class _Input(Protocol):
-    """Where the three tables come from."""
-
-    @property
-    def labels(self) -> dict[str, str]: ...
-
-    @property
-    def files(self) -> tuple[Path, ...]: ...
-
-    @property
-    def record_files(self) -> tuple[Path, ...]: ...
-
-    @property
-    def whole_regions(self) -> bool: ...
-
-    def areas(
-        self, con: duckdb.DuckDBPyConnection, states: tuple[str, ...]
-    ) -> tuple[Areas, list[Finding]]: ...
-
-    def records(self, con: duckdb.DuckDBPyConnection) -> Batches: ...
-
-    def totals(self, con: duckdb.DuckDBPyConnection) -> Batches | None: ...
-
-    def close(self) -> None: ...
-
-
 @dataclass(frozen=True)
 class _Files:
     """Tables as pipe-delimited text or Parquet; of households, also a list of areas without housing units."""
@@ -158,7 +132,7 @@ class SafetabSource:
 
     def __init__(
         self,
-        source: _Input,
+        source: _Files | CefRecords,
         name: RecordName,
         scope: RecordScope,
         engine: Engine,
@@ -281,12 +255,9 @@ def open_safetab(
     Source: specification of SafeTab, sections 3.2 and 3.5.
     """
     name: RecordName = "persons" if scope.product == "safetab-p" else "households"
-    source: _Input
     if scope.reader == "cef":
-        source = open_cef_input(data, name, scope.states, t1, work)
-    else:
-        source = _open_files(data, name, t1)
-    return SafetabSource(source, name, scope, backend, work)
+        return SafetabSource(open_cef_input(data, name, scope.states, t1, work), name, scope, backend, work)
+    return SafetabSource(_open_files(data, name, t1), name, scope, backend, work)
 
 
 def _open_files(folder: Path, name: RecordName, t1: Path | None) -> _Files:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.population.blocks.dhc.kernels import PERSON_DOUBTS, PERSON_RULES, UNIT_RULES
-from censafe.population.blocks.dhc.tables import AGES, household_rules, person_recodes, relgq_label
+from censafe.population.blocks.dhc.tables import household_rules, person_recodes, relgq_label
 from censafe.population.files.fixed_width import field_words, fixed_layout
 from censafe.population.findings import Finding
 from censafe.population.household_rules import RULES, SEVERAL_HOUSEHOLDERS, Rule
@@ -28,12 +28,8 @@ UNIT_COLUMNS: Final[Mapping[str, str]] = {
 """Columns of units by name of their field in the kernels; beside them OIDTB, the block."""
 
 _Ints = NDArray[np.int64]
-_CODES: Final = "codes outside the allowed set"
-_HOUSEHOLDS: Final = "codes that no occupied housing unit has"
 _Words = tuple[str, str, str, str]
 PERSON_WORDS: Final[dict[str, _Words]] = field_words(fixed_layout("cef_per")) | {
-    "QSEX": ("QSEX", "domain", _CODES, "1 or 2"),
-    "RELSHIP": ("RELSHIP", "domain", _CODES, "20 to 38"),
     "unit": ("MAFID", "unmatched", "persons whose unit is not in the unit file", "a MAFID of the unit file"),
     "vacant": ("MAFID", "vacant", "persons in vacant units", "no persons where VACS is 1 to 7"),
     "other-quarters": ("QGQTYP", "other-quarters", "persons in another kind of quarters than their unit is", "the kind of the unit"),
@@ -48,17 +44,6 @@ UNIT_WORDS: Final[dict[str, _Words]] = field_words(fixed_layout("cef_unit")) | {
     "vacant-persons": ("VACS, FINAL_POP", "vacant", "vacant housing units with persons", "FINAL_POP 0 with VACS 1 to 7"),
     "no-persons": ("VACS, FINAL_POP", "no-persons", "facilities without persons, or housing units without persons that are not vacant",
                    "FINAL_POP 1 or more with VACS 0"),
-    "TEN": ("TEN", "domain", _HOUSEHOLDS, "1 to 4"),
-    "HHSEX": ("HHSEX", "domain", _HOUSEHOLDS, "1 or 2"),
-    "HHLDRAGE": ("HHLDRAGE", "domain", "ages that no householder has", f"15 to {AGES - 1}"),
-    "HHSPAN": ("HHSPAN", "domain", _HOUSEHOLDS, "1 or 2"),
-    "HHRACE": ("HHRACE", "domain", _HOUSEHOLDS, "01 to 63"),
-    "HHT": ("HHT", "domain", _HOUSEHOLDS, "1 to 7"),
-    "CPLT": ("CPLT", "domain", _HOUSEHOLDS, "0 to 5"),
-    "MULTG": ("MULTG", "domain", _HOUSEHOLDS, "0 to 2"),
-    "PAOC": ("PAOC", "domain", _HOUSEHOLDS, "1 to 4"),
-    "PAC": ("PAC", "domain", _HOUSEHOLDS, "1 to 4"),
-    **{name: (name, "form", "numbers of persons that are not digits", "00 to 99") for name in ("P18", "P60", "P65", "P75")},
     "type": ("FINAL_POP, CPLT, PAOC, PAC, MULTG, HHT, P18", "household-type", "households of a type that cannot be",
              "one of the 522 household types of the 2020 DHC"),
 }  # fmt: skip
