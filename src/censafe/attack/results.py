@@ -73,22 +73,24 @@ def reconstructed_people(
 
 def reconstruction_frame(found: Reconstruction, space: TypeSpace, blocks: NDArray[np.str_]) -> pa.Table:
     """A row for each block and type of person that was reconstructed."""
-    sex, age, race, hispanic = space.parts(found.types)
-    edges = np.append(space.edges, OLDEST + 1)
     return pa.table(
         {
             "block": blocks[found.block],
-            "sex": sex + 1,
-            "age_from": age,
-            "age_to": edges[np.searchsorted(edges, age, side="right")] - 1,
-            "race": race + 1,
-            "hispanic": hispanic,
+            **type_columns(found.types, space),
             "persons": found.counts,
             "certain": found.least,
             "possible": found.most,
             "status": found.status[found.block],
         }
     )
+
+
+def type_columns(types: NDArray[np.int64], space: TypeSpace) -> dict[str, NDArray[np.int64]]:
+    """Sex, lowest and highest age, race and origin of some types of persons, as files have them."""
+    sex, age, race, hispanic = space.parts(types)
+    edges = np.append(space.edges, OLDEST + 1)
+    last = edges[np.searchsorted(edges, age, side="right")] - 1
+    return {"sex": sex + 1, "age_from": age, "age_to": last, "race": race + 1, "hispanic": hispanic}
 
 
 def record_frame(people: People) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -236,10 +236,8 @@ def reidentification_rows(
     size = target.size[target.people.block[own]]
     rows: list[tuple[Any, ...]] = []
     for name, flags in target.populations.items():
-        for place, words in enumerate((EVERY_SIZE, *SIZE_CLASSES)):
-            here = flags[own] & (places >= 0)
-            if place:
-                here &= size == place - 1
+        for words, sized in _by_size(size):
+            here = flags[own] & (places >= 0) & sized
             for guesser, found in every.items():
                 number = int(here.sum())
                 sums = [(float(one.putative[here].sum()), float(one.right[here].sum())) for one in found]
@@ -264,8 +262,8 @@ def agreement_rows(data: str, published: People, truth: People) -> pa.Table:
     exact, binned = agreement(published, truth)
     size, population = block_size_class(truth.population), truth.population
     rows: list[tuple[Any, ...]] = []
-    for place, words in enumerate((EVERY_SIZE, *SIZE_CLASSES)):
-        here = population > 0 if not place else (size == place - 1) & (population > 0)
+    for words, sized in _by_size(size):
+        here = sized & (population > 0)
         persons = int(population[here].sum())
         share = [100 * int(one[here].sum()) / persons if persons else None for one in (exact, binned)]
         rows.append((data, words, persons, *share))
@@ -277,12 +275,18 @@ def unique_rows(truth: People) -> pa.Table:
     size = block_size_class(truth.population)[truth.block]
     flags = unique_flags(truth, binned=False), unique_flags(truth)
     rows: list[tuple[Any, ...]] = []
-    for place, words in enumerate((EVERY_SIZE, *SIZE_CLASSES)):
-        here = np.ones(len(truth), np.bool_) if not place else size == place - 1
+    for words, here in _by_size(size):
         persons = int(here.sum())
         share = [100 * int((one & here).sum()) / persons if persons else None for one in flags]
         rows.append((words, persons, *share))
     return _frame(("block_size", "persons", "unique_percent", "unique_in_class_percent"), rows)
+
+
+def _by_size(size: _Ints) -> Iterator[tuple[str, _Flags]]:
+    """What is of any size, then what is of each class, as flags."""
+    yield EVERY_SIZE, np.ones(len(size), np.bool_)
+    for place, words in enumerate(SIZE_CLASSES):
+        yield words, size == place
 
 
 def _frame(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:

@@ -12,9 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.attack.pages.ranking import ranking_page
-from censafe.attack.people import OLDEST, People
+from censafe.attack.people import People
 from censafe.attack.ranking.generators import GeneratorChoices, RankedTypes, rank_types
 from censafe.attack.reading import read_people
+from censafe.attack.results import type_columns
 from censafe.attack.study import AttackChoices, share_text, workload_of, write_columns
 from censafe.attack.tables import TypeSpace, Workload, tabulate_lines
 from censafe.errors import DataError, UsageError
@@ -163,15 +164,12 @@ def _area_frame(every: Sequence[_Ranked]) -> pa.Table:
 
 def _ranked_frame(every: Sequence[_Ranked], space: TypeSpace) -> pa.Table:
     tables = []
-    edges = np.append(space.edges, OLDEST + 1)
     for one in every:
         types = one.found.types[:_MOST]
-        sex, age, race, hispanic = space.parts(types)
         tables.append(
             pa.table(
                 {
-                    "area": [one.area] * len(types), "rank": np.arange(1, len(types) + 1), "sex": sex + 1, "age_from": age,
-                    "age_to": edges[np.searchsorted(edges, age, side="right")] - 1, "race": race + 1, "hispanic": hispanic,
+                    "area": [one.area] * len(types), "rank": np.arange(1, len(types) + 1), **type_columns(types, space),
                     "frequency": one.found.frequency[:_MOST], "matched": np.isin(types, one.true).astype(np.int64),
                 }
             )

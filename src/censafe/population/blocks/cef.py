@@ -22,7 +22,8 @@ from censafe.population.blocks.cef_kernels import (
     UNIT_RULES,
     BlockTable,
     UnitColumns,
-    fill_units,
+    empty_slots,
+    enter_units,
     parse_persons,
     parse_units,
 )
@@ -162,8 +163,8 @@ def _read_persons(
     path: Path, unit_path: Path, units: UnitColumns, counts: _Counts, problems: list[Finding]
 ) -> None:
     bad, doubts = np.zeros(len(PERSON_RULES), np.int64), np.zeros(2, np.int64)
-    slots = np.full(1 << max(4, (2 * len(units.mafid) - 1).bit_length()), -1, np.int32)
-    fill_units(slots, units.mafid)
+    slots = empty_slots(len(units.mafid))
+    enter_units(slots, units.mafid)
     met = np.zeros(len(units.mafid), np.int32)
     file = FixedFile(path, _PERSON.width)
     for chunk in file.chunks():

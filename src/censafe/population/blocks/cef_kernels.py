@@ -127,13 +127,14 @@ def block_table(texts: _Bytes, block: NDArray[np.int32]) -> tuple[BlockTable, in
         texts: shape (blocks, characters of OIDTB), left-justified, zeros behind.
         block: position in the spine of each, shape (blocks,).
     """
-    slots = np.full(_slots(len(texts)), -1, np.int32)
+    slots = empty_slots(len(texts))
     repeated = _fill_blocks(slots, texts)
     return BlockTable(slots, texts, block), repeated
 
 
-def _slots(items: int) -> int:
-    return 1 << max(4, (2 * items - 1).bit_length())
+def empty_slots(items: int) -> _Slots:
+    """An empty table of 2^k slots, at least twice as many as items."""
+    return np.full(1 << max(4, (2 * items - 1).bit_length()), -1, np.int32)
 
 
 @_kernel
@@ -235,15 +236,21 @@ def parse_units(
 
 
 @_kernel
-def fill_units(slots: _Slots, mafid: NDArray[np.int32]) -> None:
-    """Enter the units of a file into an empty table; of several with one number, the first."""
+def enter_units(slots: _Slots, mafid: NDArray[np.int32]) -> int:
+    """Enter units by MAFID into an empty table of 2^k slots; how many have the number of an earlier one."""
     mask = len(slots) - 1
+    repeated = 0
     for row in range(len(mafid)):
+        if mafid[row] < 0:
+            continue
         slot = slot_of(mafid[row], mask)
         while slots[slot] >= 0 and mafid[slots[slot]] != mafid[row]:
             slot = (slot + 1) & mask
         if slots[slot] < 0:
             slots[slot] = row
+        else:
+            repeated += 1
+    return repeated
 
 
 @_kernel

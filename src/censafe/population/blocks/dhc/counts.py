@@ -17,6 +17,7 @@ from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.tree import Spine
 from censafe.model.compiled import compiled
 from censafe.model.sparse import ExactHistograms
+from censafe.population.blocks.cef_kernels import empty_slots, enter_units
 from censafe.population.blocks.dhc.kernels import (
     MEMBER_COUNTS,
     NO_TYPE,
@@ -29,7 +30,6 @@ from censafe.population.blocks.dhc.kernels import (
     UnitFields,
     count_levels,
     count_members,
-    enter_units,
     find_units,
     recode_persons,
     recode_units,
@@ -219,7 +219,7 @@ class UnitTable:
         self.claims = Claims._make(_joined([part.claims for part in parts if part.claims is not None]))
         self._filled = sum(part.filled for part in parts)
         rows = len(self.facts.mafid)
-        self._slots = np.full(1 << max(4, (2 * rows - 1).bit_length()), -1, np.int32)
+        self._slots = empty_slots(rows)
         self.repeated = int(enter_units(self._slots, self.facts.mafid))
         self.held = np.zeros(rows, np.int32)
         self._members = np.zeros((rows, len(MEMBER_COUNTS)), np.uint8)

@@ -129,24 +129,6 @@ class UnitFacts(NamedTuple):
 
 
 @_kernel
-def enter_units(slots: _Column, mafid: _Column) -> int:
-    """Enter units by MAFID into an empty table of 2^k slots; how many have the number of an earlier one."""
-    mask = len(slots) - 1
-    repeated = 0
-    for row in range(len(mafid)):
-        if mafid[row] < 0:
-            continue
-        slot = slot_of(mafid[row], mask)
-        while slots[slot] >= 0 and mafid[slots[slot]] != mafid[row]:
-            slot = (slot + 1) & mask
-        if slots[slot] < 0:
-            slots[slot] = row
-        else:
-            repeated += 1
-    return repeated
-
-
-@_kernel
 def find_units(slots: _Column, units: UnitFacts, mafid: _Column, found: _Column, bad: _Ints) -> None:
     """Position of the unit of every person, -1 where there is none."""
     mask, unit = len(slots) - 1, -1
