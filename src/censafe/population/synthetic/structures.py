@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,17 +143,6 @@ class DrawnUnits(NamedTuple):
     cplt: NDArray[np.int8]
 
 
-_WIDE = {
-    "mafid": np.int32,
-    "age": np.int16,
-    "tract": np.int32,
-    "block": np.int16,
-    "pop": np.int32,
-    "npf": np.int16,
-    "place": np.int32,
-}
-
-
 def packed(chances: Any) -> Any:
     """The chances, a named tuple, as one numpy record with the same field names, which a kernel passes on as one pointer."""
     values = [np.asarray(value) for value in chances]
@@ -165,6 +154,6 @@ def packed(chances: Any) -> Any:
 
 
 def records(kind: type[Any], rows: int) -> Any:
-    """A zeroed record array with a field for every array of `kind`: what the kernels fill."""
-    dtype = np.dtype([(name, _WIDE.get(name, np.int8)) for name in kind._fields], align=True)
-    return np.zeros(rows, dtype).view(np.recarray)
+    """A zeroed record array with a field for every array of `kind`, of the type that it names: what the kernels fill."""
+    types = {name: get_args(get_args(hint)[1])[0] for name, hint in get_type_hints(kind).items()}
+    return np.zeros(rows, np.dtype(list(types.items()), align=True)).view(np.recarray)
