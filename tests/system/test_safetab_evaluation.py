@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from censafe.attack.comparison import demonstration
+from censafe.attack.comparison import entry
 from censafe.evaluation import demo
 from support.commands import CommandLine
 from support.evaluations import page_from_files
@@ -83,7 +83,7 @@ def test_the_demonstration_runs_everything_and_names_what_to_open(
     few = tuple(replace(one, trials=2) for one in demo._RELEASES)
     monkeypatch.setattr(demo, "_RELEASES", few)
     monkeypatch.setattr(demo, "_TOPDOWN_LEAST", 300)
-    monkeypatch.setattr(demonstration, "_LEAST", 200)
+    monkeypatch.setattr(entry, "_DEMO_LEAST", 200)
     out = tmp_path / "demo"
     done = censafe("demo", out, "--persons", 1_000)
     assert done.code == 0, done.err

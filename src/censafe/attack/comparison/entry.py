@@ -200,12 +200,19 @@ def _summary(defenses: pa.Table) -> tuple[str, ...]:
     return tuple(lines)
 
 
-_SHARE: Final = (
+_DEMO_SHARE: Final = (
     300  # of the persons of the demonstration, so that an attack on all defenses takes ten seconds
 )
-_LEAST: Final = 1_000
-_SECONDS: Final = 20.0  # many times what a block takes, so that results are the same on a slow machine
-_DEFENSES: Final = ("swap:LO", "swap:HI", "round:3", "round:5", "suppress:threshold=3", "topdown:pl94-us")
+_DEMO_LEAST: Final = 1_000
+_DEMO_SECONDS: Final = 20.0  # many times what a block takes, so that results are the same on a slow machine
+_DEMO_DEFENSES: Final = (
+    "swap:LO",
+    "swap:HI",
+    "round:3",
+    "round:5",
+    "suppress:threshold=3",
+    "topdown:pl94-us",
+)
 
 
 def demonstrate_defenses(
@@ -215,9 +222,9 @@ def demonstrate_defenses(
     observer.remark("attack and defenses")
     records, place = out / "records", out / "attack"
     with observer.stage("synthetic records"):
-        synthesize_dhc(records, persons=max(_LEAST, persons // _SHARE), states=(state,), seed=seed)
-    choices = AttackChoices(seconds=_SECONDS, seed=seed)
-    evaluated = compare_defenses_on(records, place, _DEFENSES, choices, observer)
+        synthesize_dhc(records, persons=max(_DEMO_LEAST, persons // _DEMO_SHARE), states=(state,), seed=seed)
+    choices = AttackChoices(seconds=_DEMO_SECONDS, seed=seed)
+    evaluated = compare_defenses_on(records, place, _DEMO_DEFENSES, choices, observer)
     return "\n".join(evaluated.lines), {
         "attack/report.html": "which defense hides whom, and at what price: all of them attacked (open in a browser)"
     }
