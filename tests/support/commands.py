@@ -60,6 +60,14 @@ def bureau_config(*, budget: float = 1.0, definition: str = "zcdp") -> dict[str,
     }
 
 
+def everyone_config(*, budget: float = 1.0) -> dict[str, Any]:
+    """The same for everyone alone, not by race, so that there are few fits."""
+    config = bureau_config(budget=budget)
+    for budgets in config["privacy_budget"].values():
+        budgets.update({level: 0 for level in budgets if not level.endswith("*")})
+    return config
+
+
 def write_config(path: Path, config: dict[str, Any]) -> Path:
     """Write a configuration as JSON."""
     path.write_text(json.dumps(config), encoding="utf-8")

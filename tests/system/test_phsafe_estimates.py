@@ -12,21 +12,11 @@ import pytest
 from censafe.products.phsafe.recipe import run
 from censafe.products.run.options import ReadOptions, RunOptions
 from censafe.publication.tables.sdhc import COUNT_COLUMNS, RATIO_COLUMNS, TENURE_COLUMNS
-from support.commands import CommandLine, bureau_config, write_config
+from support.commands import CommandLine, everyone_config, write_config
 from support.phsafe_inputs import write_folder
 from support.rows import piped_rows
 
 HEADERS = {"PH1": RATIO_COLUMNS, "PH5": RATIO_COLUMNS, "PH8": TENURE_COLUMNS}
-
-
-def config_in(folder: Path) -> Path:
-    """Everyone only, so that there are few fits."""
-    chosen = bureau_config()
-    for budgets in chosen["privacy_budget"].values():
-        for level in ("usa_A-G", "usa_H,I", "state_A-G", "state_H,I"):
-            if level in budgets:
-                budgets[level] = 0
-    return write_config(folder / "config.json", chosen)
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +24,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release, its records gone."""
     folder = tmp_path_factory.mktemp("release")
     data = write_folder(folder / "data")
-    run(str(config_in(folder)), data, folder / "out", {}, ReadOptions(), RunOptions(new_ledger=True))
+    config = write_config(folder / "config.json", everyone_config())
+    run(str(config), data, folder / "out", {}, ReadOptions(), RunOptions(new_ledger=True))
     shutil.rmtree(data)
     return folder / "out"
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    return config_in(tmp_path)
+    return write_config(tmp_path / "config.json", everyone_config())
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from censafe.privacy.ledger.report import verify
 from censafe.products.phsafe.estimates import STATEMENT
 from censafe.publication.atomic import sha256_file
 from support.apart import run_apart
-from support.commands import CommandLine
+from support.commands import CommandLine, everyone_config, write_config
 from support.safetab_folders import write_folders
 from support.topdown_inputs import write_1940
 
@@ -40,6 +40,12 @@ def commands(data: Path, config: Path, tmp_path: Path) -> dict[str, Command]:
     safetab = write_folders(tmp_path / "safetab")
     return {
         "phsafe": ("run", "phsafe", config, data),
+        "phsafe for everyone": (
+            "run",
+            "phsafe",
+            write_config(tmp_path / "everyone.json", everyone_config()),
+            data,
+        ),
         "safetab-p": ("run", "safetab-p", safetab.p, safetab.data),
         "safetab-h": ("run", "safetab-h", safetab.h, safetab.data),
         "topdown": ("run", "topdown", "e2e-1940", write_1940(tmp_path / "topdown" / "data")),
@@ -172,7 +178,7 @@ def test_a_finished_run_is_checked_against_its_manifest(
     censafe: CommandLine, commands: dict[str, Command], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    command = (*commands["phsafe"], out, "--quiet", "--test-key", "1")
+    command = (*commands["phsafe for everyone"], out, "--quiet", "--test-key", "1")
     assert censafe(*command).code == 0
     assert censafe(*command).code == 0
     (out / "notes.csv").write_text("mine")
@@ -236,7 +242,7 @@ def _estimates_survive(censafe: CommandLine, command: Command, stop: Stop, numbe
 def test_an_estimate_that_is_killed_leaves_one_generation(
     censafe: CommandLine, commands: dict[str, Command], tmp_path: Path
 ) -> None:
-    command = (*commands["phsafe"], tmp_path / "out", "--quiet", "--test-key", "1")
+    command = (*commands["phsafe for everyone"], tmp_path / "out", "--quiet", "--test-key", "1")
     assert censafe(*command).code == 0
     assert _estimates_survive(censafe, command, _dies_at, 20)
 
