@@ -15,6 +15,7 @@ from censafe import configuration, release, synthesize
 from censafe.privacy.ledger.report import verify
 from censafe.products.configuration.source import get_shipped
 from support.commands import CommandLine
+from support.once import made_once
 
 Rows = list[dict[str, Any]]
 
@@ -22,10 +23,12 @@ Rows = list[dict[str, Any]]
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Records of a small state in ``data``, and the redistricting data that were released of them in ``pl94``."""
-    folder = tmp_path_factory.mktemp("state")
+    return made_once(tmp_path_factory, "dhc-bad-input", write_state)
+
+
+def write_state(folder: Path) -> None:
     synthesize(folder / "data", persons=2500, states=("44",), layout="dhc")
     publish(folder / "data", folder / "pl94")
-    return folder
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from censafe.evaluation.topdown.runs import RunSeries, SourceOf
 from censafe.geography.spines.tree import PL94_PR
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
 from censafe.products.run.options import ReadOptions
+from support.once import made_once
 from support.rows import csv_rows
 
 PERSONS = (42, 2, 116, 2, 63)
@@ -29,12 +30,14 @@ Records = Counter[tuple[str, int]]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dhc-evaluation")
+    return made_once(tmp_path_factory, "dhc-evaluation", evaluate_state)
+
+
+def evaluate_state(folder: Path) -> None:
     censafe.synthesize(folder / "data", persons=1200, states=["44"], layout="dhc")
     source = SourceOf.of("dhc-us", folder / "data", {"root": "State"})
     write_urban_blocks(folder / "urban.csv", folder / "data")
     evaluate_topdown(source, folder / "out", ReadOptions(), RunSeries(1, 3, 1), areas=[folder / "urban.csv"])
-    return folder
 
 
 def write_urban_blocks(path: Path, data: Path) -> None:

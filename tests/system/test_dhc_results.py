@@ -10,12 +10,16 @@ import pytest
 from censafe import configuration, plan, release, synthesize
 from censafe.privacy.ledger.report import verify
 from support.commands import CommandLine
+from support.once import made_once
 
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Records in ``data``, the redistricting data of a test in ``pl94``, its microdata alone in ``mdf``, and the DHC in ``dhc``."""
-    folder = tmp_path_factory.mktemp("state")
+    return made_once(tmp_path_factory, "dhc-results", write_state)
+
+
+def write_state(folder: Path) -> None:
     synthesize(folder / "data", persons=600, states=("44",), layout="dhc")
     settings = {"root": "State"}
     release(
@@ -27,7 +31,6 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
         configuration("topdown", "dhc-us", settings), folder / "data", folder / "dhc", test_key=3,
         results={"redistricting": folder / "pl94"}, tables=["none"],
     )  # fmt: skip
-    return folder
 
 
 def words(state: Path, out: Path) -> tuple[object, ...]:
