@@ -26,7 +26,7 @@ from censafe.model.plan import NoiseSource
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.certificate.tables import TableContents
-from censafe.publication.manifest import LedgerRecord
+from censafe.publication.manifest import ConfigRecord, LedgerRecord, Manifest, PartRecord
 from censafe.publication.tables.bureau import TableLayout
 from censafe.publication.tables.check import DerivedTable
 from censafe.publication.tables.tidy import CodebookInput, TableLabel
@@ -132,16 +132,23 @@ def certificate_input(
 ) -> CertificateInput:
     """What a certificate states of a run with these contents."""
     private = source == "system"
+    manifest = Manifest(
+        plan=plan,
+        config=ConfigRecord("/home/somebody/config.json", {"tau.PH2": "10"}, {}),
+        dataset="data & more",
+        input_commitment="c0" * 32,
+        ledger=LedgerRecord("/home/somebody/ledger.jsonl", "1e" * 32) if private else None,
+        test_key=not private,
+        created="2026-01-02T03:04:05Z",
+        parts=(PartRecord("PH2", "measurements/PH2.parquet", "77" * 32),),
+        versions={"python": "3.11"},
+    )
     stated = {
         "title": "A <small> release",
-        "dataset": "data & more",
-        "input_commitment": "c0" * 32,
-        "ledger": LedgerRecord("/home/somebody/ledger.jsonl", "1e" * 32) if private else None,
+        "checks": (),
         "ledger_total": plan.total if private else None,
-        "configuration": "/home/somebody/config.json",
-        "created": "2026-01-02T03:04:05Z",
     }
-    return CertificateInput(plan=plan, contents=contents, **stated | fields)
+    return CertificateInput(manifest=manifest, contents=contents, **stated | fields)
 
 
 def written_certificate(
@@ -159,7 +166,4 @@ def make_certificate_input(plan: ReleasePlan, source: Source = "system") -> Cert
         source,
         checks=(CheckGroup("Codes", 3, stops=True), CheckGroup("Households", 12, stops=False)),
         rows_checked=40,
-        overrides={"tau.PH2": "10"},
-        versions={"python": "3.11"},
-        measurement_files={"measurements/PH2.parquet": "77" * 32},
     )

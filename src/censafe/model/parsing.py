@@ -176,6 +176,11 @@ def parse_fraction(text: object) -> Fraction:
     return Fraction(text)
 
 
+def exact_text(number: Fraction) -> str:
+    """A fraction as ``num/den``, whole numbers too, which :func:`parse_fraction` reads."""
+    return f"{number.numerator}/{number.denominator}"
+
+
 def read_text(path: Path, error: type[InputError] = ConfigError, most: int = MOST_BYTES) -> str:
     """A file of UTF-8 text; a byte order mark is skipped."""
     try:

@@ -21,9 +21,9 @@ from censafe.products.detailed.plan import published_from
 from censafe.products.detailed.product_tables import tables_of
 from censafe.products.run.folder import FILES
 from censafe.products.run.options import write_names
-from censafe.products.run.publishing import MeasuredRun, certificate_input
+from censafe.products.run.publishing import MeasuredRun
 from censafe.publication.certificate.page import write_certificate
-from censafe.publication.certificate.statement import CheckGroup
+from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.groups.certificate import GroupContents
 from censafe.publication.groups.check import check_group_measurements, check_group_tables
 from censafe.publication.groups.tables import write_flagged_tables, write_group_tables
@@ -145,7 +145,7 @@ def publish(published: Published, release: MeasuredRun[list[GroupMeasurements]])
         ]
         written += write_flagged_tables(staging / FLAGGED, tables, flagged, stamp=stamp)
     levels = {level.key: level.label for level in config.levels}
-    certificate = certificate_input(
+    certificate = CertificateInput(
         manifest,
         GroupContents(estimates, tables, levels, tuple(_notes(config))),
         (

@@ -12,9 +12,9 @@ from censafe.geography.regions import states
 from censafe.model import Measurements, PublishedQuery
 from censafe.products.phsafe.definitions import phsafe_definitions, published_queries
 from censafe.products.run.folder import FILES
-from censafe.products.run.publishing import MeasuredRun, certificate_input
+from censafe.products.run.publishing import MeasuredRun
 from censafe.publication.certificate.page import write_certificate
-from censafe.publication.certificate.statement import CheckGroup
+from censafe.publication.certificate.statement import CertificateInput, CheckGroup
 from censafe.publication.certificate.tables import TableContents
 from censafe.publication.manifest import Manifest
 from censafe.publication.stamps import Stamp
@@ -57,7 +57,7 @@ def publish(
             "Consistency of the records of a household (C1 to C12)", 12, stops=manifest.checks == "strict"
         ),
     )
-    certificate = certificate_input(
+    certificate = CertificateInput(
         manifest,
         TableContents(queries, codebook),
         checks,

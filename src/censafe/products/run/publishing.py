@@ -13,7 +13,6 @@ from censafe.model.observer import Observer
 from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.publication.atomic import move_into_place
-from censafe.publication.certificate.statement import CertificateContents, CertificateInput, CheckGroup
 from censafe.publication.manifest import (
     Manifest,
     hash_outputs,
@@ -83,36 +82,4 @@ def measured_before(
         folder.out,
         folder.staging,
         options.observer,
-    )
-
-
-def certificate_input(
-    manifest: Manifest,
-    contents: CertificateContents,
-    checks: Sequence[CheckGroup],
-    *,
-    title: str,
-    ledger_total: Fraction | None,
-    confidence: Fraction,
-    rows_checked: int = 0,
-) -> CertificateInput:
-    """What the certificate of a run says, most of it from the manifest."""
-    return CertificateInput(
-        title=title,
-        plan=manifest.plan,
-        contents=contents,
-        dataset=manifest.dataset,
-        input_commitment=manifest.input_commitment,
-        ledger=manifest.ledger,
-        ledger_total=ledger_total,
-        configuration=manifest.config.origin,
-        created=manifest.created,
-        checks=checks,
-        rows_checked=rows_checked,
-        configuration_title=str(manifest.config.settings.get("title", "")),
-        overrides=manifest.config.overrides,
-        versions=manifest.versions,
-        file_commitments=manifest.file_commitments,
-        measurement_files={part.file: part.sha256 for part in manifest.parts},
-        confidence=confidence,
     )

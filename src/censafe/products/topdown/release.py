@@ -14,7 +14,6 @@ from censafe.estimation.topdown.levels.joint import impossible_blocks, joint_rem
 from censafe.geography.area_names import NAMES
 from censafe.model.observer import Observer, SilentObserver
 from censafe.products.run.options import write_names
-from censafe.products.run.publishing import certificate_input
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.layout import published_levels
@@ -211,7 +210,7 @@ def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstim
 
 
 def _statement(release: TopdownRelease, records: Mapping[str, int]) -> CertificateInput:
-    return certificate_input(
+    return CertificateInput(
         release.manifest,
         _contents(release, records),
         (

@@ -13,7 +13,7 @@ from censafe.errors import CheckError
 from censafe.model import NoiseLaw, ReleasePlan
 from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseSource
-from censafe.publication.certificate.tables import SYMBOLS
+from censafe.publication.certificate.tables import SYMBOLS, Document, budget_entries, noise_entries
 from censafe.publication.certificate.words import ESTIMATED, NOISE
 from censafe.publication.pages.markup import (
     HtmlCell,
@@ -27,27 +27,9 @@ from censafe.publication.pages.markup import (
     section,
     table,
 )
-from censafe.publication.sums import accuracy_of_sum
-
-_Document = Mapping[str, Any]
 
 
-def levels_sections(document: _Document, symbol: str) -> str:
-    """What is exact, the noise of every query by level, and how the estimates were found."""
-    percent = number(100 * document["confidence"])
-    return "\n".join(
-        (
-            section("exact", "What is published exactly", paragraphs(*document["estimated"]["exact"]))
-            if document["estimated"]["exact"]
-            else "",
-            _readings(document["estimated"]["readings"], symbol),
-            section("shares", "Budget and noise by level and query", *_noise(document, symbol, percent)),
-            section("estimates", "How the counts were estimated", *_solves(document["estimated"])),
-        )
-    )
-
-
-def _readings(readings: Sequence[_Document], symbol: str) -> str:
+def _readings(readings: Sequence[Document], symbol: str) -> str:
     if not readings:
         return ""
     groups = []
@@ -75,7 +57,8 @@ def _readings(readings: Sequence[_Document], symbol: str) -> str:
     )
 
 
-def _noise(document: _Document, symbol: str, percent: str) -> list[str]:
+def _noise(document: Document, symbol: str) -> str:
+    percent = number(100 * document["confidence"])
     entries = [(entry["table"], level) for entry in document["tables"] for level in entry["levels"]]
     laws = sorted({level["law"] for _, level in entries})
     by_rows = sum(level["budget_decimal"] for _, level in entries)  # which is not the loss of a person
@@ -90,9 +73,21 @@ def _noise(document: _Document, symbol: str, percent: str) -> list[str]:
         spent = sum(level["budget_decimal"] for _, level in own)
         facts = f"{count_of(own[0][1]['regions'], 'geounit')}; {symbol} = {number(spent)}, {100 * spent / by_rows:.1f}%"
         head = HtmlCell(f"{escape(histogram)}, {escape(level_name)} <span>{escape(facts)}</span>")
-        groups.append((head, [_noise_row(query, level) for query, level in own]))
+        rows = [
+            (
+                breakable(query),
+                integer(level["answers"]),
+                number(level["budget_decimal"]),
+                fixed(level["standard_deviation"], 2),
+                integer(level["margin_of_error_exact"]),
+            )
+            for query, level in own
+        ]
+        groups.append((head, rows))
     headers = ("Query", "Answers", symbol, "Standard deviation", "Exact margin")
-    return [
+    return section(
+        "shares",
+        "Budget and noise by level and query",
         paragraphs(
             "Every query was measured in every geounit of its level, including those without population. The table shows the "
             f"noise of one noisy measurement: in {percent} of 100 cases it is within the margin of error. Published counts are "
@@ -102,25 +97,28 @@ def _noise(document: _Document, symbol: str, percent: str) -> list[str]:
         grouped_table(
             f"Noise of a noisy measurement. Distribution: {', '.join(laws)}.", headers, groups, numbers=4
         ),
-    ]
-
-
-def _noise_row(query: str, level: _Document) -> tuple[str, ...]:
-    return (
-        breakable(query),
-        integer(level["answers"]),
-        number(level["budget_decimal"]),
-        fixed(level["standard_deviation"], 2),
-        integer(level["margin_of_error_exact"]),
     )
 
 
-def _solves(estimated: _Document) -> list[str]:
-    rows = [
-        _solve_row(histogram, level) for histogram, levels in estimated["solves"].items() for level in levels
-    ]
+def _solves(estimated: Document) -> str:
+    rows = []
+    for histogram, levels in estimated["solves"].items():
+        for level in levels:
+            solved, uncertified = sum(level["solved"].values()), level["solved"].get("approximate", 0)
+            rows.append(
+                (
+                    HtmlCell(f"{escape(histogram)}, {escape(level['level'])}"),
+                    integer(level["geounits"]),
+                    integer(solved),
+                    integer(solved - uncertified),
+                    integer(uncertified),
+                    f"{level['gap_most']:.1e}",
+                )
+            )
     headers = ("Level", "Geounits", "Problems solved", "Certified", "Not certified", "Largest gap")
-    return [
+    return section(
+        "estimates",
+        "How the counts were estimated",
         paragraphs(
             "From the top level down, the counts of all children of a geounit were estimated together by weighted least squares: "
             "nonnegative, adding up to the parent in every cell, consistent with everything that is published exactly, and "
@@ -130,20 +128,6 @@ def _solves(estimated: _Document) -> list[str]:
             *estimated["remarks"],
         ),
         table("Solutions by level", headers, rows, numbers=5),
-    ]
-
-
-def _solve_row(histogram: str, level: _Document) -> Sequence[str]:
-    solved: Mapping[str, int] = level["solved"]
-    every = sum(solved.values())
-    without = solved.get("approximate", 0)
-    return (
-        HtmlCell(f"{escape(histogram)}, {escape(level['level'])}"),
-        integer(level["geounits"]),
-        integer(every),
-        integer(every - without),
-        integer(without),
-        f"{level['gap_most']:.1e}",
     )
 
 
@@ -197,8 +181,18 @@ class LevelEstimates:
         return [*sorted(words), ESTIMATED]
 
     def tables(self, total: Fraction, confidence: Fraction) -> Iterator[Mapping[str, Any]]:
-        """One entry for each query, with its levels."""
-        return level_tables(self.facts, confidence)
+        """One entry for each query, with its levels and its share of the loss by rows."""
+        by_rows = sum((fact.cost for fact in self.facts), Fraction(0))
+        for name in dict.fromkeys(fact.table for fact in self.facts):
+            own = [fact for fact in self.facts if fact.table == name]
+            yield {
+                "table": name,
+                "title": "",
+                "universe": "",
+                **budget_entries((fact.cost for fact in own), by_rows),
+                "rows": sum(fact.geounits * fact.answers for fact in own),
+                "levels": [_level(fact, confidence) for fact in own],
+            }
 
     def more(self) -> Mapping[str, Any]:
         """Records, exact figures and solves."""
@@ -215,56 +209,34 @@ class LevelEstimates:
 
     def published(self, document: Mapping[str, Any]) -> tuple[str, str]:
         """The records, and which of them are exact."""
-        made = document["estimated"]["records"].items()
-        records = ", ".join(f"{integer(count)} {name}" for name, count in made)
+        counts = document["estimated"]["records"].items()
+        records = ", ".join(f"{integer(count)} {name}" for name, count in counts)
         exact = document["estimated"]["exact_records"]
         words = "; ".join(["estimated from noisy counts", *(f"{name} exactly as counted" for name in exact)])
         return records or "histograms", words
 
     def sections(self, document: Mapping[str, Any]) -> str:
         """What is exact, the noise of every query by level, and how the estimates were found."""
-        return levels_sections(document, SYMBOLS[document["loss"]["kind"]])
-
-
-def level_tables(facts: Sequence[LevelFacts], confidence: Fraction) -> Iterator[dict[str, Any]]:
-    """One entry for each query, with its levels and its share of the loss by rows."""
-    total = sum((fact.cost for fact in facts), Fraction(0))
-    for name in dict.fromkeys(fact.table for fact in facts):
-        own = [fact for fact in facts if fact.table == name]
-        cost = sum((fact.cost for fact in own), Fraction(0))
-        yield {
-            "table": name,
-            "title": "",
-            "universe": "",
-            "derived": False,
-            "budget": _text(cost),
-            "budget_decimal": float(cost),
-            "share": float(cost / total) if total else 0.0,
-            "rows": sum(fact.geounits * fact.answers for fact in own),
-            "levels": [_level(fact, confidence) for fact in own],
-        }
+        symbol, estimated = SYMBOLS[document["loss"]["kind"]], document["estimated"]
+        exact = estimated["exact"]
+        return "\n".join(
+            (
+                section("exact", "What is published exactly", paragraphs(*exact)) if exact else "",
+                _readings(estimated["readings"], symbol),
+                _noise(document, symbol),
+                _solves(estimated),
+            )
+        )
 
 
 def _level(fact: LevelFacts, confidence: Fraction) -> dict[str, Any]:
-    accuracy = accuracy_of_sum(fact.law, 1, confidence)
+    noise = noise_entries(fact.law, 1, fact.cost, confidence)
     return {
         "level": fact.level,
         "words": fact.level,
         "regions": fact.geounits,
         "answers": fact.answers,
         "rows": fact.geounits * fact.answers,
-        "law": fact.law.bureau_name,
-        "parameter": _text(fact.law.parameter),
-        "noise_draws": 1,
-        "budget": _text(fact.cost),
-        "budget_decimal": float(fact.cost),
-        "variance": accuracy.variance,
-        "variance_reference": accuracy.variance_reference,
-        "standard_deviation": math.sqrt(accuracy.variance),
-        "margin_of_error": accuracy.margin,
-        "margin_of_error_exact": accuracy.margin_exact,
+        **noise,
+        "standard_deviation": math.sqrt(noise["variance"]),
     }
-
-
-def _text(number: Fraction) -> str:
-    return f"{number.numerator}/{number.denominator}"

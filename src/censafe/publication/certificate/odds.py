@@ -9,6 +9,7 @@ from typing import Any
 
 from censafe.model import ReleasePlan
 from censafe.model.bounds import factor_text
+from censafe.model.parsing import exact_text
 from censafe.privacy.loss.conversions import ODDS_DELTAS, odds_bound
 from censafe.publication.certificate.tables import Document
 from censafe.publication.pages.document import drawing
@@ -22,7 +23,7 @@ def odds_rows(plan: ReleasePlan) -> list[dict[str, Any]]:
     """The curve as the certificate states it: the factor is e^epsilon, with probability at least 1 - delta over the release."""
     return [
         {
-            "delta": f"{delta.numerator}/{delta.denominator}",
+            "delta": exact_text(delta),
             "delta_decimal": float(delta),
             "epsilon": odds_bound(plan.total, plan.definition, delta),
         }

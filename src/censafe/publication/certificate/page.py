@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import calendar
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
@@ -56,12 +57,16 @@ def certificate_page(document: Document, contents: CertificateContents) -> str:
     title = f"{stamp}Certificate of disclosure protection, {document['title']}"
     body = "\n".join(
         (
-            _banner(document),
+            _banner(document["stamp"]) if document["stamp"] else "",
             _head(document, contents),
             _words(document),
             _loss(document),
             contents.sections(document),
-            _limits(document),
+            section(
+                "limits",
+                "What the guarantee does not cover",
+                listing([(entry["what"], entry["words"]) for entry in document["not_promised"]]),
+            ),
             _checks(document),
             _evidence(document),
         )
@@ -71,10 +76,8 @@ def certificate_page(document: Document, contents: CertificateContents) -> str:
     )
 
 
-def _banner(document: Document) -> str:
-    if not document["stamp"]:
-        return ""
-    title, words = _BANNERS[document["stamp"]]
+def _banner(stamp: str) -> str:
+    title, words = _BANNERS[stamp]
     return f'<div class="banner" role="alert"><strong>{title}</strong><p>{words}</p></div>'
 
 
@@ -90,9 +93,9 @@ def _head(document: Document, contents: CertificateContents) -> str:
         (f"Total privacy loss {symbol}", number(loss["decimal"]), f"exactly {_fraction(loss['exact'])}"),
     ]
     if "epsilon" in loss:
-        tight = next(entry for entry in loss["epsilon"] if entry["conversion"] == "tight")
-        small = f"at delta {_delta(loss)}, tight bound"
-        facts.append(("The same as ε", fixed(tight["value"], 3), small))
+        facts.append(
+            ("The same as ε", fixed(_tight_epsilon(loss), 3), f"at delta {_delta(loss)}, tight bound")
+        )
     facts.append(("Published", *contents.published(document)))
     cards = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}<small>{escape(words)}</small></dd></div>"
@@ -122,7 +125,7 @@ def _words(document: Document) -> str:
     meaning = (
         "Suppose an attacker knows all other records and uses all published tables together to decide which of two inputs that "
         f"differ in this way was used. A test that wrongly rejects the first input in {number(alarm)} of 100 cases detects the "
-        f"second one in at most {_percent_up(power)} of 100 cases. "
+        f"second one in at most {integer(math.ceil(power))} of 100 cases. "  # an upper bound is rounded up
         f"Without the tables, it would detect it in {number(alarm)} of 100. "
         + (
             "A privacy loss this large puts no useful limit on such a test; a smaller budget would."
@@ -159,27 +162,37 @@ def _loss(document: Document) -> str:
             HtmlCell(f"{_RELATIONS[entry['neighbors']]}<small>{escape(entry['neighbors_exact'])}</small>"),
             HtmlCell(f'<span class="exact">{breakable(_fraction(entry["exact"]))}</span>'),
             number(entry["decimal"]),
-            *([_tight(entry)] if "epsilon" in entry else []),
+            *([fixed(_tight_epsilon(entry), 4)] if "epsilon" in entry else []),
         )
         for entry in relations
     ]
-    headers = (
-        "One record is …",
-        f"{symbol}, exact",
-        symbol,
-        *(["ε, tight bound"] if "epsilon" in loss else []),
-    )
+    headers = ["One record is …", f"{symbol}, exact", symbol]
+    reading = ""
+    if "epsilon" in loss:
+        headers.append("ε, tight bound")
+        reading = (
+            f"ε is a conversion of {symbol}. It comes with delta, a small probability that the limit by ε does not "
+            f"hold; here delta is {_delta(loss)}."
+        )
     parts = [
         paragraphs(
             "The smaller the privacy loss, the less the published files can reveal about one record. Losses add up over all "
             "tables and depend on the definition of a protected change. They are stated for "
             f"{'two kinds of change' if len(relations) > 1 else 'one kind of change'}.",
-            _reading(loss),
+            reading,
         ),
         table("Privacy loss of the whole release", headers, rows, numbers=len(headers) - 1),
     ]
     if "epsilon" in loss:
-        parts.append(_conversions(loss))
+        conversions = [
+            (
+                HtmlCell(f"{escape(entry['name'])}<small>{escape(entry['words'])}</small>"),
+                fixed(entry["value"], 4),
+            )
+            for entry in loss["epsilon"]
+        ]
+        caption = f"What {SYMBOLS['rho']} = {number(loss['decimal'])} means as ε, at delta {_delta(loss)}"
+        parts.append(table(caption, ("Conversion", "ε"), conversions, numbers=1))
     parts.append(odds_part(document["odds"], pure="epsilon" not in loss))
     calibration = document["calibration"]
     if calibration["words"]:
@@ -188,35 +201,6 @@ def _loss(document: Document) -> str:
             paragraphs(calibration["words"]),
         ]
     return section("loss", "Privacy loss", *parts)
-
-
-def _reading(loss: Document) -> str:
-    if "epsilon" not in loss:
-        return ""
-    return (
-        f"ε is a conversion of {SYMBOLS[loss['kind']]}. It comes with delta, a small probability that the limit by ε does not "
-        f"hold; here delta is {_delta(loss)}."
-    )
-
-
-def _conversions(loss: Document) -> str:
-    rows = [
-        (
-            HtmlCell(f"{escape(entry['name'])}<small>{escape(entry['words'])}</small>"),
-            fixed(entry["value"], 4),
-        )
-        for entry in loss["epsilon"]
-    ]
-    caption = f"What {SYMBOLS['rho']} = {number(loss['decimal'])} means as ε, at delta {_delta(loss)}"
-    return table(caption, ("Conversion", "ε"), rows, numbers=1)
-
-
-def _limits(document: Document) -> str:
-    return section(
-        "limits",
-        "What the guarantee does not cover",
-        listing([(entry["what"], entry["words"]) for entry in document["not_promised"]]),
-    )
 
 
 def _checks(document: Document) -> str:
@@ -230,30 +214,20 @@ def _checks(document: Document) -> str:
         )
         for group in document["checks"]
     ]
-    checked = (
-        table("Rules applied to the input", ("Rules", "A violation …", "Number"), rows, numbers=1)
-        if rows
-        else ""
-    )
-    output = (
-        f"{integer(document['rows_checked'])} published rows were read back and compared with the plan: tables, regions, "
-        "cells, order and variances."
-        if document["rows_checked"]
-        else ""
-    )
-    return section(
-        "checks",
-        "Checks",
-        checked,
-        paragraphs(output),
-        paragraphs(
+    checked = note = output = ""
+    if rows:
+        checked = table("Rules applied to the input", ("Rules", "A violation …", "Number"), rows, numbers=1)
+        note = paragraphs(
             "The number of records that violate a rule is an exact fact about confidential records. It is reported to the "
             "operator only and is not stated here.",
             kind="note",
         )
-        if rows
-        else "",
-    )
+    if document["rows_checked"]:
+        output = (
+            f"{integer(document['rows_checked'])} published rows were read back and compared with the plan: tables, regions, "
+            "cells, order and variances."
+        )
+    return section("checks", "Checks", checked, paragraphs(output), note)
 
 
 def _evidence(document: Document) -> str:
@@ -285,26 +259,22 @@ def _evidence(document: Document) -> str:
                 ("Changed settings", "; ".join(overrides) or "none"),
             ]
         ),
-        _hashes("Measurement files (SHA-256)", document["measurement_files"]),
-        _plain("Settings of the plan", configuration["settings"]),
-        _plain("Software", document["versions"]),
+        _folded(
+            "Measurement files (SHA-256)",
+            {name: _code(value) for name, value in document["measurement_files"].items()},
+        ),
+        _folded("Settings of the plan", configuration["settings"]),
+        _folded("Software", document["versions"]),
     ]
     return section("evidence", "Evidence", *parts)
 
 
-def _hashes(title: str, values: Mapping[str, str]) -> str:
-    if not values:
-        return ""
-    return details(title, listing([(name, _code(value)) for name, value in values.items()]))
-
-
-def _plain(title: str, values: Mapping[str, str]) -> str:
+def _folded(title: str, values: Mapping[str, str]) -> str:
     return details(title, listing(list(values.items()))) if values else ""
 
 
-def _tight(loss: Document) -> str:
-    entries: Sequence[Document] = loss["epsilon"]
-    return next(fixed(entry["value"], 4) for entry in entries if entry["conversion"] == "tight")
+def _tight_epsilon(loss: Document) -> float:
+    return next(float(entry["value"]) for entry in loss["epsilon"] if entry["conversion"] == "tight")
 
 
 def _fraction(exact: str) -> str:
@@ -318,12 +288,6 @@ def _delta(loss: Document) -> str:
         raised = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(len(bottom) - 1))
         return f"10⁻{raised}"
     return number(loss["delta_decimal"])
-
-
-def _percent_up(percent: float) -> str:
-    """Whole percent, rounded up; the figure is an upper bound."""
-    whole = int(percent)
-    return integer(whole if whole == percent else whole + 1)
 
 
 def _code(text: str) -> HtmlCell:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
 from censafe.errors import CheckError
 from censafe.model import Definition, Neighbors, ReleasePlan
+from censafe.model.parsing import exact_text
 from censafe.privacy.loss.attack import largest_power
 from censafe.privacy.loss.conversions import epsilons
 from censafe.publication.certificate.odds import odds_rows
@@ -21,7 +22,7 @@ from censafe.publication.certificate.words import (
     UNITS,
     group_words,
 )
-from censafe.publication.manifest import LedgerRecord
+from censafe.publication.manifest import Manifest
 from censafe.publication.stamps import STAMP, Stamp, Stamped, require_publishable
 from censafe.publication.sums import require_confidence
 
@@ -72,26 +73,16 @@ class CertificateInput:
     """What the certificate of a run is made of.
 
     Args:
-        ledger: ledger file and head after the last commit, None for a test key; folders are not stated.
+        manifest: of the run; its ledger is None for a test key, and folders are not stated.
         ledger_total: what the ledger's entries say this run spent; None for a test key.
     """
 
-    title: str
-    plan: ReleasePlan
+    manifest: Manifest
     contents: CertificateContents
-    dataset: str
-    input_commitment: str
-    ledger: LedgerRecord | None
+    checks: Sequence[CheckGroup]
+    title: str
     ledger_total: Fraction | None
-    configuration: str
-    created: str
-    checks: Sequence[CheckGroup] = ()
     rows_checked: int = 0
-    configuration_title: str = ""
-    overrides: Mapping[str, str] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    file_commitments: Sequence[str] = ()
-    measurement_files: Mapping[str, str] = field(default_factory=dict)
     delta: Fraction = Fraction(1, 10**10)
     confidence: Fraction = Fraction(9, 10)
 
@@ -101,20 +92,30 @@ class CertificateInput:
 
 def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None) -> dict[str, Any]:
     """Collect everything the certificate states."""
-    contents = source.contents
+    contents, manifest = source.contents, source.manifest
+    plan, ledger, config = manifest.plan, manifest.ledger, manifest.config
     require_publishable(contents.stamped, stamp)
-    _check_agreement(source, stamp)
-    plan = source.plan
+    if stamp != STAMP and (ledger is None or source.ledger_total is None):
+        raise CheckError("a release needs its ledger entries for the certificate, and none were given")
+    if stamp != STAMP and source.ledger_total != plan.total:
+        raise CheckError(
+            f"the ledger holds {plan.definition.symbol} = {source.ledger_total} for this run, its plan costs "
+            f"{plan.total}; run `censafe ledger verify` and do not publish before they agree"
+        )
+    contents.check_costs(plan)
+    calibration, title = plan.settings.get("sensitivity", ""), str(config.settings.get("title", ""))
     return {
         "format": "censafe certificate 1",
         "title": source.title,
         "product": plan.product,
         "stamp": stamp,
         "private": stamp is None,
-        "created": source.created,
+        "created": manifest.created,
         "promise": {
             "unit": plan.unit.value,
-            "unit_words": _unit_words(plan),
+            "unit_words": " and ".join(f"every single {name}'s record" for name in plan.records)
+            if "records" in plan.settings
+            else UNITS[plan.unit],
             "records": list(plan.records),
             "definition": plan.definition.value,
             **_relation(plan, plan.neighbors),
@@ -122,69 +123,39 @@ def certificate_document(source: CertificateInput, *, stamp: Stamp | None = None
         },
         "noise_words": contents.noise_words(),
         "loss": _loss(plan.total, source),
-        **_reader(plan),
+        "attacker": {
+            "false_alarm": float(_FALSE_ALARM),
+            "power": largest_power(plan.total, plan.definition, _FALSE_ALARM),
+            "neighbors": plan.neighbors.value,
+        },
+        "odds": odds_rows(plan),
         "other_losses": [
             {**_relation(plan, relation), **_loss(loss, source)}
             for relation, loss in plan.other_losses.items()
         ],
-        "calibration": _calibration(plan),
+        "calibration": {"name": calibration, "words": CALIBRATIONS.get(calibration, "")},
         "confidence": float(source.confidence),
         "tables": list(contents.tables(plan.total, source.confidence)),
         **contents.more(),
         "not_promised": [{"what": what, "words": words} for what, words in NOT_PROMISED],
         "checks": [asdict(group) for group in source.checks],
         "rows_checked": source.rows_checked,
-        **_evidence(source),
-    }
-
-
-def _reader(plan: ReleasePlan) -> dict[str, Any]:
-    """What the loss means for a test of one record, and for a belief about one."""
-    attacker = {
-        "false_alarm": float(_FALSE_ALARM),
-        "power": largest_power(plan.total, plan.definition, _FALSE_ALARM),
-        "neighbors": plan.neighbors.value,
-    }
-    return {"attacker": attacker, "odds": odds_rows(plan)}
-
-
-def _evidence(source: CertificateInput) -> dict[str, Any]:
-    ledger = source.ledger
-    return {
         "inputs": {
-            "dataset": source.dataset,
-            "keyed_commitment": source.input_commitment,
-            "file_commitments": list(source.file_commitments),
+            "dataset": manifest.dataset,
+            "keyed_commitment": manifest.input_commitment,
+            "file_commitments": list(manifest.file_commitments),
         },
         "ledger": {"file": Path(ledger.file).name, "head": ledger.head} if ledger else None,
-        "plan_digest": source.plan.digest(),
-        "measurement_files": dict(source.measurement_files),
+        "plan_digest": plan.digest(),
+        "measurement_files": {part.file: part.sha256 for part in manifest.parts},
         "configuration": {
-            "name": Path(source.configuration).name,
-            **({"title": source.configuration_title} if source.configuration_title else {}),
-            "overrides": dict(source.overrides),
-            "settings": dict(source.plan.settings),
+            "name": Path(config.origin).name,
+            **({"title": title} if title else {}),
+            "overrides": dict(config.overrides),
+            "settings": dict(plan.settings),
         },
-        "versions": dict(source.versions),
+        "versions": dict(manifest.versions),
     }
-
-
-def _check_agreement(source: CertificateInput, stamp: Stamp | None) -> None:
-    plan = source.plan
-    if stamp != STAMP and (source.ledger is None or source.ledger_total is None):
-        raise CheckError("a release needs its ledger entries for the certificate, and none were given")
-    if stamp != STAMP and source.ledger_total != plan.total:
-        raise CheckError(
-            f"the ledger holds {plan.definition.symbol} = {source.ledger_total} for this run, its plan costs "
-            f"{plan.total}; run `censafe ledger verify` and do not publish before they agree"
-        )
-    source.contents.check_costs(plan)
-
-
-def _unit_words(plan: ReleasePlan) -> str:
-    if "records" not in plan.settings:
-        return UNITS[plan.unit]
-    return " and ".join(f"every single {name}'s record" for name in plan.records)
 
 
 def _relation(plan: ReleasePlan, relation: Neighbors) -> dict[str, str]:
@@ -198,23 +169,18 @@ def _relation(plan: ReleasePlan, relation: Neighbors) -> dict[str, str]:
 
 
 def _loss(loss: Fraction, source: CertificateInput) -> dict[str, Any]:
-    definition = source.plan.definition
+    definition = source.manifest.plan.definition
     stated: dict[str, Any] = {
         "kind": definition.symbol,
-        "exact": f"{loss.numerator}/{loss.denominator}",
+        "exact": exact_text(loss),
         "decimal": float(loss),
     }
     if definition is Definition.ZCDP:
-        found = epsilons(loss, source.delta)
-        stated["delta"] = f"{source.delta.numerator}/{source.delta.denominator}"
+        converted = epsilons(loss, source.delta)
+        stated["delta"] = exact_text(source.delta)
         stated["delta_decimal"] = float(source.delta)
         stated["epsilon"] = [
-            {"conversion": key, "name": name, "words": words, "value": getattr(found, key)}
+            {"conversion": key, "name": name, "words": words, "value": getattr(converted, key)}
             for key, (name, words) in CONVERSIONS.items()
         ]
     return stated
-
-
-def _calibration(plan: ReleasePlan) -> dict[str, str]:
-    name = plan.settings.get("sensitivity", "")
-    return {"name": name, "words": CALIBRATIONS.get(name, "")}

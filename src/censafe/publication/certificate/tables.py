@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from typing import Any
 
 from censafe.errors import CheckError
-from censafe.model import PublishedQuery, ReleasePlan
+from censafe.model import NoiseLaw, PublishedQuery, ReleasePlan
+from censafe.model.parsing import exact_text
 from censafe.publication.certificate.words import NOISE
 from censafe.publication.pages.markup import (
     HtmlCell,
@@ -60,16 +61,12 @@ class TableContents:
         """One entry for each table."""
         for table_name in dict.fromkeys(query.table for query in self.queries):
             queries = [query for query in self.queries if query.table == table_name]
-            cost = sum((query.cost for query in queries), Fraction(0))
             label = self.codebook.tables.get(table_name, TableLabel("", "", {}))
             yield {
                 "table": table_name,
                 "title": label.title,
                 "universe": label.universe,
-                "derived": cost == 0,
-                "budget": f"{cost.numerator}/{cost.denominator}",
-                "budget_decimal": float(cost),
-                "share": float(cost / total) if total else 0.0,
+                **budget_entries((query.cost for query in queries), total),
                 "rows": sum(query.domain.size for query in queries),
                 "levels": [level for query in queries for level in self._levels(query, confidence)],
             }
@@ -79,7 +76,6 @@ class TableContents:
         cells = key_columns(query).cell
         draws = list(dict.fromkeys(query.terms.tolist()))
         for terms in draws:
-            accuracy = accuracy_of_sum(query.law, terms, confidence)
             chosen = query.terms == terms
             yield {
                 "level": query.level,
@@ -90,15 +86,7 @@ class TableContents:
                 "cells": sorted(set(cells[chosen].tolist()), key=lambda cell: (len(cell), cell))
                 if len(draws) > 1
                 else [],
-                "law": query.law.bureau_name,
-                "parameter": f"{query.law.parameter.numerator}/{query.law.parameter.denominator}",
-                "noise_draws": terms,
-                "budget": f"{query.cost.numerator}/{query.cost.denominator}",
-                "budget_decimal": float(query.cost),
-                "variance": accuracy.variance,
-                "variance_reference": accuracy.variance_reference,
-                "margin_of_error": accuracy.margin,
-                "margin_of_error_exact": accuracy.margin_exact,
+                **noise_entries(query.law, terms, query.cost, confidence),
             }
 
     def more(self) -> Mapping[str, Any]:
@@ -112,6 +100,33 @@ class TableContents:
     def sections(self, document: Document) -> str:
         """Shares of the loss, and accuracy."""
         return f"{shares_section(document)}\n{accuracy_section(document)}"
+
+
+def budget_entries(costs: Iterable[Fraction], total: Fraction) -> dict[str, Any]:
+    """What the queries of a table use of the total together; a table that uses nothing is derived from others."""
+    cost = sum(costs, Fraction(0))
+    return {
+        "derived": cost == 0,
+        "budget": exact_text(cost),
+        "budget_decimal": float(cost),
+        "share": float(cost / total) if total else 0.0,
+    }
+
+
+def noise_entries(law: NoiseLaw, draws: int, cost: Fraction, confidence: Fraction) -> dict[str, Any]:
+    """The noise of one answer that adds up some draws, and how accurate the answer is."""
+    accuracy = accuracy_of_sum(law, draws, confidence)
+    return {
+        "law": law.bureau_name,
+        "parameter": exact_text(law.parameter),
+        "noise_draws": draws,
+        "budget": exact_text(cost),
+        "budget_decimal": float(cost),
+        "variance": accuracy.variance,
+        "variance_reference": accuracy.variance_reference,
+        "margin_of_error": accuracy.margin,
+        "margin_of_error_exact": accuracy.margin_exact,
+    }
 
 
 def counts_published(document: Document) -> tuple[str, str]:
@@ -170,11 +185,12 @@ def accuracy_section(document: Document) -> str:
     percent = number(100 * document["confidence"])
     symbol = SYMBOLS[document["loss"]["kind"]]
     headers = ("Table and level", "Counts", symbol, "Variance", "Margin of error", "Exact margin")
-    plain = document["tables"]
-    laws = sorted({level["law"] for entry in plain for level in entry["levels"]})
-    groups = [
-        (_table_name(entry), [_level_row(entry, level) for level in entry["levels"]]) for entry in plain
-    ]
+    laws = sorted({level["law"] for entry in document["tables"] for level in entry["levels"]})
+    groups = []
+    for entry in document["tables"]:
+        words = ". ".join(dict.fromkeys(text for text in (entry["title"], entry["universe"]) if text))
+        name = HtmlCell(f"{escape(entry['table'])} <span>{escape(words)}</span>")
+        groups.append((name, [_level_row(entry, level) for level in entry["levels"]]))
     return section(
         "accuracy",
         "How accurate the counts are",
@@ -191,11 +207,6 @@ def accuracy_section(document: Document) -> str:
             numbers=5,
         ),
     )
-
-
-def _table_name(entry: Document) -> HtmlCell:
-    words = ". ".join(dict.fromkeys(text for text in (entry["title"], entry["universe"]) if text))
-    return HtmlCell(f"{escape(entry['table'])} <span>{escape(words)}</span>")
 
 
 def _level_row(entry: Document, level: Document) -> tuple[str, ...]:

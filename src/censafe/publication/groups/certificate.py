@@ -8,12 +8,23 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import CheckError
 from censafe.model import ReleasePlan
-from censafe.model.groups.cells import ProductTables
-from censafe.model.groups.estimates import GroupEstimates
-from censafe.publication.certificate.tables import SYMBOLS, Document, counts_published, shares_section
+from censafe.model.groups.cells import GroupTable, ProductTables
+from censafe.model.groups.estimates import GroupEstimates, GroupNoise
+from censafe.model.parsing import exact_text
+from censafe.publication.certificate.tables import (
+    SYMBOLS,
+    Document,
+    budget_entries,
+    counts_published,
+    shares_section,
+)
 from censafe.publication.certificate.words import NOISE
-from censafe.publication.groups.statement import WEIGHTED, check_group_costs, group_tables, noise_kinds
+from censafe.publication.groups.accuracy import WEIGHTED, accuracy_of_cells
 from censafe.publication.pages.markup import (
     HtmlCell,
     count_of,
@@ -28,10 +39,10 @@ from censafe.publication.pages.markup import (
 _HEADERS = ("Detail of a group", "Groups", "Variance, cell", "Margin", "Variance, total", "Margin")
 
 
-def _accuracy(
-    entries: Sequence[Mapping[str, Any]], symbol: str, percent: str, notes: Sequence[str] = ()
-) -> str:
+def _accuracy_section(document: Document) -> str:
     """Variance and margins of error by level and by how much detail a group has."""
+    percent, symbol = number(100 * document["confidence"]), SYMBOLS[document["loss"]["kind"]]
+    entries = document["tables"]
     details = [detail for entry in entries for level in entry["groups"] for detail in level["details"]]
     laws = sorted({detail["cell"]["law"].removeprefix(WEIGHTED) for detail in details})
     parts = [
@@ -40,14 +51,22 @@ def _accuracy(
             "were measured, such as men aged 18 to 44; a total adds up all cells of a group and with them their noise. The "
             f"margin is the smallest whole number that the noise stays within in at least {percent} of 100 cases; with "
             "≈ it is computed from the variance, because the count is a weighted mean.",
-            *notes,
+            *document.get("notes", ()),
         )
     ]
     for entry in entries:
         caption = f"{entry['title']} ({entry['table']}), noise by level. Law: {', '.join(laws)}."
         levels = [(_level_name(level, symbol), _rows(level)) for level in entry["groups"]]
         parts.append(grouped_table(caption, _HEADERS, levels, numbers=5))
-    return "\n".join(parts)
+    return section(
+        "accuracy",
+        "How accurate the counts are",
+        "\n".join(parts),
+        paragraphs(
+            "Every count has its own variance and margin of error in tables.parquet. Noise is not the only error: the "
+            "census itself has errors."
+        ),
+    )
 
 
 def _level_name(level: Mapping[str, Any], symbol: str) -> HtmlCell:
@@ -69,7 +88,9 @@ def _level_name(level: Mapping[str, Any], symbol: str) -> HtmlCell:
 def _rows(level: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [
         (
-            HtmlCell(f"{escape(_title(detail))}<small>{escape(_small(detail))}</small>"),
+            HtmlCell(
+                f"{escape(_title(detail))}<small>{escape(detail['table'])} · {count_of(detail['measured_cells'], 'measured cell')}</small>"
+            ),
             integer(detail["groups"]),
             fixed(detail["cell"]["variance"], 2),
             _margin(detail["cell"]),
@@ -89,25 +110,9 @@ def _title(detail: Mapping[str, Any]) -> str:
     return title if detail["table"] != "T01001" else "Total"
 
 
-def _small(detail: Mapping[str, Any]) -> str:
-    return f"{detail['table']} · {count_of(detail['measured_cells'], 'measured cell')}"
-
-
 def _margin(accuracy: Mapping[str, Any]) -> str:
     exact = accuracy["margin_of_error_exact"]
     return integer(exact) if exact is not None else f"≈ {fixed(accuracy['margin_of_error'], 1)}"
-
-
-def _group_section(document: Document, symbol: str, percent: str) -> str:
-    return section(
-        "accuracy",
-        "How accurate the counts are",
-        _accuracy(document["tables"], symbol, percent, document.get("notes", ())),
-        paragraphs(
-            "Every count has its own variance and margin of error in tables.parquet. Noise is not the only error: the "
-            "census itself has errors."
-        ),
-    )
 
 
 @dataclass(frozen=True)
@@ -130,15 +135,34 @@ class GroupContents:
 
     def check_costs(self, plan: ReleasePlan) -> None:
         """Compare the loss of every level with the plan's; CheckError where they differ."""
-        check_group_costs(self.groups, plan, self.product_tables)
+        planned = {
+            (self.product_tables.measured_by(part.queries[0].table), part.queries[0].level): part.cost
+            for part in plan.parts
+        }
+        for estimates in self.groups:
+            if planned.get((estimates.table, estimates.level.name)) != estimates.cost:
+                raise CheckError(
+                    f"level {estimates.level.name} of {estimates.table}: the budget differs from the plan; do not publish the tables"
+                )
 
     def noise_words(self) -> list[str]:
         """The laws, in words."""
-        return sorted(NOISE[kind] for kind in noise_kinds(self.groups))
+        return sorted({NOISE[noise.law.kind] for estimates in self.groups for noise in estimates.noises})
 
     def tables(self, total: Fraction, confidence: Fraction) -> Iterator[Mapping[str, Any]]:
         """One entry for each set of tables that are measured together."""
-        return group_tables(self.groups, self.product_tables, total, confidence, self.words)
+        for table in self.product_tables.tables:
+            levels = [estimates for estimates in self.groups if estimates.table == table.key]
+            if levels:
+                yield {
+                    "table": table.names,
+                    "title": table.title,
+                    "universe": table.universe,
+                    **budget_entries((estimates.cost for estimates in levels), total),
+                    "rows": sum(_written(estimates, table) for estimates in levels),
+                    "levels": [],
+                    "groups": [_level(estimates, table, confidence, self.words) for estimates in levels],
+                }
 
     def more(self) -> Mapping[str, Any]:
         """The notes."""
@@ -150,6 +174,73 @@ class GroupContents:
 
     def sections(self, document: Document) -> str:
         """Shares of the loss, and accuracy by detail of a group."""
-        percent = number(100 * document["confidence"])
-        symbol = SYMBOLS[document["loss"]["kind"]]
-        return f"{shares_section(document)}\n{_group_section(document, symbol, percent)}"
+        return f"{shares_section(document)}\n{_accuracy_section(document)}"
+
+
+def _level(
+    estimates: GroupEstimates, table: GroupTable, confidence: Fraction, words: Mapping[str, str]
+) -> dict[str, Any]:
+    kind = estimates.level.region_type
+    plain = f"{kind}, {'regional' if estimates.level.iteration_level == 1 else 'detailed'} groups"
+    return {
+        "level": estimates.level.name,
+        "words": words.get(estimates.level.name, plain),
+        "region_type": kind,
+        "iteration_level": estimates.level.iteration_level,
+        "regions": len(estimates.level.regions),
+        "candidates": len(estimates.level.iterations),
+        "groups": estimates.rows,
+        "rows": _written(estimates, table),
+        "budget": exact_text(estimates.cost),
+        "budget_decimal": float(estimates.cost),
+        "equal_areas": int(np.count_nonzero(estimates.shared)),
+        "near_threshold": int(np.count_nonzero(estimates.near)),
+        "conditional": int(np.count_nonzero(estimates.conditional)),
+        "details": list(_details(estimates, table, confidence)),
+    }
+
+
+def _details(estimates: GroupEstimates, table: GroupTable, confidence: Fraction) -> Iterator[dict[str, Any]]:
+    """One entry a stat level, and one for groups that get a total only wherever they are."""
+    only = estimates.level.detailed_only[estimates.iteration]
+    for stat_level, shell in table.shells.items():
+        for detailed_only in (False, True):
+            inside = (estimates.stat_level == stat_level) & (only == detailed_only)
+            noise = _usual_noise(estimates, inside)
+            if noise is None:
+                continue
+            yield {
+                "stat_level": stat_level,
+                "detailed_only": detailed_only,
+                "table": shell.table,
+                "title": shell.title,
+                "groups": int(np.count_nonzero(inside)),
+                "rows": _written(estimates, table, inside),
+                "measured_cells": shell.basis,
+                "cell": _accuracy(noise, 1, confidence),
+                "total": _accuracy(noise, noise.cells, confidence),
+            }
+
+
+def _usual_noise(estimates: GroupEstimates, inside: NDArray[np.bool_]) -> GroupNoise | None:
+    """The noise that most groups have; those made equal to other areas have their own."""
+    own = inside & ~estimates.shared
+    counts = np.bincount(estimates.noise[own if own.any() else inside], minlength=1)
+    return estimates.noises[int(np.argmax(counts))] if counts.any() else None
+
+
+def _accuracy(noise: GroupNoise, count: int, confidence: Fraction) -> dict[str, Any]:
+    accuracy = accuracy_of_cells(noise, count, confidence)
+    return {
+        "law": accuracy.law,
+        "parameter": accuracy.parameter,
+        "noise_draws": accuracy.draws,
+        "variance": accuracy.variance,
+        "margin_of_error": accuracy.margin,
+        "margin_of_error_exact": accuracy.margin_exact,
+    }
+
+
+def _written(estimates: GroupEstimates, table: GroupTable, inside: NDArray[np.bool_] | None = None) -> int:
+    stat_level = estimates.stat_level if inside is None else estimates.stat_level[inside]
+    return int(np.array(table.widths, np.int64)[stat_level].sum())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,8 @@ from censafe.model import GroupLevel, GroupMeasurements, ReleasePlan
 from censafe.model.groups.cells import GroupLayout, GroupTable, ProductTables, Shell
 from censafe.model.groups.estimates import GroupEstimates
 from censafe.publication.groups.rows import cells_of, in_file
-from censafe.publication.stamps import STAMP, Stamp
-from censafe.publication.tables.bureau import STAMP_FILE
-from censafe.publication.tables.check import raise_if_wrong
+from censafe.publication.stamps import Stamp
+from censafe.publication.tables.check import file_problems, raise_if_wrong
 
 _TYPES = tuple(found.name for found in REGION_TYPES)
 _ANY_STATE = ("USA", "AIANNH")
@@ -98,20 +98,20 @@ class FileRows:
         return [
             (
                 "rows with a region that its type does not have",
-                _none(keys.has_region[self.kind, self.region]),
+                _count(~keys.has_region[self.kind, self.region]),
             ),
             (
                 "rows with an iteration that its level does not have",
-                _none(keys.has_code[self.kind, self.code]),
+                _count(~keys.has_code[self.kind, self.code]),
             ),
-            ("rows with a cell that the table does not have", int(np.count_nonzero(self.cell < 0))),
+            ("rows with a cell that the table does not have", _count(self.cell < 0)),
             ("rows with a state outside the state filter", self._outside(keys, states)),
-            ("rows that appear twice", int(np.count_nonzero(same & (self.cell[1:] == self.cell[:-1])))),
+            ("rows that appear twice", _count(same & (self.cell[1:] == self.cell[:-1]))),
             (
                 "rows out of order",
-                int(np.count_nonzero((later < earlier) | (same & (self.cell[1:] < self.cell[:-1])))),
+                _count((later < earlier) | (same & (self.cell[1:] < self.cell[:-1]))),
             ),
-            ("negative counts", int(np.count_nonzero(self.count < 0)) if nonnegative else 0),
+            ("negative counts", _count(self.count < 0) if nonnegative else 0),
         ]
 
     def groups(
@@ -144,7 +144,7 @@ class FileRows:
             return 0
         inside = np.isin(keys.regions.astype("U2"), np.array(states, np.str_))
         free = np.isin(np.array(_TYPES), np.array(_ANY_STATE))
-        return int(np.count_nonzero((self.region >= 0) & ~free[self.kind] & ~inside[self.region]))
+        return _count((self.region >= 0) & ~free[self.kind] & ~inside[self.region])
 
 
 def read_rows(path: Path, layout: GroupLayout, keys: GroupKeys) -> FileRows | str:
@@ -164,9 +164,14 @@ def read_rows(path: Path, layout: GroupLayout, keys: GroupKeys) -> FileRows | st
         ).unify_dictionaries()
     except pa.ArrowInvalid:
         return f"rows without exactly {len(layout.header)} fields, or with a COUNT that is not a whole number"
-    kind = _positions(table["REGION_TYPE"], {name: i for i, name in enumerate(_TYPES)})
-    region = _positions(table["REGION_ID"], {name: i for i, name in enumerate(keys.regions.tolist())})
-    code = _positions(table["ITERATION_CODE"], {name: i for i, name in enumerate(keys.codes.tolist())})
+    kind, region, code = (
+        _positions(table[column], {name: place for place, name in enumerate(names)})
+        for column, names in (
+            ("REGION_TYPE", _TYPES),
+            ("REGION_ID", keys.regions.tolist()),
+            ("ITERATION_CODE", keys.codes.tolist()),
+        )
+    )
     cell = _cells(table, layout)
     return FileRows(kind, region, code, cell, table["COUNT"].to_numpy(), keys.number(kind, region, code))
 
@@ -218,14 +223,14 @@ def _sums(count: NDArray[np.int64], shell: Shell) -> tuple[NDArray[np.int64], in
         return count[:, 0], 0
     measured = count[:, basis]
     wrong = sum(
-        int(np.count_nonzero(count[:, position] != measured[:, list(cell.members)].sum(axis=1)))
+        _count(count[:, position] != measured[:, list(cell.members)].sum(axis=1))
         for position, cell in enumerate(shell.cells)
     )
     return measured.sum(axis=1), wrong
 
 
-def _none(found: NDArray[np.bool_]) -> int:
-    return int(np.count_nonzero(~found))
+def _count(wrong: NDArray[Any]) -> int:
+    return int(np.count_nonzero(wrong))
 
 
 def check_group_measurements(
@@ -249,18 +254,21 @@ def check_group_measurements(
         for query in part.queries
         if query.level == level
     }
+    sizes = np.array(table.sizes, np.int64)
+    known = (measurements.stat_level >= 0) & (measurements.stat_level < len(sizes))
+    cells = np.where(known, sizes[np.where(known, measurements.stat_level, 0)], -1)
     problems = []
     for name, law in measurements.laws.items():
         query = measurements.table if name == "cells" else name
         if planned.get(query) != (law, measurements.costs[name]):
             problems.append(f"noise law or budget of {query} differ from the plan")
     counts = [
-        ("groups without the cells of their stat level", _wrong_cells(measurements, table)),
+        ("groups without the cells of their stat level", _count(np.diff(measurements.indptr) != cells)),
         ("groups with a table that their total does not choose", _wrong_levels(measurements, table, thresholds, chosen_by)),
     ]  # fmt: skip
     if limit is not None:
         alone = measurements.stat_level == 0
-        counts.append((f"totals not above {limit}", int(np.count_nonzero(measurements.sums[alone] <= limit))))
+        counts.append((f"totals not above {limit}", _count(measurements.sums[alone] <= limit)))
     problems += [f"{number} {what}" for what, number in counts if number]
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
@@ -287,52 +295,36 @@ def check_group_tables(
     group the complete cells of one table; every group in its table and in no other; sums that add up within a table,
     and between t1 and t2; no negative count where none is allowed.
     """
-    problems = [*_names(folder, tables, stamp), *_levels(tables, estimates, plan)]
-    rows = 0
+    problems = file_problems(folder, {layout.path for layout in tables.layouts}, stamp)
+    planned = {
+        (tables.measured_by(query.table), query.level) for part in plan.parts for query in part.queries
+    }
+    published = {(estimate.table, estimate.level.name) for estimate in estimates}
+    problems += [
+        f"level {level} of {table}: planned, but not among the tables"
+        for table, level in sorted(planned - published)
+    ]
+    problems += [f"level {level} of {table}: not in the plan" for table, level in sorted(published - planned)]
+    total = 0
     for table in tables.tables:
-        chosen = [found for found in estimates if found.table == table.key]
-        keys = GroupKeys.of([found.level for found in chosen])
+        chosen = [estimate for estimate in estimates if estimate.table == table.key]
+        keys = GroupKeys.of([estimate.level for estimate in chosen])
         for layout in table.layouts:
             path = folder / layout.path
             if not path.is_file():
                 continue
-            found = read_rows(path, layout, keys)
-            if isinstance(found, str):
-                problems.append(f"{layout.path}: {found}")
+            rows = read_rows(path, layout, keys)
+            if isinstance(rows, str):
+                problems.append(f"{layout.path}: {rows}")
                 continue
-            rows += len(found.count)
+            total += len(rows.count)
             counts = [
-                *found.problems(keys, states=states, nonnegative=nonnegative),
-                *_content(found, layout, keys, chosen),
+                *rows.problems(keys, states=states, nonnegative=nonnegative),
+                *_content(rows, layout, keys, chosen),
             ]
             problems += [f"{layout.path}: {number} {what}" for what, number in counts if number]
     raise_if_wrong(folder, problems)
-    return rows
-
-
-def _names(folder: Path, tables: ProductTables, stamp: Stamp | None) -> Iterator[str]:
-    wanted = {layout.path for layout in tables.layouts}
-    if stamp == STAMP:
-        places = {
-            parent for name in wanted for parent in (folder / name).parents if parent.is_relative_to(folder)
-        }
-        wanted |= {(place / STAMP_FILE).relative_to(folder).as_posix() for place in places}
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    for name in sorted(wanted - found):
-        yield f"{name}: missing"
-    for name in sorted(found - wanted):
-        yield f"{name}: not a file that this release publishes"
-
-
-def _levels(tables: ProductTables, estimates: Sequence[GroupEstimates], plan: ReleasePlan) -> Iterator[str]:
-    planned = {
-        (tables.measured_by(query.table), query.level) for part in plan.parts for query in part.queries
-    }
-    found = {(estimate.table, estimate.level.name) for estimate in estimates}
-    for table, level in sorted(planned - found):
-        yield f"level {level} of {table}: planned, but not among the tables"
-    for table, level in sorted(found - planned):
-        yield f"level {level} of {table}: not in the plan"
+    return total
 
 
 def _content(
@@ -340,44 +332,29 @@ def _content(
 ) -> list[tuple[str, int]]:
     """Groups, tables and totals of a file against the estimates."""
     group, stat_level, total, unequal = rows.groups(layout)
-    expected = np.concatenate([keys.of_groups(found) for found in estimates] or [np.zeros(0, np.int64)])
-    levels = np.concatenate([found.stat_level for found in estimates] or [np.zeros(0, np.int8)])
-    totals = np.concatenate([found.totals for found in estimates] or [np.zeros(0, np.int64)])
-    chosen = in_file(layout, levels)
-    expected, levels, totals = expected[chosen], levels[chosen], totals[chosen]
-    order = np.argsort(expected, kind="stable")
+    expected = np.concatenate([np.zeros(0, np.int64), *(keys.of_groups(one) for one in estimates)])
+    levels = np.concatenate([np.zeros(0, np.int8), *(one.stat_level for one in estimates)])
+    totals = np.concatenate([np.zeros(0, np.int64), *(one.totals for one in estimates)])
+    chosen = np.flatnonzero(in_file(layout, levels))
+    order = chosen[np.argsort(expected[chosen], kind="stable")]
     expected, levels, totals = expected[order], levels[order], totals[order]
     place = np.minimum(np.searchsorted(expected, group), max(len(expected) - 1, 0))
     there = expected[place] == group if len(expected) else np.zeros(len(group), np.bool_)
     one_table = len(layout.cell_columns) > 0
     return [
-        ("groups without the complete cells of one table", int(np.count_nonzero(stat_level < 0))),
+        ("groups without the complete cells of one table", _count(stat_level < 0)),
         ("cells that are not the sum of their parts", unequal),
-        ("groups that do not belong in the file", int(np.count_nonzero(~there))),
-        ("groups missing from the file", len(expected) - _reached(place, there)),
+        ("groups that do not belong in the file", _count(~there)),
+        ("groups missing from the file", len(expected) - _count(np.bincount(place[there]))),
         (
             "groups in the table of another stat level",
-            int(np.count_nonzero(there & (stat_level >= 0) & (levels[place] != stat_level))) if one_table and len(levels) else 0,
+            _count(there & (stat_level >= 0) & (levels[place] != stat_level)) if one_table and len(levels) else 0,
         ),
         (
             "groups whose counts do not add up to their total",
-            int(np.count_nonzero(there & (stat_level >= 0) & (totals[place] != total))) if len(totals) else 0,
+            _count(there & (stat_level >= 0) & (totals[place] != total)) if len(totals) else 0,
         ),
     ]  # fmt: skip
-
-
-def _reached(place: NDArray[np.int64], there: NDArray[np.bool_]) -> int:
-    """How many expected groups the groups of a file stand for, in whichever order and however often."""
-    found = np.zeros(len(place) and int(place.max()) + 1, np.bool_)
-    found[place[there]] = True
-    return int(np.count_nonzero(found))
-
-
-def _wrong_cells(measurements: GroupMeasurements, table: GroupTable) -> int:
-    sizes = np.array(table.sizes, np.int64)
-    known = (measurements.stat_level >= 0) & (measurements.stat_level < len(sizes))
-    expected = np.where(known, sizes[np.where(known, measurements.stat_level, 0)], -1)
-    return int(np.count_nonzero(np.diff(measurements.indptr) != expected))
 
 
 def _wrong_levels(
@@ -392,4 +369,4 @@ def _wrong_levels(
     most = len(table.sizes) - 1
     reached = np.searchsorted(np.array(thresholds[:most], np.int64), first, side="right")
     only = measurements.level.detailed_only[measurements.iteration] & (measurements.stage1 is not None)
-    return int(np.count_nonzero(np.where(only, 0, reached) != measurements.stat_level))
+    return _count(np.where(only, 0, reached) != measurements.stat_level)

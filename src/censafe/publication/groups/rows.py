@@ -13,8 +13,6 @@ from censafe.geography.regions import REGION_TYPES
 from censafe.model.groups.cells import GroupLayout, ShellCell
 from censafe.model.groups.levels import GroupLevel
 
-_ORDER = tuple(found.name for found in REGION_TYPES)
-
 
 class Groups(Protocol):
     """The groups of one level with their cells, sorted by region and iteration; fields as in ``GroupEstimates``."""
@@ -45,6 +43,7 @@ class Groups(Protocol):
 
 
 _Groups = TypeVar("_Groups", bound=Groups)
+_Value = TypeVar("_Value", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +68,13 @@ class GroupOrder(Generic[_Groups]):
     region: NDArray[np.int32]
     code: NDArray[np.int32]
 
-    @property
-    def stat_level(self) -> NDArray[np.int8]:
-        """int8[groups]."""
-        found = np.zeros(len(self.row), np.int8)
-        for position, level in enumerate(self.levels):
+    def gathered(self, values: Sequence[NDArray[_Value]]) -> NDArray[_Value]:
+        """A value of every group, from those of the groups of every level."""
+        ordered = np.zeros(len(self.row), values[0].dtype)
+        for position, of_level in enumerate(values):
             inside = self.level == position
-            found[inside] = level.stat_level[self.row[inside]]
-        return found
+            ordered[inside] = of_level[self.row[inside]]
+        return ordered
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,16 +99,16 @@ def cells_of(layout: GroupLayout) -> tuple[tuple[int, ShellCell], ...]:
 
 def group_orders(groups: Sequence[_Groups]) -> Iterator[GroupOrder[_Groups]]:
     """The groups in the order of the files: US before Puerto Rico, large areas first."""
-    for kind in _ORDER:
-        levels = [found for found in groups if found.level.region_type == kind]
+    for kind in (known.name for known in REGION_TYPES):
+        levels = [one for one in groups if one.level.region_type == kind]
         if levels:
-            levels.sort(key=lambda found: found.level.iteration_level)
+            levels.sort(key=lambda one: one.level.iteration_level)
             yield _ordered(kind, levels)
 
 
 def expand(order: GroupOrder[_Groups], layout: GroupLayout, *, groups: int = 1 << 16) -> Iterator[CellRows]:
     """The rows of a file, some groups at a time, so that memory does not grow with their number."""
-    stat_level = order.stat_level
+    stat_level = order.gathered([level.stat_level for level in order.levels])
     chosen = np.flatnonzero(in_file(layout, stat_level))
     for start in range(0, len(chosen), groups):
         yield _expanded(order, layout, chosen[start : start + groups], stat_level)
@@ -148,21 +146,21 @@ def _expanded(
 ) -> CellRows:
     stat_level = stat_levels[some]
     width = np.zeros(max(layout.shells) + 1, np.int64)
-    first = np.zeros(max(layout.shells) + 1, np.int64)
-    for position, (level, shell) in enumerate(layout.shells.items()):
+    for level, shell in layout.shells.items():
         width[level] = len(shell.cells)
-        first[level] = sum(len(one.cells) for one in list(layout.shells.values())[:position])
     starts = np.concatenate(([0], np.cumsum(width[stat_level])))
     group = np.repeat(some, width[stat_level])
     cell = np.empty(starts[-1], np.int32)
     count = np.empty(starts[-1], np.int64)
+    first = 0
     for level, shell in layout.shells.items():
         members = np.concatenate([cell.members for cell in shell.cells])
         edges = np.cumsum([0, *(len(cell.members) for cell in shell.cells[:-1])])
-        for position, found in enumerate(order.levels):
+        for position, groups in enumerate(order.levels):
             inside = np.flatnonzero((stat_level == level) & (order.level[some] == position))
             places = starts[inside][:, None] + np.arange(len(shell.cells))
-            basis = found.values[found.indptr[order.row[some[inside]]][:, None] + members]
+            basis = groups.values[groups.indptr[order.row[some[inside]]][:, None] + members]
             count[places] = np.add.reduceat(basis, edges, axis=1) if len(inside) else 0
-            cell[places] = first[level] + np.arange(len(shell.cells))
+            cell[places] = first + np.arange(len(shell.cells))
+        first += len(shell.cells)
     return CellRows(group, cell, count)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -71,8 +70,7 @@ def write_group_tables(
 
     Source: specification of SafeTab, section 7.
     """
-    flagged = [_Written(found) for found in estimates]
-    return _write(folder, tables, flagged, stamp=stamp, replace=replace)
+    return _write(folder, tables, estimates, {}, stamp=stamp, replace=replace)
 
 
 def write_flagged_tables(
@@ -84,64 +82,55 @@ def write_flagged_tables(
     replace: bool = False,
 ) -> tuple[Path, ...]:
     """Write the tables with ``X`` for flagged groups and with negative counts as they are to be shown."""
-    written = [_Written(found.estimates, found) for found in flagged]
-    return _write(folder, tables, written, stamp=stamp, replace=replace)
+    flags = {(one.estimates.table, one.estimates.level.name): one for one in flagged}
+    return _write(folder, tables, [one.estimates for one in flagged], flags, stamp=stamp, replace=replace)
 
 
-@dataclass(frozen=True)
-class _Written:
-    estimates: GroupEstimates
-    flags: FlaggedGroups | None = None
+_Flags = Mapping[tuple[str, str], FlaggedGroups]  # by table and level
 
 
 def _write(
-    folder: Path, tables: ProductTables, written: Sequence[_Written], *, stamp: Stamp | None, replace: bool
+    folder: Path,
+    tables: ProductTables,
+    estimates: Sequence[GroupEstimates],
+    flags: _Flags,
+    *,
+    stamp: Stamp | None,
+    replace: bool,
 ) -> tuple[Path, ...]:
-    require_publishable([one.estimates for one in written], stamp)
-    unknown = {one.estimates.table for one in written} - set(tables.keys)
+    require_publishable(estimates, stamp)
+    unknown = {level.table for level in estimates} - set(tables.keys)
     if unknown:
         raise CheckError(f"{tables.product} has no table {', '.join(sorted(unknown))}")
     with atomic_folder(folder, replace=replace) as temporary:
         for table in tables.tables:
-            chosen = [one for one in written if one.estimates.table == table.key]
-            _write_table(temporary, table.layouts, chosen)
+            orders = list(group_orders([level for level in estimates if level.table == table.key]))
+            for layout in table.layouts:
+                path = temporary / layout.path
+                path.parent.mkdir(parents=True)
+                with path.open("xb") as stream:
+                    write_header(stream, layout)
+                    for order in orders:
+                        write_order(stream, layout, order, partial(_counts, flags))
+                    stream.write(b"\n")
         if stamp == STAMP:
             _write_stamps(temporary)
     return tuple(folder / layout.path for layout in tables.layouts)
 
 
-def _write_table(folder: Path, layouts: Sequence[GroupLayout], written: Sequence[_Written]) -> None:
-    flags = {one.estimates.level.name: one.flags for one in written}
-    orders = list(group_orders([one.estimates for one in written]))
-    for layout in layouts:
-        path = folder / layout.path
-        path.parent.mkdir(parents=True)
-        with path.open("xb") as stream:
-            write_header(stream, layout)
-            for order in orders:
-                write_order(stream, layout, order, partial(_counts, flags))
-            stream.write(b"\n")
-
-
-def _counts(
-    flags: dict[str, FlaggedGroups | None], order: GroupOrder[GroupEstimates], rows: CellRows
-) -> pa.Array:
+def _counts(flags: _Flags, order: GroupOrder[GroupEstimates], rows: CellRows) -> pa.Array:
     count: NDArray[np.int64] = rows.count
+    if not flags:
+        return pa.array(count)
     hidden = np.zeros(len(count), np.bool_)
     level, row = order.level[rows.group], order.row[rows.group]
-    flagged = False
-    for position, found in enumerate(order.levels):
-        flag = flags[found.level.name]
-        if flag is not None:
-            flagged = True
-            inside = level == position
-            hidden[inside] = flag.hidden[row[inside]]
-            if flag.negative == "X":
-                hidden |= inside & (count < 0)
-            elif flag.negative == "zero":
-                count = np.where(inside, np.maximum(count, 0), count)
-    if not flagged:
-        return pa.array(count)
+    for position, estimates in enumerate(order.levels):
+        flag, inside = flags[estimates.table, estimates.level.name], level == position
+        hidden[inside] = flag.hidden[row[inside]]
+        if flag.negative == "X":
+            hidden |= inside & (count < 0)
+        elif flag.negative == "zero":
+            count = np.where(inside, np.maximum(count, 0), count)
     return compute.if_else(pa.array(hidden), pa.scalar(FLAG), pa.array(count).cast(pa.string()))
 
 

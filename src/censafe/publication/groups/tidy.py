@@ -19,12 +19,13 @@ from censafe.geography.regions import region_type
 from censafe.model import Definition
 from censafe.model.groups.cells import GroupLayout, ProductTables
 from censafe.model.groups.estimates import CoterminousReport, GroupEstimates
+from censafe.model.parsing import exact_text
 from censafe.model.plan import NoiseSource
 from censafe.model.safe_text import csv_table
 from censafe.publication.atomic import atomic_write
 from censafe.publication.columns import tidy_metadata, tidy_schema, write_codebook_rows, write_tidy_pieces
+from censafe.publication.groups.accuracy import accuracy_table
 from censafe.publication.groups.rows import CellRows, GroupOrder, cells_of, expand, group_orders
-from censafe.publication.groups.statement import accuracy_table
 from censafe.publication.stamps import Stamp, require_publishable
 from censafe.publication.sums import require_confidence
 
@@ -72,11 +73,11 @@ def write_coterminous_report(
     Both hold public facts and noisy totals only.
     """
     numbered = [(i + 1, *member) for i, members in enumerate(report.classes) for member in members]
+    kinds = {"class": pa.int64(), "region_type": pa.string(), "region_id": pa.string()}
     classes = pa.table(
         {
-            "class": pa.array([row[0] for row in numbered], pa.int64()),
-            "region_type": pa.array([row[1] for row in numbered], pa.string()),
-            "region_id": pa.array([row[2] for row in numbered], pa.string()),
+            name: pa.array([row[place] for row in numbered], kind)
+            for place, (name, kind) in enumerate(kinds.items())
         }
     )
     parts = [
@@ -151,29 +152,25 @@ def write_group_tidy(
     """
     require_publishable(estimates, stamp)
     metadata = tidy_metadata(context.tables.product, context.definition, stamp)
-    return write_tidy_pieces(path, _SCHEMA.with_metadata(metadata), tidy_batches(estimates, context))
+    return write_tidy_pieces(path, _SCHEMA.with_metadata(metadata), _tidy_batches(estimates, context))
 
 
-def tidy_batches(estimates: Sequence[GroupEstimates], context: GroupContext) -> Iterator[pa.Table]:
+def _tidy_batches(estimates: Sequence[GroupEstimates], context: GroupContext) -> Iterator[pa.Table]:
     """The tidy table in pieces, in the order of the files."""
-    regions: dict[str, _Regions] = {}
+    regions: dict[str, tuple[NDArray[np.str_], dict[str, _Texts]]] = {}
     for table in context.tables.tables:
-        orders = list(group_orders([found for found in estimates if found.table == table.key]))
+        orders = list(group_orders([level for level in estimates if level.table == table.key]))
         for layout in table.layouts:
             for order in orders:
                 known = regions.get(order.region_type)
-                if known is None or not np.array_equal(known.regions, order.regions):
-                    known = regions[order.region_type] = _regions(order.region_type, order.regions, context)
-                columns = _columns(order, layout, context, known)
-                for block in _blocks(order, layout):
-                    yield pa.table([columns[name](block) for name in _SCHEMA.names], schema=_SCHEMA)
-
-
-def _blocks(order: GroupOrder[GroupEstimates], layout: GroupLayout) -> Iterator[CellRows]:
-    for rows in expand(order, layout):
-        for start in range(0, len(rows.group), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            yield CellRows(rows.group[part], rows.cell[part], rows.count[part])
+                if known is None or not np.array_equal(known[0], order.regions):
+                    known = regions[order.region_type] = order.regions, _region_texts(order, context)
+                columns = _columns(order, layout, context, known[1])
+                for rows in expand(order, layout):
+                    for start in range(0, len(rows.group), _BLOCK):
+                        part = slice(start, start + _BLOCK)
+                        block = CellRows(rows.group[part], rows.cell[part], rows.count[part])
+                        yield pa.table([columns[name](block) for name in _SCHEMA.names], schema=_SCHEMA)
 
 
 _Column = Callable[[CellRows], pa.Array]
@@ -190,56 +187,47 @@ class _Texts(NamedTuple):
         return lambda rows: pa.DictionaryArray.from_arrays(self.codes.take(pa.array(place(rows))), self.words)
 
 
-class _Regions(NamedTuple):
-    """What stands in the rows of the regions of one type, in every file."""
-
-    regions: NDArray[np.str_]
-    texts: dict[str, _Texts]  # by column
-
-
-def _regions(name: str, regions: NDArray[np.str_], context: GroupContext) -> _Regions:
-    kind = region_type(name).kind
+def _region_texts(order: GroupOrder[GroupEstimates], context: GroupContext) -> dict[str, _Texts]:
+    """By column, what stands in the rows of the regions of one type, in every file."""
+    kind, regions = region_type(order.region_type).kind, order.regions
     columns = {
         "region_id": regions,
         "GEOID": region_geoids(kind, regions),
         "GISJOIN": region_gisjoins(kind, regions),
         "NAME": region_names(kind, regions, context.names),
     }
-    return _Regions(regions, {column: _texts(found.tolist()) for column, found in columns.items()})
+    return {column: _texts(texts.tolist()) for column, texts in columns.items()}
 
 
 def _columns(
-    order: GroupOrder[GroupEstimates], layout: GroupLayout, context: GroupContext, regions: _Regions
+    order: GroupOrder[GroupEstimates],
+    layout: GroupLayout,
+    context: GroupContext,
+    region_texts: Mapping[str, _Texts],
 ) -> dict[str, _Column]:
-    levels = order.levels
+    levels, confidence = order.levels, float(context.confidence)
     names = [context.iterations.get(code, "") for code in order.codes.tolist()]
     return {
         **_cell_columns(layout),
         **_accuracy_columns(order, layout, context.confidence),
         "product": _constant(context.tables.product),
-        "level": _by_level(order, [found.level.name for found in levels]),
+        "level": _by_level(order, [one.level.name for one in levels]),
         "region_type": _constant(order.region_type),
-        **{
-            name: texts.column(lambda rows: order.region[rows.group]) for name, texts in regions.texts.items()
-        },
+        **{name: texts.column(lambda rows: order.region[rows.group]) for name, texts in region_texts.items()},
         "iteration": _coded(order.codes.tolist(), lambda rows: order.code[rows.group]),
         "iteration_name": _coded(names, lambda rows: order.code[rows.group]),
         "count": lambda rows: pa.array(rows.count),
-        "confidence": _number(float(context.confidence)),
-        "conditional": _flag(order, "conditional"),
-        "near_threshold": _flag(order, "near"),
-        "equal_areas": _flag(order, "shared"),
+        "confidence": lambda rows: pa.array(np.full(len(rows.group), confidence)),
+        "conditional": _by_group(order, [one.conditional for one in levels]),
+        "near_threshold": _by_group(order, [one.near for one in levels]),
+        "equal_areas": _by_group(order, [one.shared for one in levels]),
         "budget_kind": _constant(context.definition.symbol),
-        "budget_exact": _by_level(
-            order, [f"{found.cost.numerator}/{found.cost.denominator}" for found in levels]
-        ),
+        "budget_exact": _by_level(order, [exact_text(one.cost) for one in levels]),
         "budget": lambda rows: pa.array(
-            np.array([float(found.cost) for found in levels])[order.level[rows.group]]
+            np.array([float(one.cost) for one in levels])[order.level[rows.group]]
         ),
-        "source": _by_level(order, [found.source for found in levels]),
-        "private": lambda rows: pa.array(
-            np.array([found.private for found in levels])[order.level[rows.group]]
-        ),
+        "source": _by_level(order, [one.source for one in levels]),
+        "private": lambda rows: pa.array(np.array([one.private for one in levels])[order.level[rows.group]]),
     }
 
 
@@ -251,8 +239,8 @@ def _cell_columns(layout: GroupLayout) -> dict[str, _Column]:
         "stat_level": lambda rows: pa.array(np.array([level for level, _ in cells], np.int8)[rows.cell]),
         "cell": _coded([cell.code for _, cell in cells], _cell),
         "cell_label": _coded([cell.label for _, cell in cells], _cell),
-        "age_start": _looked_up([found[0] if found else None for found in ages], pa.int16(), _cell),
-        "age_end": _looked_up([found[1] if found else None for found in ages], pa.int16(), _cell),
+        "age_start": _looked_up([span[0] if span else None for span in ages], pa.int16(), _cell),
+        "age_end": _looked_up([span[1] if span else None for span in ages], pa.int16(), _cell),
         "sex": _coded([cell.sex or None for _, cell in cells], _cell),
     }
 
@@ -260,18 +248,14 @@ def _cell_columns(layout: GroupLayout) -> dict[str, _Column]:
 def _accuracy_columns(
     order: GroupOrder[GroupEstimates], layout: GroupLayout, confidence: Fraction
 ) -> dict[str, _Column]:
-    noises = [noise for found in order.levels for noise in found.noises]
-    found = accuracy_table(noises, layout, confidence)
+    noises = [noise for level in order.levels for noise in level.noises]
+    entries, index = accuracy_table(noises, layout, confidence)
     firsts = np.cumsum([0, *(len(level.noises) for level in order.levels)])
-    noise = np.zeros(len(order.row), np.int64)
-    for position, level in enumerate(order.levels):
-        inside = order.level == position
-        noise[inside] = level.noise[order.row[inside]] + firsts[position]
+    noise = order.gathered([level.noise + first for level, first in zip(order.levels, firsts, strict=False)])
 
     def place(rows: CellRows) -> NDArray[np.int32]:
-        return found.index[noise[rows.group], rows.cell]
+        return index[noise[rows.group], rows.cell]
 
-    entries = found.entries
     return {
         "variance": _looked_up([entry.variance for entry in entries], pa.float64(), place),
         "margin_of_error": _looked_up([entry.margin for entry in entries], pa.float64(), place),
@@ -313,13 +297,6 @@ def _constant(value: str) -> _Column:
     return _coded([value], lambda rows: np.zeros(len(rows.group), np.int32))
 
 
-def _number(value: float) -> _Column:
-    return lambda rows: pa.array(np.full(len(rows.group), value))
-
-
-def _flag(order: GroupOrder[GroupEstimates], name: str) -> _Column:
-    flags = np.zeros(len(order.row), np.bool_)
-    for position, found in enumerate(order.levels):
-        inside = order.level == position
-        flags[inside] = getattr(found, name)[order.row[inside]]
-    return lambda rows: pa.array(flags[rows.group])
+def _by_group(order: GroupOrder[GroupEstimates], flags: Sequence[NDArray[np.bool_]]) -> _Column:
+    gathered = order.gathered(flags)
+    return lambda rows: pa.array(gathered[rows.group])

@@ -11,14 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.model import GroupLevel, GroupMeasurements, NoiseLaw
-from censafe.model.parsing import parse_fraction
-from censafe.publication.measurements.sealed import (
-    PartFormat,
-    exact_text,
-    read_part,
-    source_written,
-    write_part,
-)
+from censafe.model.parsing import exact_text, parse_fraction
+from censafe.publication.measurements.sealed import PartFormat, read_part, source_written, write_part
 from censafe.publication.stamps import Stamp, require_publishable
 
 

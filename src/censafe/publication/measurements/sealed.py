@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from censafe.errors import CheckError, StorageError
 from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.model import NoiseLaw, QueryPlan
-from censafe.model.parsing import parse_fraction, parse_stored
+from censafe.model.parsing import exact_text, parse_fraction, parse_stored
 from censafe.model.plan import NoiseSource
 from censafe.publication.atomic import atomic_write, sha256_file
 from censafe.publication.stamps import STAMP, Stamp
@@ -181,11 +180,6 @@ def changed_after_measuring(path: Path) -> CheckError:
         f"{path}: the content does not match the digest inside it; the file was changed after it "
         "was measured. Restore it from a copy; it cannot be measured again without new budget"
     )
-
-
-def exact_text(number: Fraction) -> str:
-    """A fraction as ``num/den``, whole numbers too."""
-    return f"{number.numerator}/{number.denominator}"
 
 
 def query_document(query: QueryPlan) -> dict[str, Any]:

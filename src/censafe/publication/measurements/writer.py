@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from censafe.model.parsing import exact_text
 from censafe.model.topdown.level_measurements import LevelMeasurements
 from censafe.publication.atomic import atomic_folder, sha256_path
 from censafe.publication.measurements.layout import (
@@ -31,7 +32,6 @@ from censafe.publication.measurements.layout import (
     writer_options,
 )
 from censafe.publication.measurements.sealed import (
-    exact_text,
     header_text,
     query_document,
     seal_of,

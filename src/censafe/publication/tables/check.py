@@ -95,16 +95,16 @@ def check_tables(
     by_table: dict[str, list[ExpectedLevel]] = {}
     for level in expected:
         by_table.setdefault(level.table, []).append(level)
-    problems = list(_check_names(folder, set(by_table), stamp))
-    rows = 0
+    problems = file_problems(folder, {f"{name}/{name}.csv" for name in by_table}, stamp)
+    total = 0
     for layout in layouts:
         path = folder / layout.name / f"{layout.name}.csv"
         if layout.name in by_table and path.is_file():
-            found = _check_file(path, layout, by_table[layout.name], states, stamp)
-            rows += found.rows
-            problems += found.problems
+            rows, wrong = _check_file(path, layout, by_table[layout.name], states, stamp)
+            total += rows
+            problems += wrong
     raise_if_wrong(folder, problems)
-    return rows
+    return total
 
 
 def raise_if_wrong(folder: Path, problems: Sequence[str]) -> None:
@@ -118,21 +118,17 @@ def raise_if_wrong(folder: Path, problems: Sequence[str]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Found:
-    rows: int
-    problems: list[str]
-
-
-def _check_names(folder: Path, expected: set[str], stamp: Stamp | None) -> Iterator[str]:
-    wanted = {f"{name}/{name}.csv" for name in expected}
+def file_problems(folder: Path, names: set[str], stamp: Stamp | None) -> list[str]:
+    """Files of a release that are missing, and others that are there; each folder of one under a test key says so in a file."""
+    expected = set(names)
     if stamp == STAMP:
-        wanted |= {STAMP_FILE} | {f"{name}/{STAMP_FILE}" for name in expected}
-    found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    for name in sorted(wanted - found):
-        yield f"{name}: missing"
-    for name in sorted(found - wanted):
-        yield f"{name}: not a file that this release publishes"
+        places = {parent for name in (STAMP_FILE, *names) for parent in Path(name).parents}
+        expected |= {(place / STAMP_FILE).as_posix() for place in places}
+    written = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return [
+        *(f"{name}: missing" for name in sorted(expected - written)),
+        *(f"{name}: not a file that this release publishes" for name in sorted(written - expected)),
+    ]
 
 
 def _check_file(
@@ -141,18 +137,22 @@ def _check_file(
     levels: Sequence[ExpectedLevel],
     states: Sequence[str] | None,
     stamp: Stamp | None,
-) -> _Found:
+) -> tuple[int, list[str]]:
+    """How many rows a file has, and what is wrong with them."""
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     header = list(layout.header)
     if not lines or lines[0].split("|") != header:
-        return _Found(0, [f"{path.name}: the header must be {'|'.join(header)}"])
+        return 0, [f"{path.name}: the header must be {'|'.join(header)}"]
     records = [line.split("|") for line in lines[1:]]
     bad = sum(len(record) != len(header) for record in records)
     if bad:
-        return _Found(len(records), [f"{path.name}: {bad} rows without exactly {len(header)} fields"])
+        return len(records), [f"{path.name}: {bad} rows without exactly {len(header)} fields"]
     rows = [dict(zip(header, record, strict=True)) for record in records]
     variances = dict(pair for level in levels for pair in level.rows())
-    keys = [_key(row, layout) for row in rows]
+    keys = [
+        (row["REGION_TYPE"], row["REGION_ID"], row.get("ITERATION_CODE", "*"), row[layout.cell_column])
+        for row in rows
+    ]
     law = levels[0].law.bureau_name + (LAW_STAMP if stamp == STAMP else "")
     counts = [
         ("rows with a COUNT that is not a whole number", sum(not _whole(row["COUNT"]) for row in rows)),
@@ -160,32 +160,22 @@ def _check_file(
             f"rows with a NOISE_DISTRIBUTION other than {law}",
             sum(row["NOISE_DISTRIBUTION"] != law for row in rows),
         ),
-        ("rows with a state outside the state filter", sum(_outside(key, states) for key in keys)),
+        (
+            "rows with a state outside the state filter",
+            0 if states is None else sum(key[0] == "STATE" and key[1] not in states for key in keys),
+        ),
         ("rows whose key is not in the table's domain", sum(key not in variances for key in keys)),
         ("rows whose key appears twice", sum(times - 1 for times in Counter(keys).values())),
         ("keys of the table's domain without a row", len(variances.keys() - set(keys))),
         ("rows out of order", _disorder(keys)),
     ]
     counts += list(_wrong_variances(rows, keys, variances))
-    return _Found(len(rows), [f"{path.name}: {number} {what}" for what, number in counts if number])
-
-
-def _key(row: Mapping[str, str], layout: TableLayout) -> Key:
-    return (
-        row["REGION_TYPE"],
-        row["REGION_ID"],
-        row.get("ITERATION_CODE", "*"),
-        row[layout.cell_column],
-    )
+    return len(rows), [f"{path.name}: {number} {what}" for what, number in counts if number]
 
 
 def _whole(text: str) -> bool:
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit()
-
-
-def _outside(key: Key, states: Sequence[str] | None) -> bool:
-    return states is not None and key[0] == "STATE" and key[1] not in states
 
 
 def _disorder(keys: Sequence[Key]) -> int:

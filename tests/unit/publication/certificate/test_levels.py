@@ -64,8 +64,10 @@ def test_queries_and_levels_are_stated_with_budget_and_noise(tmp_path: Path) -> 
 
 def test_shares_of_levels_are_of_the_loss_by_rows_whatever_a_person_costs(tmp_path: Path) -> None:
     source = _source()
-    plan = replace(source.plan, parts=tuple(replace(part, factor=Fraction(3)) for part in source.plan.parts))
-    page, document = written_certificate(tmp_path, replace(source, plan=plan, ledger_total=plan.total))
+    before = source.manifest.plan
+    plan = replace(before, parts=tuple(replace(part, factor=Fraction(3)) for part in before.parts))
+    tripled = replace(source, manifest=replace(source.manifest, plan=plan), ledger_total=plan.total)
+    page, document = written_certificate(tmp_path, tripled)
     assert document["loss"]["exact"] == "9/4"
     assert page.count("= 0.375, 50.0%</span>") == 2
 

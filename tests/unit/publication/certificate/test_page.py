@@ -171,7 +171,8 @@ def test_a_test_key_gives_a_banner_before_anything_else(tmp_path: Path) -> None:
 
 def test_a_ledger_that_disagrees_stops_the_certificate(tmp_path: Path) -> None:
     source = make_certificate_input(make_plan())
-    for wrong in (replace(source, ledger_total=Fraction(1, 2)), replace(source, ledger=None)):
+    without = replace(source, manifest=replace(source.manifest, ledger=None))
+    for wrong in (replace(source, ledger_total=Fraction(1, 2)), without):
         with pytest.raises(CheckError, match="ledger"):
             write_certificate(tmp_path, wrong)
     assert list(tmp_path.iterdir()) == []
@@ -180,7 +181,7 @@ def test_a_ledger_that_disagrees_stops_the_certificate(tmp_path: Path) -> None:
 def test_tables_of_another_plan_stop_the_certificate(tmp_path: Path) -> None:
     source = make_certificate_input(make_plan())
     other = make_plan(tau=6)
-    wrong = replace(source, plan=other, ledger_total=other.total)
+    wrong = replace(source, manifest=replace(source.manifest, plan=other), ledger_total=other.total)
     with pytest.raises(CheckError, match="differ from the plan"):
         write_certificate(tmp_path, wrong)
 

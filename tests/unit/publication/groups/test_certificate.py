@@ -105,7 +105,8 @@ def test_households_have_two_sets_of_tables(tmp_path: Path) -> None:
     measured = [households(where, table) for where in (STATE, COUNTY) for table in ("t3", "t4")]
     plan = plan_of(measured, "safetab-h")
     groups = [totals(one) for one in measured]
-    source = replace(_source(), plan=plan, ledger_total=plan.total, contents=GroupContents(groups, H_TABLES))
+    manifest, contents = replace(_source().manifest, plan=plan), GroupContents(groups, H_TABLES)
+    source = replace(_source(), manifest=manifest, ledger_total=plan.total, contents=contents)
     page, document = written_certificate(tmp_path, source)
     assert [entry["table"] for entry in document["tables"]] == ["T03001 to T03004", "T04001, T04002"]
     assert [entry["share"] for entry in document["tables"]] == [0.5, 0.5]
