@@ -1,26 +1,27 @@
-"""Some answers of public noisy measurement files that are too many to be held: those that an estimate asks for, in one pass over the files."""
+"""Answers of public noisy measurement files that are too many to be held: those that an estimate asks for, or their sums, in passes over the files."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from math import prod
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 import numpy as np
-from numba import int16, int32, int64, types, void
+from numba import int32, int64, types, void
 from numpy.typing import NDArray
 
 from censafe.model.arrays import Integers
 from censafe.model.compiled import compiled
+from censafe.model.topdown.answer_sums import AnswerSums
 from censafe.publication.measurements.layout import DPQUERY, LevelFiles
-from censafe.publication.measurements.level import ANOTHER_NUMBER, AnswerRules, kernel_values
-from censafe.publication.measurements.rows import Faults, Rows, opened, read_answer_rows
+from censafe.publication.measurements.level import AnswerRules, kernel_values
+from censafe.publication.measurements.rows import ANSWERS, Faults, Rows, opened, read_answer_rows
 
 _THREADS: Final = 2
-_Spans = Mapping[Path, Integers]
+_MOST_SUMS: Final = 1 << 28  # that are in memory at once, 2 GiB
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +39,44 @@ class AnswerIndex:
     queries: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
     variances: NDArray[np.float64] = field(repr=False)
-    spans: _Spans = field(repr=False)
+    spans: Mapping[Path, Integers] = field(repr=False)
 
     def rules(self) -> AnswerRules:
         """The rules of its rows."""
         faults = Faults(self.files.name, self.files.folder / DPQUERY)
         return AnswerRules(faults, self.codes, self.queries, self.shapes)
+
+    def visit(
+        self,
+        geounits: NDArray[np.bool_],
+        queries: Collection[int],
+        take: Callable[[Rows, NDArray[np.int64], NDArray[np.int64], int], None],
+    ) -> None:
+        """Take the rows of some queries at some geounits, from several files at once; row groups without any of these are passed over.
+
+        Args:
+            geounits: whether they are among these, shape (n,).
+            take: gets rows, which of them, the geounit of each of these, and their query.
+        """
+        rules, before = self.rules(), np.append(0, np.cumsum(geounits))
+
+        def read(path: Path, groups: list[int]) -> None:
+            for rows in read_answer_rows(path, groups):
+                for query, own, nodes in rules.groups(rows, path):
+                    inside = own[geounits[nodes[own]]]
+                    if query in queries and len(inside):
+                        rules.require_width(rows, inside, query)
+                        take(rows, inside, nodes[inside], query)
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            waiting = []
+            for path, spans in self.spans.items():
+                some = before[spans[:, 1] + 1] > before[np.maximum(spans[:, 0], 0)]
+                groups = np.flatnonzero(some).tolist()
+                if groups:
+                    waiting.append(pool.submit(read, path, groups))
+            for reading in waiting:
+                reading.result()
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +100,9 @@ class ChosenAnswers:
 
     def starts(self, query: int) -> Integers:
         """Where the answers of every geounit start among those that are read of a query, and their end, shape (m + 1,)."""
-        found = np.zeros(len(self.group) + 1, np.int64)
-        np.cumsum(np.diff(self.pointer[query])[self.group], out=found[1:])
-        return found
+        starts = np.zeros(len(self.group) + 1, np.int64)
+        np.cumsum(np.diff(self.pointer[query])[self.group], out=starts[1:])
+        return starts
 
 
 def index_answers(
@@ -84,13 +117,11 @@ def index_answers(
     Args:
         codes: letters of these geounits, sorted, shape (n, width).
     """
-    found = AnswerIndex(files, codes, tuple(queries), tuple(shapes), np.zeros((0, 0)), {})
-    rules, spans = found.rules(), {}
-    for path in (one for place in files.measured if place in places for one in files.measured[place]):
-        groups = opened(path).metadata.num_row_groups
-        spans[path] = np.array([_span(rules, path, group) for group in range(groups)], np.int64).reshape(
-            -1, 2
-        )
+    rules = AnswerRules(Faults(files.name, files.folder / DPQUERY), codes, queries, shapes)
+    spans = {}
+    for path in files.measured_in(places):
+        groups = range(opened(path).metadata.num_row_groups)
+        spans[path] = np.array([_span(rules, path, group) for group in groups], np.int64).reshape(-1, 2)
     rules.require_complete()
     return AnswerIndex(files, rules.codes, rules.queries, rules.shapes, rules.variances, spans)
 
@@ -105,11 +136,7 @@ def _span(rules: AnswerRules, path: Path, group: int) -> tuple[int, int]:
     return (min(nodes), max(nodes)) if nodes else (-1, -1)
 
 
-def _signature(number: types.Type) -> types.Type:
-    return void(types.Array(number, 1, "C", readonly=True), *(int64[::1],) * 7)
-
-
-@compiled([_signature(int16), _signature(int32), _signature(int64)])
+@compiled([void(answers, *(int64[::1],) * 7) for answers in ANSWERS])
 def _pick(values, begin, node, group, pointer, answer, target, found):  # type: ignore[no-untyped-def]
     """Copy the chosen answers of rows: found[target[m] + j] = values[begin + answer[pointer[g] + j]], m a row's geounit, g its group.
 
@@ -125,38 +152,96 @@ def _pick(values, begin, node, group, pointer, answer, target, found):  # type: 
 
 def read_chosen(index: AnswerIndex, chosen: ChosenAnswers) -> tuple[Integers, ...]:
     """Read some answers of consecutive geounits; row groups without any of these are passed over."""
-    rules = index.rules()
     target = [chosen.starts(query) for query in range(len(index.queries))]
-    found = tuple(np.zeros(int(one[-1]), np.int64) for one in target)
+    answers = tuple(np.zeros(int(starts[-1]), np.int64) for starts in target)
 
-    def read(path: Path, groups: list[int]) -> None:
-        for rows in read_answer_rows(path, groups):
-            for query, own, nodes in rules.groups(rows, path):
-                inside = own[(nodes[own] >= chosen.first) & (nodes[own] < chosen.last)]
-                if len(chosen.answer[query]) and len(inside):
-                    require_width(rules, rows, inside, query)
-                    _pick(
-                        kernel_values(rows), rows.starts[inside], nodes[inside] - chosen.first, chosen.group,
-                        chosen.pointer[query], chosen.answer[query], target[query], found[query],
-                    )  # fmt: skip
+    def take(rows: Rows, own: NDArray[np.int64], nodes: NDArray[np.int64], query: int) -> None:
+        _pick(
+            kernel_values(rows), rows.starts[own], nodes - chosen.first, chosen.group,
+            chosen.pointer[query], chosen.answer[query], target[query], answers[query],
+        )  # fmt: skip
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        waiting = []
-        for path, spans in index.spans.items():
-            groups = np.flatnonzero((spans[:, 1] >= chosen.first) & (spans[:, 0] < chosen.last)).tolist()
-            if groups:
-                waiting.append(pool.submit(read, path, groups))
-        for one in waiting:
-            one.result()
-    return found
+    geounits = np.zeros(len(index.codes), np.bool_)
+    geounits[chosen.first : chosen.last] = True
+    index.visit(geounits, [query for query, some in enumerate(chosen.answer) if len(some)], take)
+    return answers
 
 
-def require_width(rules: AnswerRules, rows: Rows, own: NDArray[np.int64], query: int) -> None:
-    """Refuse rows of a query with another number of answers than it has."""
-    wrong = own[np.diff(rows.starts)[own] != prod(rules.shapes[query])]
-    if len(wrong):
-        with rules.lock:
-            rules.faults.add(
-                f"{rules.queries[query]}: {ANOTHER_NUMBER}", rows.codes(wrong), "get the files again"
-            )
-        rules.faults.raise_if_any()
+_Slots = types.Array(int32, 1, "C", readonly=True)
+
+
+@compiled(
+    [void(answers, int64[:, ::1], int64[::1], int64[:, ::1], _Slots, int64[:, ::1]) for answers in ANSWERS]
+)
+def _add(values, rows, pointer, pieces, slot, found):  # type: ignore[no-untyped-def]
+    """Add the answers of rows: found[m, slot[start + j]] += values[begin + first + j] for every piece of the pattern of the row.
+
+    Args:
+        rows: where the answers of every row begin, its place m in `found` and its pattern, shape (k, 3).
+        pieces: first answer, number of answers and start in `slot` of every piece, shape (pieces, 3).
+        found: receives the sums, shape (geounits, sums).
+    """
+    for row in range(rows.shape[0]):
+        begin, pattern = rows[row, 0], rows[row, 2]
+        target = found[rows[row, 1]]
+        for piece in range(pointer[pattern], pointer[pattern + 1]):
+            here, start = begin + pieces[piece, 0], pieces[piece, 2]
+            for answer in range(pieces[piece, 1]):
+                target[slot[start + answer]] += values[here + answer]
+
+
+@dataclass(frozen=True, eq=False)
+class SummedAnswers:
+    """Sums of the answers of a level in public files, added up row by row as they are read: no answer stays in memory, whatever the order of the rows.
+
+    Every round is one pass over the row groups that hold its geounits.
+
+    Args:
+        most: sums that are in memory at once; one geounit is always taken whole.
+    """
+
+    index: AnswerIndex
+    most: int = _MOST_SUMS
+
+    def rounds(
+        self, patterns: Sequence[AnswerSums], pattern: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Sums of the geounits of one round after another, as :class:`SummingInRounds` has them."""
+        if any(one.slot is not patterns[0].slot for one in patterns):
+            raise ValueError("the sums of all patterns of a level share their slots")
+        summed = np.flatnonzero(pattern >= 0)
+        summed = summed[np.argsort(pattern[summed], kind="stable")]
+        once = max(1, self.most // max(1, patterns[0].sums)) if len(summed) else 1
+        for first in range(0, len(summed), once):
+            geounits = summed[first : first + once]
+            yield geounits, self._pass(patterns, pattern, geounits)
+
+    def _pass(
+        self, patterns: Sequence[AnswerSums], pattern: NDArray[np.int64], geounits: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Sums of some geounits from one pass."""
+        place = np.full(len(pattern), -1, np.int64)
+        place[geounits] = np.arange(len(geounits))
+        sums = np.zeros((len(geounits), patterns[0].sums), np.int64)
+        numbers, own_pattern = np.unique(pattern[geounits], return_inverse=True)
+        own_pattern = own_pattern.reshape(-1).astype(np.int64)
+        queries = range(len(self.index.queries))
+        pieces = [_pieces(query, [patterns[number] for number in numbers.tolist()]) for query in queries]
+        lock = Lock()
+
+        def take(rows: Rows, own: NDArray[np.int64], nodes: NDArray[np.int64], query: int) -> None:
+            places, values = place[nodes], kernel_values(rows)
+            some = np.stack([rows.starts[own], places, own_pattern[places]], axis=1)
+            with lock:  # rows of one geounit may lie in several files
+                _add(values, some, *pieces[query], patterns[0].slot, sums)
+
+        self.index.visit(place >= 0, queries, take)
+        return sums
+
+
+def _pieces(query: int, patterns: Sequence[AnswerSums]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the pieces of every pattern start, and the pieces, of one query."""
+    some = [one.only(one.query == query) for one in patterns]
+    pointer = np.cumsum([0, *(len(one.first) for one in some)], dtype=np.int64)
+    pieces = [np.stack([one.first, one.length, one.start], axis=1) for one in some]
+    return pointer, np.concatenate(pieces).astype(np.int64)

@@ -143,6 +143,10 @@ class LevelFiles:
         """Whether a file says of itself that its noise came from a test key."""
         return self.stamp == STAMP
 
+    def measured_in(self, places: Collection[str]) -> list[Path]:
+        """Files of the measurements in some folders."""
+        return [path for place, paths in self.measured.items() if place in places for path in paths]
+
 
 def level_files(folder: Path, name: str, chosen: Collection[str] | None = None) -> LevelFiles:
     """Find the files of one level, and look at the end of each, which a file that was cut short lacks.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.model.topdown.level_measurements import Answers
 from censafe.publication.measurements.layout import DPQUERY, QUERY_SUFFIX, LevelFiles
-from censafe.publication.measurements.listing import COMPLETE, texts
+from censafe.publication.measurements.listing import COMPLETE, GET_FILES, texts
 from censafe.publication.measurements.rows import (
     FAULTY,
     REPEATED,
@@ -28,11 +28,10 @@ from censafe.publication.measurements.rows import (
     take_places,
 )
 
-ANOTHER_NUMBER: Final = "another number of answers than the shape has"
+_ANOTHER_NUMBER: Final = "another number of answers than the shape has"
 
 _THREADS: Final = 2
 _NARROW: Final = np.iinfo(np.int32)
-_GET_FILES: Final = "get the files again"
 _KERNEL_TYPES: Final = (np.dtype(np.int16), np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -62,14 +61,31 @@ def read_answers(
     Args:
         codes: letters of these geounits, sorted, shape (n, width).
     """
-    faults = Faults(files.name, files.folder / DPQUERY)
-    rules = AnswerRules(faults, codes, queries, shapes)
-    taking = _Taking(rules)
-    found = [path for place in files.measured if place in places for path in files.measured[place]]
+    rules = AnswerRules(Faults(files.name, files.folder / DPQUERY), codes, queries, shapes)
+    values: list[Answers] = [np.zeros((len(rules.codes), prod(shape)), np.int16) for shape in rules.shapes]
+    wide: dict[int, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
+
+    def take(path: Path) -> None:
+        for rows in read_answer_rows(path):
+            for query, own, nodes in rules.groups(rows, path):
+                width = prod(rules.shapes[query])
+                state = rules.claim(rows, own, nodes, query, width)
+                if not put_rows(kernel_values(rows), own, nodes, rows.starts, state, values[query]):
+                    taken = own[state == TAKEN]
+                    with rules.lock:
+                        wide.setdefault(query, []).append(
+                            (nodes[taken], rows.matrix(taken, width).astype(np.int64))
+                        )
+
     with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(taking.file, found))
-    taking.finish()
-    return PublicAnswers(tuple(taking.values), rules.variances)
+        list(pool.map(take, files.measured_in(places)))
+    for query, parts in wide.items():  # answers that need more than 16 bits
+        narrow = all(_NARROW.min <= some.min() and some.max() <= _NARROW.max for _, some in parts)
+        values[query] = values[query].astype(np.int32) if narrow else values[query].astype(np.int64)
+        for nodes, some in parts:
+            values[query][nodes] = some
+    rules.require_complete()
+    return PublicAnswers(tuple(values), rules.variances)
 
 
 class AnswerRules:
@@ -105,7 +121,7 @@ class AnswerRules:
                     "geounits that the constraints lack", rows.codes(np.flatnonzero(foreign)), COMPLETE
                 )
                 what = "variances that are missing, infinite or not above 0"
-                self.faults.add(what, rows.codes(np.flatnonzero(bad)), _GET_FILES)
+                self.faults.add(what, rows.codes(np.flatnonzero(bad)), GET_FILES)
         good = ~bad & ~foreign
         for own in rows.groups():
             row, shape = int(own[0]), tuple(rows.shapes[own[0]].tolist())
@@ -113,9 +129,13 @@ class AnswerRules:
             query = self._query(shape, name)
             if query is None:
                 place = rows.codes(own[:1])[0]
+                allowed = "; ".join(
+                    f"{known} ({', '.join(map(str, sizes))})"
+                    for known, sizes in zip(self.queries, self.shapes, strict=True)
+                )
                 raise DataError(
                     f"level {self.faults.level}, {path}: {name} with shape ({', '.join(map(str, shape))}) at geounit {place} is "
-                    f"no query that the configuration measures at this level; allowed: {self._allowed()}; fix: name the files "
+                    f"no query that the configuration measures at this level; allowed: {allowed}; fix: name the files "
                     "and the configuration of one product"
                 )
             yield query, own[good[own]], nodes
@@ -129,7 +149,7 @@ class AnswerRules:
             take_places(own, nodes, rows.starts, width, rows.variance.copy(), self.variances, query, state)
             name = self.queries[query]
             for what, code, fix in (
-                (ANOTHER_NUMBER, FAULTY, _GET_FILES),
+                (_ANOTHER_NUMBER, FAULTY, GET_FILES),
                 ("rows there twice", REPEATED, "remove them"),
             ):
                 self.faults.add(f"{name}: {what}", rows.codes(own[state == code]), fix)
@@ -146,7 +166,7 @@ class AnswerRules:
                 "that measures at this level what the files hold"
             )
         partly = there.any(axis=1) & ~there.all(axis=1)
-        self.faults.add("geounits with rows of some queries only", texts(self.codes[partly]), _GET_FILES)
+        self.faults.add("geounits with rows of some queries only", texts(self.codes[partly]), GET_FILES)
         self.faults.raise_if_any()
 
     def _query(self, shape: tuple[int, ...], text: str) -> int | None:
@@ -155,49 +175,13 @@ class AnswerRules:
             same = [number for number in same if self._names[number] == _words(text)]
         return same[0] if same else None
 
-    def _allowed(self) -> str:
-        return "; ".join(
-            f"{query} ({', '.join(map(str, shape))})"
-            for query, shape in zip(self.queries, self.shapes, strict=True)
-        )
-
-
-class _Taking:
-    """Puts measured rows into their places; files may be read side by side."""
-
-    def __init__(self, rules: AnswerRules) -> None:
-        self._rules = rules
-        self._wide: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
-        self.values: list[Answers] = [
-            np.zeros((len(rules.codes), prod(shape)), np.int16) for shape in rules.shapes
-        ]
-
-    def file(self, path: Path) -> None:
-        """Take all rows of a file."""
-        for rows in read_answer_rows(path):
-            for query, own, nodes in self._rules.groups(rows, path):
-                self._put(rows, own, nodes, query)
-
-    def finish(self) -> None:
-        """Put answers that need more than 16 bits into their places, and complain of everything that is wrong."""
-        for query in {query for query, _, _ in self._wide}:
-            own = [(nodes, values) for number, nodes, values in self._wide if number == query]
-            narrow = all(_NARROW.min <= values.min() and values.max() <= _NARROW.max for _, values in own)
-            held = self.values[query]
-            wider: Answers = held.astype(np.int32) if narrow else held.astype(np.int64)
-            for nodes, values in own:
-                wider[nodes] = values
-            self.values[query] = wider
-        self._rules.require_complete()
-
-    def _put(self, rows: Rows, own: NDArray[np.int64], nodes: NDArray[np.int64], query: int) -> None:
-        width = prod(self._rules.shapes[query])
-        state = self._rules.claim(rows, own, nodes, query, width)
-        values = kernel_values(rows)
-        if not put_rows(values, own, nodes, rows.starts, state, self.values[query]):
-            taken = own[state == TAKEN]
-            with self._rules.lock:
-                self._wide.append((query, nodes[taken], rows.matrix(taken, width).astype(np.int64)))
+    def require_width(self, rows: Rows, own: NDArray[np.int64], query: int) -> None:
+        """Refuse rows of a query with another number of answers than it has."""
+        wrong = own[np.diff(rows.starts)[own] != prod(self.shapes[query])]
+        if len(wrong):
+            with self.lock:
+                self.faults.add(f"{self.queries[query]}: {_ANOTHER_NUMBER}", rows.codes(wrong), GET_FILES)
+            self.faults.raise_if_any()
 
 
 def kernel_values(rows: Rows) -> NDArray[Any]:

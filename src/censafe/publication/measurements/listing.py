@@ -16,7 +16,10 @@ from censafe.publication.measurements.layout import CONSTRAINT, CONSTRAINT_SUFFI
 from censafe.publication.measurements.rows import Faults, Rows, letters, read_answer_rows
 
 _NARROW: Final = np.iinfo(np.int32)
-_GET_FILES: Final = "get the files again"
+GET_FILES: Final = "get the files again"
+_REMOVE: Final = "remove the repeated rows"
+_OTHER_FIGURES: Final = "another number of figures"
+_NO_ROW: Final = "geounits without a row"
 COMPLETE: Final = (
     "get the files of the level again; every geounit stands in the constraints, once for each of them"
 )
@@ -93,7 +96,7 @@ def list_level(
     """Read what the constraints of a level say, one folder after another."""
     faults = Faults(files.name, files.folder / CONSTRAINT)
     listing = _Listing(faults, names, sparse)
-    parts = [listing.folder(files.constraints[place]) for place in files.constraints]
+    parts = [listing.folder(paths) for paths in files.constraints.values()]
     faults.raise_if_any()
     if not sum(len(part.codes) for part in parts):
         raise DataError(f"level {files.name}: the files in {faults.folder} have no rows; fix: get them again")
@@ -103,20 +106,20 @@ def list_level(
     if not (codes[1:] > codes[:-1]).all():
         order = np.argsort(codes, kind="stable")
         codes, place = codes[order], place[order]
-        twice = codes[1:][codes[1:] == codes[:-1]]
-        faults.add(
-            "geounits in two folders", texts(_letters(twice, listing.width)), "remove the repeated rows"
-        )
-    constraints = {}
-    for name in sorted({name for part in parts for name in part.figures}):
-        constraints[name.removesuffix(CONSTRAINT_SUFFIX)] = _joined(name, parts, order, listing, faults)
+        listing.note("geounits in two folders", codes[1:][codes[1:] == codes[:-1]], _REMOVE)
+    constraints = {
+        name.removesuffix(CONSTRAINT_SUFFIX): listing.joined(name, parts, order)
+        for name in sorted({name for part in parts for name in part.figures})
+    }
     few = {
-        name.removesuffix(CONSTRAINT_SUFFIX): _joined_sparse(name, parts, order, listing, faults)
+        name.removesuffix(CONSTRAINT_SUFFIX): listing.joined_sparse(name, parts, order)
         for name in sorted({name for part in parts for name in part.sparse})
     }
     faults.raise_if_any()
-    found = _letters(codes, listing.width)
-    return ListedLevel(files.name, files.folder, found, tuple(files.constraints), place, constraints, few)
+    letters_of = _letters(codes, listing.width)
+    return ListedLevel(
+        files.name, files.folder, letters_of, tuple(files.constraints), place, constraints, few
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,52 +137,6 @@ def _letters(codes: NDArray[np.bytes_], width: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(codes).view(np.uint8).reshape(len(codes), width)
 
 
-def _joined(
-    name: str, parts: Sequence[_Folder], order: NDArray[np.int64] | None, listing: _Listing, faults: Faults
-) -> PublicConstraint:
-    signs = {part.figures[name][0] for part in parts if name in part.figures}
-    widths = {part.figures[name][1].shape[1] for part in parts if name in part.figures}
-    for part in parts:
-        own = part.figures.get(name)
-        if own is None and len(part.codes):
-            faults.add(
-                f"{name}: geounits without a row", texts(_letters(part.codes, listing.width)), COMPLETE
-            )
-        elif own is not None and own[1].shape[1] != max(widths):
-            faults.add(
-                f"{name}: another number of figures", texts(_letters(part.codes, listing.width)), _GET_FILES
-            )
-    faults.raise_if_any()
-    values = np.concatenate([part.figures[name][1] for part in parts if name in part.figures])
-    return PublicConstraint(min(signs), values if order is None else values[order])
-
-
-def _joined_sparse(
-    name: str, parts: Sequence[_Folder], order: NDArray[np.int64] | None, listing: _Listing, faults: Faults
-) -> SparseFigures:
-    starts = np.cumsum([0, *(len(part.codes) for part in parts)])
-    found = [
-        (start, part.sparse[name]) for start, part in zip(starts, parts, strict=False) if name in part.sparse
-    ]
-    for part in parts:
-        if name not in part.sparse and len(part.codes):
-            names = texts(_letters(part.codes, listing.width))
-            faults.add(f"{name}: geounits without a row", names, COMPLETE)
-    if len({one.figures for _, one in found}) > 1:
-        names = texts(_letters(np.concatenate([part.codes for part in parts]), listing.width))
-        faults.add(f"{name}: another number of figures", names, _GET_FILES)
-    faults.raise_if_any()
-    node = np.concatenate([start + one.node for start, one in found])
-    if order is not None:
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        node = rank[node]
-    place, value = (np.concatenate([getattr(one, what) for _, one in found]) for what in ("place", "value"))
-    rising = np.lexsort((place, node))
-    first = found[0][1]
-    return SparseFigures(first.sign, first.figures, node[rising], place[rising], value[rising])
-
-
 @dataclass
 class _Wide:
     """Rows of a constraint with many figures: their codes, and of every figure that is not 0 the row, the place and the value."""
@@ -191,13 +148,6 @@ class _Wide:
         default_factory=list
     )
 
-    def add(self, codes: NDArray[np.bytes_], values: NDArray[Any]) -> None:
-        """Take rows."""
-        row, place = np.nonzero(values)
-        before = sum(map(len, self.codes))
-        self.codes.append(codes)
-        self.entries.append((before + row, place, values[row, place].astype(np.int64)))
-
 
 class _Listing:
     """Reads folder after folder; all codes have the length of the first."""
@@ -208,9 +158,13 @@ class _Listing:
         self._sparse = sparse
         self.width = -1
 
+    def note(self, what: str, codes: NDArray[np.bytes_], fix: str) -> None:
+        """Note geounits that break a rule."""
+        self._faults.add(what, texts(_letters(codes, self.width)), fix)
+
     def folder(self, files: Sequence[Path]) -> _Folder:
         """Codes and figures of a folder."""
-        found: dict[str, tuple[str, list[NDArray[np.bytes_]], list[NDArray[Any]]]] = {}
+        dense: dict[str, tuple[str, list[NDArray[np.bytes_]], list[NDArray[Any]]]] = {}
         wide: dict[str, _Wide] = {}
         others: list[NDArray[np.bytes_]] = []
         for path in files:
@@ -222,32 +176,78 @@ class _Listing:
                             wide.setdefault(name, _Wide(sign, values.shape[1])), name, codes, values
                         )
                     elif self._names is None or short in self._names:
-                        known = found.setdefault(name, (sign, [], []))
+                        known = dense.setdefault(name, (sign, [], []))
                         known[1].append(codes)
                         known[2].append(values)
                     else:
                         others.append(np.unique(codes))
         self._faults.raise_if_any()
         empty = np.zeros(0, f"S{max(1, self.width)}")
-        dense = (one for _, some, _ in found.values() for one in some)
-        sparse = (one for some in wide.values() for one in some.codes)
-        geounits = np.unique(np.concatenate([empty, *others, *dense, *sparse]))
+        listed = (
+            one
+            for some in (*(codes for _, codes, _ in dense.values()), *(one.codes for one in wide.values()))
+            for one in some
+        )
+        geounits = np.unique(np.concatenate([empty, *others, *listed]))
         return _Folder(
             geounits,
             {
-                name: (sign, self._placed(name, geounits, np.concatenate(codes), values))
-                for name, (sign, codes, values) in found.items()
+                name: (sign, self._placed(name, geounits, codes, values))
+                for name, (sign, codes, values) in dense.items()
             },
             {name: self._placed_wide(name, geounits, one) for name, one in wide.items()},
         )
 
+    def joined(
+        self, name: str, parts: Sequence[_Folder], order: NDArray[np.int64] | None
+    ) -> PublicConstraint:
+        """The figures of all folders."""
+        named = [part.figures[name] for part in parts if name in part.figures]
+        width = max(values.shape[1] for _, values in named)
+        for part in parts:
+            if name not in part.figures:
+                self.note(f"{name}: {_NO_ROW}", part.codes, COMPLETE)
+            elif part.figures[name][1].shape[1] != width:
+                self.note(f"{name}: {_OTHER_FIGURES}", part.codes, GET_FILES)
+        self._faults.raise_if_any()
+        figures = np.concatenate([values for _, values in named])
+        return PublicConstraint(min(sign for sign, _ in named), figures if order is None else figures[order])
+
+    def joined_sparse(
+        self, name: str, parts: Sequence[_Folder], order: NDArray[np.int64] | None
+    ) -> SparseFigures:
+        """The same for those of which nearly all are 0."""
+        starts = np.cumsum([0, *(len(part.codes) for part in parts)])
+        named = [
+            (start, part.sparse[name])
+            for start, part in zip(starts, parts, strict=False)
+            if name in part.sparse
+        ]
+        for part in parts:
+            if name not in part.sparse:
+                self.note(f"{name}: {_NO_ROW}", part.codes, COMPLETE)
+        if len({figures.figures for _, figures in named}) > 1:
+            self.note(f"{name}: {_OTHER_FIGURES}", np.concatenate([part.codes for part in parts]), GET_FILES)
+        self._faults.raise_if_any()
+        node = np.concatenate([start + figures.node for start, figures in named])
+        if order is not None:
+            rank = np.empty_like(order)
+            rank[order] = np.arange(len(order))
+            node = rank[node]
+        place = np.concatenate([figures.place for _, figures in named])
+        value = np.concatenate([figures.value for _, figures in named])
+        rising = np.lexsort((place, node))
+        first = named[0][1]
+        return SparseFigures(first.sign, first.figures, node[rising], place[rising], value[rising])
+
     def _add_wide(self, known: _Wide, name: str, codes: NDArray[np.bytes_], values: NDArray[Any]) -> None:
-        if values.shape[1] == known.figures:
-            known.add(codes, values)
-        else:
-            self._faults.add(
-                f"{name}: another number of figures", texts(_letters(codes, self.width)), _GET_FILES
-            )
+        if values.shape[1] != known.figures:
+            self.note(f"{name}: {_OTHER_FIGURES}", codes, GET_FILES)
+            return
+        row, place = np.nonzero(values)
+        before = sum(map(len, known.codes))
+        known.codes.append(codes)
+        known.entries.append((before + row, place, values[row, place].astype(np.int64)))
 
     def _placed_wide(self, name: str, geounits: NDArray[np.bytes_], one: _Wide) -> SparseFigures:
         """The same with the positions of the geounits of a folder."""
@@ -259,18 +259,15 @@ class _Listing:
     def _require_once(self, name: str, geounits: NDArray[np.bytes_], nodes: NDArray[np.int64]) -> None:
         """Note geounits that have several rows or none."""
         count = np.bincount(nodes, minlength=len(geounits))
-        for what, wrong, fix in (
-            ("rows there twice", count > 1, "remove the repeated rows"),
-            ("geounits without a row", count == 0, COMPLETE),
-        ):
-            self._faults.add(f"{name}: {what}", texts(_letters(geounits[wrong], self.width)), fix)
+        self.note(f"{name}: rows there twice", geounits[count > 1], _REMOVE)
+        self.note(f"{name}: {_NO_ROW}", geounits[count == 0], COMPLETE)
 
     def _taken(self, rows: Rows) -> Iterator[tuple[str, str, NDArray[np.bytes_], NDArray[Any]]]:
         lengths = pc.binary_length(rows.geocodes).to_numpy(zero_copy_only=False).astype(np.int64)
         if self.width < 0 and len(lengths):
             self.width = int(np.bincount(lengths).argmax())
         odd = np.flatnonzero(lengths != self.width)
-        self._faults.add("codes of different lengths", rows.codes(odd), _GET_FILES)
+        self._faults.add("codes of different lengths", rows.codes(odd), GET_FILES)
         if len(odd):
             return
         codes = np.zeros(len(lengths), f"S{max(1, self.width)}")
@@ -280,27 +277,26 @@ class _Listing:
             own = np.flatnonzero(rows.name == number)
             width = int(rows.starts[own[0] + 1] - rows.starts[own[0]])
             wrong = own[np.diff(rows.starts)[own] != width]
-            self._faults.add(
-                f"{rows.names[number]}: another number of figures", rows.codes(wrong), _GET_FILES
-            )
+            self._faults.add(f"{rows.names[number]}: {_OTHER_FIGURES}", rows.codes(wrong), GET_FILES)
             if not len(wrong):
                 sign = rows.signs[int(rows.sign[own[0]])]
                 yield rows.names[number], sign, codes[own], rows.matrix(own, width)
 
     def _placed(
-        self, name: str, geounits: NDArray[np.bytes_], codes: NDArray[np.bytes_], values: list[NDArray[Any]]
+        self,
+        name: str,
+        geounits: NDArray[np.bytes_],
+        codes: list[NDArray[np.bytes_]],
+        values: list[NDArray[Any]],
     ) -> NDArray[np.integer]:
         """Figures of every geounit of a folder."""
-        widths = {one.shape[1] for one in values}
-        if len(widths) > 1:
-            self._faults.add(
-                f"{name}: another number of figures", texts(_letters(codes, self.width)), _GET_FILES
-            )
+        if len({one.shape[1] for one in values}) > 1:
+            self.note(f"{name}: {_OTHER_FIGURES}", np.concatenate(codes), GET_FILES)
             self._faults.raise_if_any()
-        nodes = np.searchsorted(geounits, codes)
+        nodes = np.searchsorted(geounits, np.concatenate(codes))
         self._require_once(name, geounits, nodes)
         together = np.concatenate(values)
         narrow = not together.size or (_NARROW.min <= together.min() and together.max() <= _NARROW.max)
-        found = np.zeros((len(geounits), together.shape[1]), np.int32 if narrow else np.int64)
-        found[nodes] = together
-        return found
+        figures = np.zeros((len(geounits), together.shape[1]), np.int32 if narrow else np.int64)
+        figures[nodes] = together
+        return figures

@@ -56,14 +56,14 @@ def read_constraints(path: Path, *, plan_digest: str | None = None) -> Mapping[s
     files, seal = _open(path, CONSTRAINT, plan_digest)
     try:
         nodes = parse_stored(seal["censafe"])["geounits"]
-        found: dict[str, NDArray[np.int64]] = {}
+        figures: dict[str, NDArray[np.int64]] = {}
         for file in files:
-            for name, values in _figures(path, file).items():
-                held = found.setdefault(name, np.zeros((nodes, values.shape[1]), np.int64))
-                held[file.first : file.last] = values
+            for name, values in _figures(path, file)[1].items():
+                every = figures.setdefault(name, np.zeros((nodes, values.shape[1]), np.int64))
+                every[file.first : file.last] = values
     except DAMAGE as error:
         raise _damaged(path) from error
-    return found
+    return figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,39 +112,28 @@ def _sealed(path: Path, table: str) -> tuple[_File, dict[str, str]]:
     return file, {name: metadata[name] for name in _SEALS if name in metadata}
 
 
-def _figures(part: Path, file: _File) -> dict[str, NDArray[np.int64]]:
-    """Exact figures of a file by name; their geounits stand in every row group."""
-    found: dict[str, NDArray[np.int64]] = {}
+def _figures(part: Path, file: _File) -> tuple[NDArray[np.str_], dict[str, NDArray[np.int64]]]:
+    """Geounits of a file of constraints, which stand in every row group, and its exact figures by name, once its digest has been checked."""
+    codes: pa.Array | None = None
+    figures = []
     with open_parquet(file.path, per_byte=MOST_PER_BYTE_OF_RUN) as opened:
         for group in range(opened.num_row_groups):
-            table = opened.read_row_group(group, columns=["query_name", "value"])
-            name = table["query_name"][0].as_py().removesuffix(CONSTRAINT_SUFFIX)
-            found[name] = _matrix(table["value"]).astype(np.int64)
-    _geounits(part, file)
-    return found
-
-
-def _geounits(part: Path, file: _File) -> NDArray[np.str_]:
-    """Geounits of a file of constraints, once its digest has been checked."""
-    names: pa.Array | None = None
-    flats = []
-    with open_parquet(file.path, per_byte=MOST_PER_BYTE_OF_RUN) as opened:
-        for group in range(opened.num_row_groups):
-            table = opened.read_row_group(group, columns=["geocode", "value"])
+            table = opened.read_row_group(group, columns=["geocode", "query_name", "value"])
             column = table["geocode"].combine_chunks()
-            if names is not None and not names.equals(column):
+            if codes is not None and not codes.equals(column):
                 raise ValueError("constraints of different geounits")
-            names = column
-            flats.append(np.ascontiguousarray(_matrix(table["value"]), np.int64))
-    if names is None or len(names) != file.last - file.first:
+            codes = column
+            name = table["query_name"][0].as_py().removesuffix(CONSTRAINT_SUFFIX)
+            figures.append((name, np.ascontiguousarray(_matrix(table["value"]), np.int64)))
+    if codes is None or len(codes) != file.last - file.first:
         raise ValueError("rows are missing")
-    geounits = np.array(names.to_pylist(), np.str_)
+    geounits = np.array(codes.to_pylist(), np.str_)
     digest = content_digest(file.header, geounits, file.kinds)
-    for flat in flats:
-        digest.update(flat.astype("<i8", copy=False).data)
+    for _, values in figures:
+        digest.update(values.astype("<i8", copy=False).data)
     if digest.hexdigest() != file.digest:
         raise changed_after_measuring(part)
-    return geounits
+    return geounits, dict(figures)
 
 
 def _rebuilt(
@@ -158,8 +147,16 @@ def _rebuilt(
         shapes.append(tuple(int(size) for size in entry["shape"]))
         size = (nodes, prod(shapes[-1]))
         values.append(np.zeros(size, np.int32) if entry["bits"] == 32 else np.zeros(size, np.int64))
-    geounits = np.concatenate([_geounits(path, file) for file in constraints])
-    budgets = _budgets(header, np.concatenate([file.kinds for file in measured]))
+    geounits = np.concatenate([_figures(path, file)[0] for file in constraints])
+    laws, costs = [], []
+    for row in header["kinds"]:
+        laws.append(
+            tuple(
+                None if one is None else NoiseLaw(one["law"], parse_fraction(one["parameter"])) for one in row
+            )
+        )
+        costs.append(tuple(Fraction(0) if one is None else parse_fraction(one["cost"]) for one in row))
+    budgets = LevelBudgets(np.concatenate([file.kinds for file in measured]), tuple(laws), tuple(costs))
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(lambda file: _fill(path, file, geounits, budgets, values), measured))
     return LevelMeasurements(
@@ -172,18 +169,6 @@ def _rebuilt(
         tuple(values),
         source_written(header),
     )
-
-
-def _budgets(header: dict[str, Any], kinds: NDArray[np.int32]) -> LevelBudgets:
-    laws = [
-        tuple(None if one is None else NoiseLaw(one["law"], parse_fraction(one["parameter"])) for one in row)
-        for row in header["kinds"]
-    ]
-    costs = [
-        tuple(Fraction(0) if one is None else parse_fraction(one["cost"]) for one in row)
-        for row in header["kinds"]
-    ]
-    return LevelBudgets(kinds, tuple(laws), tuple(costs))
 
 
 def _fill(
@@ -205,16 +190,18 @@ def _fill(
             while done == there[1]:
                 query, done = query + 1, 0
                 there = _there(budgets, file, query)
-            found = _matrix(table["value"])
-            last = done + len(found)
+            answers = _matrix(table["value"])
+            last = done + len(answers)
             rows, count = there
-            if last > count or not _same_codes(table["geocode"], codes, rows, done, last):
+            place: slice | NDArray[np.int64]
+            if rows is None:
+                place, expected = slice(file.first + done, file.first + last), codes.slice(done, last - done)
+            else:
+                place, expected = file.first + rows[done:last], codes.take(pa.array(rows[done:last]))
+            if last > count or not table["geocode"].combine_chunks().equals(expected):
                 raise ValueError("rows of other geounits")
-            place = (
-                slice(file.first + done, file.first + last) if rows is None else file.first + rows[done:last]
-            )
-            narrow = np.ascontiguousarray(found, values[query].dtype)
-            if not np.array_equal(narrow, found):
+            narrow = np.ascontiguousarray(answers, values[query].dtype)
+            if not np.array_equal(narrow, answers):
                 raise ValueError("an answer is too large")
             digest.update(narrow.astype(narrow.dtype.newbyteorder("<"), copy=False).data)
             values[query][place] = narrow
@@ -235,13 +222,6 @@ def _there(budgets: LevelBudgets, file: _File, query: int) -> tuple[NDArray[np.i
     return rows, len(rows)
 
 
-def _same_codes(
-    found: pa.ChunkedArray, codes: pa.Array, rows: NDArray[np.int64] | None, done: int, last: int
-) -> bool:
-    wanted = codes.slice(done, last - done) if rows is None else codes.take(pa.array(rows[done:last]))
-    return bool(found.combine_chunks().equals(wanted))
-
-
 def _matrix(column: pa.ChunkedArray) -> NDArray[Any]:
     """Lists of one length as a matrix."""
     lists = column.combine_chunks()
@@ -249,8 +229,7 @@ def _matrix(column: pa.ChunkedArray) -> NDArray[Any]:
     width = len(flat) // max(1, len(lists))
     if lists.null_count or bool(np.any(np.diff(lists.offsets.to_numpy()) != width)):
         raise ValueError("lists of different lengths")
-    found: NDArray[Any] = flat.reshape(len(lists), width)
-    return found
+    return np.asarray(flat.reshape(len(lists), width))
 
 
 def _damaged(path: Path) -> CheckError:

@@ -21,6 +21,8 @@ TAKEN, REPEATED, FAULTY = 1, 2, 3  # what became of a row
 
 _Letters = types.Array(uint8, 2, "C", readonly=True)
 _Starts = types.Array(int64, 1, "C", readonly=True)
+ANSWERS: Final = tuple(types.Array(number, 1, "C", readonly=True) for number in (int16, int32, int64))
+"""Types of the answers of a batch, for kernels."""
 
 
 @compiled(void(_Letters, _Letters, int64[::1]))
@@ -79,7 +81,20 @@ def take_places(rows, nodes, starts, width, variance, variances, query, state): 
             state[one] = REPEATED
 
 
-def _put(values, rows, nodes, starts, state, found):  # type: ignore[no-untyped-def]
+@compiled(
+    [boolean(answers, int64[::1], int64[::1], _Starts, int8[::1], int16[:, ::1]) for answers in ANSWERS]
+)
+def put_rows(values, rows, nodes, starts, state, found):  # type: ignore[no-untyped-def]
+    """Copy the answers of rows to their geounits; whether all of them fit 16 bits.
+
+    Args:
+        values: answers of the batch, of 16, 32 or 64 bits.
+        rows: as of :func:`take_places`.
+        nodes: as there.
+        starts: as there.
+        state: of the rows; only those that were taken are copied.
+        found: receives them, shape (geounits, answers).
+    """
     fit = True
     for one in range(rows.shape[0]):
         if state[one] == TAKEN:
@@ -90,24 +105,6 @@ def _put(values, rows, nodes, starts, state, found):  # type: ignore[no-untyped-
                 target[answer] = value
                 fit = fit and target[answer] == value
     return fit
-
-
-def _signature(number: types.Type) -> types.Type:
-    values = types.Array(number, 1, "C", readonly=True)
-    return boolean(values, int64[::1], int64[::1], _Starts, int8[::1], int16[:, ::1])
-
-
-put_rows = compiled([_signature(int16), _signature(int32), _signature(int64)])(_put)
-"""Copy the answers of rows to their geounits; whether all of them fit 16 bits.
-
-Args:
-    values: answers of the batch, of 16, 32 or 64 bits.
-    rows: as of :func:`take_places`.
-    nodes: as there.
-    starts: as there.
-    state: of the rows; only those that were taken are copied.
-    found: receives them, shape (geounits, answers).
-"""
 
 
 _NAMED: Final = 5

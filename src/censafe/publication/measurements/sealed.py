@@ -88,7 +88,14 @@ def write_part(
 
 def read_part(path: Path, kind: PartFormat[Part], plan_digest: str | None) -> Part:
     """Read one part back and check that nothing in it changed since it was written."""
-    table = _opened(path, kind.dictionaries)
+    if not path.is_file():
+        raise StorageError(f"measurement file {path} is missing; restore it from a copy")
+    try:
+        table = read_rows(
+            path, per_byte=MOST_PER_BYTE_OF_RUN, partitioning=None, read_dictionary=list(kind.dictionaries)
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError, UnicodeDecodeError) as error:
+        raise CheckError(f"{path} is damaged or not a Parquet file; restore it from a copy") from error
     try:
         metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
         header = header_of(path, metadata, kind.name)
@@ -106,17 +113,6 @@ def read_part(path: Path, kind: PartFormat[Part], plan_digest: str | None) -> Pa
     ):
         raise changed_after_measuring(path)
     return part
-
-
-def _opened(path: Path, dictionaries: tuple[str, ...]) -> pa.Table:
-    if not path.is_file():
-        raise StorageError(f"measurement file {path} is missing; restore it from a copy")
-    try:
-        return read_rows(
-            path, per_byte=MOST_PER_BYTE_OF_RUN, partitioning=None, read_dictionary=list(dictionaries)
-        )
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError, KeyError, UnicodeDecodeError) as error:
-        raise CheckError(f"{path} is damaged or not a Parquet file; restore it from a copy") from error
 
 
 def _plain(table: pa.Table) -> pa.Table:

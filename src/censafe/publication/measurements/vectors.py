@@ -40,8 +40,8 @@ def write_measurements(
 
 def read_measurements(path: Path, *, plan_digest: str | None = None) -> list[Measurements]:
     """Read one part back and check that nothing in it changed since it was written."""
-    found: Sequence[Measurements] = read_part(path, _KIND, plan_digest)
-    return list(found)
+    measurements: Sequence[Measurements] = read_part(path, _KIND, plan_digest)
+    return list(measurements)
 
 
 def _header(measurements: Sequence[Measurements]) -> dict[str, Any]:
@@ -82,10 +82,10 @@ def _to_arrow(measurements: Sequence[Measurements]) -> pa.Table:
     for m in measurements:
         size = m.domain.size
         for name in axes:
-            columns[name].append(_axis_column(m.domain, name))
+            texts = m.domain.column(name).tolist() if name in m.domain.names else [None] * size
+            columns[name].append(pa.array(texts, pa.string()))
         columns["value"].append(pa.array(m.values, pa.int64()))
-        texts = {**query_document(m.query), "source": m.source}
-        for name, text in texts.items():
+        for name, text in {**query_document(m.query), "source": m.source}.items():
             columns[name].append(pa.repeat(pa.scalar(text, pa.string()), size))
     types = {"value": pa.int64()}
     return pa.table(
@@ -94,12 +94,6 @@ def _to_arrow(measurements: Sequence[Measurements]) -> pa.Table:
             for name, chunks in columns.items()
         }
     )
-
-
-def _axis_column(domain: KeyDomain, name: str) -> pa.Array:
-    if name not in domain.names:
-        return pa.nulls(domain.size, pa.string())
-    return pa.array(domain.column(name).tolist(), pa.string())
 
 
 _KIND: PartFormat[Sequence[Measurements]] = PartFormat(

@@ -11,10 +11,9 @@ import pytest
 from censafe.errors import DataError
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.publication.measurements.chosen import index_answers
+from censafe.publication.measurements.chosen import SummedAnswers, index_answers
 from censafe.publication.measurements.layout import level_files
 from censafe.publication.measurements.listing import list_level
-from censafe.publication.measurements.summed import SummedAnswers
 from censafe.publication.measurements.writer import write_noisy_measurements
 from support.noisy_measurements import DIGEST, LAYOUT, SHAPES, constraints, measured, rewrite
 
@@ -75,7 +74,7 @@ def test_sums_are_those_of_the_stored_answers_however_many_are_held(
 def test_each_round_reads_the_row_groups_of_its_geounits_alone(
     level: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from censafe.publication.measurements import summed as module
+    from censafe.publication.measurements import chosen as module
 
     source, real, read = summed(level), module.read_answer_rows, []
 

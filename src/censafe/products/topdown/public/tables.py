@@ -38,10 +38,9 @@ from censafe.products.topdown.table_estimates.choice import EstimatedAreas, Tabl
 from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
 from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.manifest import hash_outputs, write_manifest
-from censafe.publication.measurements.chosen import AnswerIndex
+from censafe.publication.measurements.chosen import AnswerIndex, SummedAnswers
 from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
 from censafe.publication.measurements.rows import data_files
-from censafe.publication.measurements.summed import SummedAnswers
 from censafe.publication.stamps import DEMONSTRATION
 
 _UNCHANGED: Final = "10"
