@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from censafe.cli.options import MOST_RECORDS, SEED, out_argument
+from censafe.cli.options import MOST_RECORDS, SEED, out_argument, quiet_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -22,7 +22,7 @@ from censafe.cli.summary import json_option, show_summary
 )
 @click.option("--state", default="50", show_default=True, help="Two-digit FIPS code of the state.")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of records and test keys.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(out: Path, *, persons: int, state: str, seed: int, quiet: bool, as_json: bool) -> None:
     """Run PHSafe, SafeTab-P, SafeTab-H and TopDown, their evaluations, and an attack on several defenses, on a synthetic state.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from censafe.cli.options import (
     SEED,
     WORKERS,
     names_option,
+    parse_names,
     parse_results,
     parse_settings,
-    parse_tables,
+    quiet_option,
 )
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_run, show_summary
@@ -115,7 +115,7 @@ from censafe.errors import UsageError
     "the redistricting run, or its public measurement files, whose noisy answers are used as well.",
 )
 @click.option("--workers", type=WORKERS, help="topdown, phsafe: threads; results do not depend on them.")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(
     words: tuple[str, ...],
@@ -125,6 +125,7 @@ def command(
     *,
     confidences: tuple[Fraction, ...],
     config: str | None,
+    pl94: str | None,
     quiet: bool,
     as_json: bool,
     **changes: Any,
@@ -153,50 +154,39 @@ def command(
     """
     import censafe
 
-    source = _source(words, measurements, totals)
+    product, source = _source(words, measurements, totals)
     out = Path(words[-1])
     observer = TerminalObserver(quiet=quiet)
-    published = parse_results(changes.pop("results"), changes.pop("pl94"))
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         **changes,
-        "results": published,
+        "results": parse_results(changes["results"], pl94),
         "settings": parse_settings(settings),
-        "tables": parse_tables(changes["tables"]),
+        "tables": parse_names(changes["tables"]),
         "confidence": confidences[0] if confidences else None,
         "confidences": confidences if changes["intervals"] or len(confidences) > 1 else (),
         "parameters": config,
         "progress": observer,
     }
-    if source is None or measurements is None:
-        show_run(censafe.estimate(out, **asked), as_json=as_json)
+    if measurements is None:
+        show_run(censafe.estimate(out, **options), as_json=as_json)
     else:
-        found = censafe.estimate_public(
-            source.product, measurements, out, source=source.config, totals=totals, **asked
-        )
-        show_summary(found, out, as_json=as_json, stages=observer.stages)
+        summary = censafe.estimate_public(product, measurements, out, source=source, totals=totals, **options)
+        show_summary(summary, out, as_json=as_json, stages=observer.stages)
 
 
-@dataclass(frozen=True)
-class _Source:
-    """Public measurement files: of which product, and the configuration named for them."""
-
-    product: str
-    config: str | None
-
-
-def _source(words: tuple[str, ...], measurements: Path | None, totals: Path | None) -> _Source | None:
-    """What is said of public measurement files; None where a run is re-estimated."""
+def _source(words: tuple[str, ...], measurements: Path | None, totals: Path | None) -> tuple[str, str | None]:
+    """Product of public measurement files, and the configuration named for them; none where a run is re-estimated."""
     if measurements is None and len(words) == 1:
         if totals is not None:
             raise UsageError("--totals belongs to --measurements; a run keeps its own totals")
-        return None
+        return "", None
     if measurements is not None and words[:1] == ("phsafe",) and len(words) in (2, 3):
         if totals is not None:
             raise UsageError("--totals belongs to topdown; phsafe needs none")
-        return _Source("phsafe", words[1] if len(words) == 3 else None)
+        return "phsafe", words[1] if len(words) == 3 else None
     if measurements is None or len(words) != 3 or words[0] != "topdown":
         raise UsageError(
             "say 'censafe estimate OUT' for a finished run, or 'censafe estimate topdown CONFIG OUT --measurements DIR' or "
             "'censafe estimate phsafe [CONFIG] OUT --measurements DIR' for public measurement files"
         )
-    return _Source("topdown", words[1])
+    return "topdown", words[1]

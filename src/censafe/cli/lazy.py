@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
@@ -71,24 +71,18 @@ class LazyGroup(WordedGroup):
         return super().resolve_command(ctx, args)
 
 
-class _Meaning(NamedTuple):
-    """What an argument is, and what stands for it in an example."""
-
-    words: str
-    example: str
-
-
+# What an argument is, and what stands for it in an example.
 _MEANINGS: Final = {
-    "CONFIG": _Meaning("the configuration", "config.toml"),
-    "DATA": _Meaning("the folder with the records", "data/"),
-    "EVALUATION": _Meaning("the folder of an evaluation", "evaluation/"),
-    "LEDGER": _Meaning("the ledger file", "censafe-ledger.jsonl"),
-    "NAME": _Meaning("the name of a shipped configuration; 'censafe configs' lists them", "sdhc-us"),
-    "OUT": _Meaning("the folder to write", "out/"),
-    "PRODUCT": _Meaning("the data product", "phsafe"),
-    "PUBLISHED": _Meaning("the published counts", "release/"),
-    "RUN": _Meaning("the folder of a finished run", "release/"),
-    "TRUTH": _Meaning("the counts to compare with", "truth/"),
+    "CONFIG": ("the configuration", "config.toml"),
+    "DATA": ("the folder with the records", "data/"),
+    "EVALUATION": ("the folder of an evaluation", "evaluation/"),
+    "LEDGER": ("the ledger file", "censafe-ledger.jsonl"),
+    "NAME": ("the name of a shipped configuration; 'censafe configs' lists them", "sdhc-us"),
+    "OUT": ("the folder to write", "out/"),
+    "PRODUCT": ("the data product", "phsafe"),
+    "PUBLISHED": ("the published counts", "release/"),
+    "RUN": ("the folder of a finished run", "release/"),
+    "TRUTH": ("the counts to compare with", "truth/"),
 }
 
 
@@ -139,7 +133,8 @@ class _Line:
         self, command: click.Command, name: str, context: click.Context, needed: Sequence[click.Argument]
     ) -> None:
         self._help = command.help or ""
-        self._verb = " ".join(("censafe", *context.command_path.split()[_program_words(context) :]))
+        program = len((context.find_root().info_name or "").split())  # words, such as 3 of python -m censafe
+        self._verb = " ".join(("censafe", *context.command_path.split()[program:]))
         self._names = [one.make_metavar(context) for one in needed]
         self._choices = {one.make_metavar(context): getattr(one.type, "choices", ()) for one in needed}
         self._product = name
@@ -152,31 +147,23 @@ class _Line:
         place = self._names.index("CONFIG") if "CONFIG" in self._names else None
         if place is not None and len(words) > place and not _configures(words[place], shipped):
             at = args.index(words[place])
-            rest = len(self._names) - len(words) - 1
-            whole = [
-                *args[:at],
-                self._first(shipped),
-                *args[at:],
-                *self._examples(self._names[len(self._names) - rest :]),
-            ]
-            gone = ["CONFIG", *self._names[len(self._names) - rest :]] if rest else ["CONFIG"]
-            stands = f" before {words[place]!r}"
+            later = self._names[len(words) + 1 :]
+            complete = [*args[:at], self._first(shipped), *args[at:], *self._examples(later, shipped)]
+            missing, before = ["CONFIG", *later], f" before {words[place]!r}"
         else:
-            gone, stands = self._names[len(words) :], ""
-            whole = [*args, *self._examples(gone)]
-        verb = "is" if len(gone) == 1 else "are"
-        lines = [f"{_joined(gone)} {verb} missing{stands}."]
-        lines += [f"  {one}: {self._meaning(one, shipped)}" for one in gone]
-        example = (
-            f"{self._verb} {shlex.join(whole)}"
-            if words
-            else self._shown() or f"{self._verb} {shlex.join(whole)}"
-        )
+            missing, before = self._names[len(words) :], ""
+            complete = [*args, *self._examples(missing, shipped)]
+        named = missing[0] if len(missing) == 1 else f"{', '.join(missing[:-1])} and {missing[-1]}"
+        lines = [f"{named} {'is' if len(missing) == 1 else 'are'} missing{before}."]
+        lines += [f"  {one}: {self._meaning(one, shipped)}" for one in missing]
+        example = f"{self._verb} {shlex.join(complete)}"
+        if not words:  # the first example of the help, where it has one
+            shown = (line.strip() for line in self._help.splitlines())
+            example = next((line for line in shown if line.startswith(f"{self._verb} ")), example)
         return "\n".join((*lines, f"Example: {example}"))
 
     def _meaning(self, name: str, shipped: Sequence[str]) -> str:
-        known = _MEANINGS.get(name)
-        words = known.words if known else "see the help"
+        words, _ = _MEANINGS.get(name, ("see the help", ""))
         if choices := self._choices.get(name):
             return f"{words}, one of {', '.join(choices)}"
         if name == "CONFIG":
@@ -184,10 +171,9 @@ class _Line:
             return f"{words}, the name of one that comes with censafe ({listed}) or a file of your own (.toml, or the Bureau's .json)"
         return words
 
-    def _examples(self, names: Sequence[str]) -> list[str]:
-        shipped = self._shipped()
+    def _examples(self, names: Sequence[str], shipped: Sequence[str]) -> list[str]:
         return [
-            self._first(shipped) if one == "CONFIG" and shipped else _MEANINGS[one].example
+            self._first(shipped) if one == "CONFIG" and shipped else _MEANINGS[one][1]
             for one in names
             if one in _MEANINGS
         ]
@@ -207,20 +193,6 @@ class _Line:
         """The configuration of an example: the one that the help shows with this product."""
         shown = re.findall(rf"{re.escape(self._product)} (\S+)", self._help)
         return next((one for one in shown if one in shipped), shipped[0])
-
-    def _shown(self) -> str:
-        """The first example of the help."""
-        lines = (line.strip() for line in self._help.splitlines())
-        return next((line for line in lines if line.startswith(f"{self._verb} ")), "")
-
-
-def _program_words(context: click.Context) -> int:
-    """Words of the program's own name, such as 3 of ``python -m censafe``."""
-    return len((context.find_root().info_name or "").split())
-
-
-def _joined(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _configures(word: str, shipped: Sequence[str]) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from censafe.cli.lazy import WordedGroup
 
 if TYPE_CHECKING:
-    from censafe.api.releases import DatasetTotal, LedgerReport
+    from censafe.api.releases import LedgerReport
 
 
 _FILE = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="LEDGER")
@@ -50,7 +50,19 @@ def show(file: Path, as_json: bool) -> None:
     report = censafe.read_ledger(file)
     if as_json:
         rows = [{name: str(value) for name, value in vars(row).items()} for row in report.rows]
-        totals = [_document(total) for total in report.totals]
+        totals = [
+            {
+                "labels": list(total.labels),
+                "products": list(total.products),
+                "accounts": list(total.accounts),
+                "stated": {one.text: str(value) for one, value in total.stated.items()},
+                "combined": {
+                    one.text: None if value is None else str(value) for one, value in total.combined.items()
+                },
+                "caps": [{"promise": cap.promise.text, "cap": str(cap.amount)} for cap in total.caps],
+            }
+            for total in report.totals
+        ]
         click.echo(json.dumps({"head": report.head, "rows": rows, "totals": totals}, indent=2))
         return
     _print_rows(file, report)
@@ -92,19 +104,6 @@ def _torn(file: Path, report: LedgerReport) -> str:
         "not a whole line. A run that was stopped while it wrote leaves such bytes, and nothing was measured for them; the "
         "next run moves them to a file of their own. If no run was stopped, something else wrote to the ledger."
     )
-
-
-def _document(total: DatasetTotal) -> dict[str, Any]:
-    """Fractions as text by definition, relation and unit; null where no finite loss follows."""
-    combined = {one.text: None if value is None else str(value) for one, value in total.combined.items()}
-    return {
-        "labels": list(total.labels),
-        "products": list(total.products),
-        "accounts": list(total.accounts),
-        "stated": {one.text: str(value) for one, value in total.stated.items()},
-        "combined": combined,
-        "caps": [{"promise": cap.promise.text, "cap": str(cap.amount)} for cap in total.caps],
-    }
 
 
 def _print_rows(file: Path, report: LedgerReport) -> None:

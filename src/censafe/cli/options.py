@@ -74,19 +74,21 @@ class _Product(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
-def product_argument(command: _Command) -> _Command:
-    """PRODUCT, the name of a data product."""
-    return click.argument("product", type=_Product(PRODUCTS), metavar="PRODUCT")(command)
+def together(*options: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
+    """Several arguments and options as one decorator, in the order of the help."""
+
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def compared_product_argument(command: _Command) -> _Command:
-    """PRODUCT, where its output is compared with the truth."""
-    return click.argument("product", type=_Product(COMPARED_PRODUCTS), metavar="PRODUCT")(command)
-
-
-def config_argument(command: _Command) -> _Command:
-    """CONFIG, a path or a shipped name."""
-    return click.argument("config", metavar="CONFIG")(command)
+product_argument = click.argument("product", type=_Product(PRODUCTS), metavar="PRODUCT")
+compared_product_argument = click.argument("product", type=_Product(COMPARED_PRODUCTS), metavar="PRODUCT")
+config_argument = click.argument("config", metavar="CONFIG")
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
 
 
 def _readable_name(_context: click.Context, _parameter: click.Parameter, path: Path) -> Path:
@@ -100,57 +102,71 @@ def _readable_name(_context: click.Context, _parameter: click.Parameter, path: P
     return path
 
 
-def data_argument(command: _Command) -> _Command:
-    """DATA, the folder (or .ini file) with the confidential records."""
-    return click.argument(
-        "data", type=click.Path(exists=True, path_type=Path), callback=_readable_name, metavar="DATA"
-    )(command)
-
-
-def out_argument(command: _Command) -> _Command:
-    """OUT, the folder of the run."""
-    return click.argument("out", type=click.Path(path_type=Path), callback=_readable_name, metavar="OUT")(
-        command
-    )
-
-
-def set_option(command: _Command) -> _Command:
-    """``--set key=value``, an override of one configuration key."""
-    return click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Override one configuration key, for example reader=csv or tau.PH3=8; repeatable, recorded in the manifest.",
-    )(command)
-
-
-def t1_option(command: _Command) -> _Command:
-    """``--t1``, where SafeTab-H finds the totals of population groups."""
-    return click.option(
-        "--t1",
-        type=click.Path(exists=True, path_type=Path),
-        help="safetab-h: totals of population groups (T1): a file, or the folder of a SafeTab-P run.",
-    )(command)
-
-
-def published_option(command: _Command) -> _Command:
-    """``--result`` and ``--pl94``, the published results that a release of TopDown holds to."""
-    result = click.option(
+data_argument = click.argument(
+    "data", type=click.Path(exists=True, path_type=Path), callback=_readable_name, metavar="DATA"
+)
+out_argument = click.argument("out", type=click.Path(path_type=Path), callback=_readable_name, metavar="OUT")
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override one configuration key, for example reader=csv or tau.PH3=8; repeatable, recorded in the manifest.",
+)
+t1_option = click.option(
+    "--t1",
+    type=click.Path(exists=True, path_type=Path),
+    help="safetab-h: totals of population groups (T1): a file, or the folder of a SafeTab-P run.",
+)
+published_option = together(
+    click.option(
+        "--pl94",
+        metavar="FOLDER",
+        help="topdown dhc-us, dhc-pr: short for --result redistricting=FOLDER, the redistricting data with which the DHC must agree; "
+        "without it, they are produced first, in OUT-redistricting.",
+    ),
+    click.option(
         "--result",
         "results",
         multiple=True,
         metavar="NAME=FOLDER",
         help="topdown: earlier published data of the same records, with which this release must agree, by the name in the configuration "
         "([published]): its run folder, or a folder with its microdata in the Bureau's layout. Repeatable.",
-    )
-    pl94 = click.option(
-        "--pl94",
+    ),
+)
+points_option = click.option(
+    "--points",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="If --areas are polygons (GeoJSON; with GeoPandas also shapefiles, GeoPackage, GeoParquet): CSV with GEOID, INTPTLAT and INTPTLON of every "
+    "block, or the TIGER/Line file of blocks.",
+)
+area_property_option = click.option(
+    "--area-property",
+    metavar="NAME",
+    help="Property of the polygons (--areas, --shapes) that holds the codes of the areas [default: the first of GEOID, GEOID20, code or name "
+    "that every feature has].",
+)
+estimates_options = together(
+    click.option(
+        "--estimates",
+        type=click.Path(path_type=Path),
         metavar="FOLDER",
-        help="topdown dhc-us, dhc-pr: short for --result redistricting=FOLDER, the redistricting data with which the DHC must agree; "
-        "without it, they are produced first, in OUT-redistricting.",
-    )
-    return pl94(result(command))
+        help="Folder with linear estimates of the same release (censafe estimate topdown ... --measurements ... --tables) [default: RUN].",
+    ),
+    click.option("--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9]."),
+)
+names_option = click.option(
+    "--names",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="topdown, safetab: file with the names of areas: a gazetteer, or any list with GEOID (or GISJOIN, GEO_ID, geocode) and "
+    "NAME. A run stores them in names.csv.",
+)
+published_data_option = click.option(
+    "--published-data",
+    is_flag=True,
+    help="DATA have been published, or were made from published data: results are stamped as a demonstration, not as confidential.",
+)
 
 
 def parse_results(results: tuple[str, ...], pl94: str | None) -> dict[str, Path]:
@@ -180,51 +196,6 @@ def parse_results(results: tuple[str, ...], pl94: str | None) -> dict[str, Path]
     return parsed
 
 
-def points_option(command: _Command) -> _Command:
-    """``--points``, where the blocks lie that polygons of areas are made of."""
-    return click.option(
-        "--points",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="If --areas are polygons (GeoJSON; with GeoPandas also shapefiles, GeoPackage, GeoParquet): CSV with GEOID, INTPTLAT and INTPTLON of every "
-        "block, or the TIGER/Line file of blocks.",
-    )(command)
-
-
-def area_property_option(command: _Command) -> _Command:
-    """``--area-property``, the property of polygons that holds the codes of their areas."""
-    return click.option(
-        "--area-property",
-        metavar="NAME",
-        help="Property of the polygons (--areas, --shapes) that holds the codes of the areas [default: the first of GEOID, GEOID20, code or name "
-        "that every feature has].",
-    )(command)
-
-
-def estimates_options(command: _Command) -> _Command:
-    """``--estimates`` and ``--confidence``, where intervals come from and how sure they are."""
-    estimates = click.option(
-        "--estimates",
-        type=click.Path(path_type=Path),
-        metavar="FOLDER",
-        help="Folder with linear estimates of the same release (censafe estimate topdown ... --measurements ... --tables) [default: RUN].",
-    )
-    confidence = click.option(
-        "--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9]."
-    )
-    return estimates(confidence(command))
-
-
-def names_option(command: _Command) -> _Command:
-    """``--names``, names of areas for the published files."""
-    return click.option(
-        "--names",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="topdown, safetab: file with the names of areas: a gazetteer, or any list with GEOID (or GISJOIN, GEO_ID, geocode) and "
-        "NAME. A run stores them in names.csv.",
-    )(command)
-
-
 def _new_file(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Refuse a file that is there: an input, or examples of records written before."""
     if path is not None and (path.is_symlink() or path.exists()):
@@ -241,58 +212,45 @@ def _memory_size(_context: click.Context, _parameter: click.Parameter, size: str
     return size
 
 
-def published_data_option(command: _Command) -> _Command:
-    """``--published-data``, the operator's word that DATA hold no confidential record."""
-    return click.option(
-        "--published-data",
+engine_options = together(
+    quiet_option,
+    click.option(
+        "--examples",
+        type=click.Path(dir_okay=False, path_type=Path),
+        callback=_new_file,
+        help="Write the keys of records that fail a check to this new private file.",
+    ),
+    click.option(
+        "--scratch",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Where to put the private temporary folder for records [default: beside DATA].",
+    ),
+    click.option(
+        "--engine-trust-this-machine",
         is_flag=True,
-        help="DATA have been published, or were made from published data: results are stamped as a demonstration, not as confidential.",
-    )(command)
+        help="Let sail listen where every process of this machine can reach it, if it cannot be kept apart.",
+    ),
+    click.option(
+        "--engine",
+        metavar="ENGINE",
+        help="Engine that counts the records: duckdb, sail or spark=sc://HOST:PORT [default: duckdb].",
+    ),
+    click.option(
+        "--memory",
+        metavar="SIZE",
+        callback=_memory_size,
+        help="Memory limit of the database engine, for example 6GB.",
+    ),
+    click.option(
+        "--threads",
+        type=WORKERS,
+        help="Threads of the database engine [default: all cores].",
+    ),
+)
 
 
-def engine_options(command: _Command) -> _Command:
-    """Options of the relational engine and of the checks."""
-    for option in (
-        click.option(
-            "--threads",
-            type=WORKERS,
-            help="Threads of the database engine [default: all cores].",
-        ),
-        click.option(
-            "--memory",
-            metavar="SIZE",
-            callback=_memory_size,
-            help="Memory limit of the database engine, for example 6GB.",
-        ),
-        click.option(
-            "--engine",
-            metavar="ENGINE",
-            help="Engine that counts the records: duckdb, sail or spark=sc://HOST:PORT [default: duckdb].",
-        ),
-        click.option(
-            "--engine-trust-this-machine",
-            is_flag=True,
-            help="Let sail listen where every process of this machine can reach it, if it cannot be kept apart.",
-        ),
-        click.option(
-            "--scratch",
-            type=click.Path(file_okay=False, path_type=Path),
-            help="Where to put the private temporary folder for records [default: beside DATA].",
-        ),
-        click.option(
-            "--examples",
-            type=click.Path(dir_okay=False, path_type=Path),
-            callback=_new_file,
-            help="Write the keys of records that fail a check to this new private file.",
-        ),
-        click.option("--quiet", is_flag=True, help="Show no progress."),
-    ):
-        command = option(command)
-    return command
-
-
-def parse_tables(words: str | None) -> tuple[str, ...] | None:
-    """Split names of tables joined by commas; None for none given."""
+def parse_names(words: str | None) -> tuple[str, ...] | None:
+    """Split names joined by commas; None for none given."""
     return None if words is None else tuple(word.strip() for word in words.split(",") if word.strip())
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +12,11 @@ from censafe.cli.options import (
     EXACT,
     SIZE,
     config_argument,
+    parse_names,
     parse_settings,
-    parse_tables,
     product_argument,
     set_option,
+    together,
 )
 
 if TYPE_CHECKING:
@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 
 
 _UNLIMITED = 10_000  # the table is as wide as its numbers; none is cut off
-_Command = Callable[..., Any]
 
 
-_WISHES: Final = (
+_wishes = together(
     click.option(
         "--target",
         "targets",
@@ -82,13 +81,6 @@ _WISHES: Final = (
         help="topdown: list of blocks with a column for each further kind of area of these estimates.",
     ),
 )
-
-
-def _wishes(command: _Command) -> _Command:
-    """Options that change budgets by targets, or ask for more than the rows."""
-    for option in reversed(_WISHES):
-        command = option(command)
-    return command
 
 
 @click.command(name="plan")
@@ -170,7 +162,7 @@ def command(
 
     changes = parse_settings(settings)
     chosen = censafe.configuration(product, config, changes)
-    wanted["tables"] = parse_tables(wanted["tables"])
+    wanted["tables"] = parse_names(wanted["tables"])
     found = censafe.plan(chosen, margins=_parse_margins(margins), data=data, **wanted)
     for warning in found.warnings:
         click.echo(f"Warning: {warning}", err=True)

@@ -16,9 +16,9 @@ from censafe.cli.options import (
     engine_options,
     names_option,
     out_argument,
+    parse_names,
     parse_results,
     parse_settings,
-    parse_tables,
     product_argument,
     published_data_option,
     published_option,
@@ -154,7 +154,7 @@ def command(
     chosen = censafe.configuration(product, config, parse_settings(settings))
     ledgers = (text.partition("=") for text in options["ledger_of"])
     options["ledger_of"] = {name: ledger or None for name, _, ledger in ledgers}
-    options["tables"] = parse_tables(options["tables"])
+    options["tables"] = parse_names(options["tables"])
     options["results"] = parse_results(options["results"], options.pop("pl94")) or None
     checks: Checks = "strict" if strict else "full"
     observer = TerminalObserver(quiet=quiet)

@@ -50,9 +50,18 @@ def show_summary(
     if not as_json:
         click.echo(summary)
         return
-    inside = sorted(_files_in(out)) if files is None else [_below(Path(one), out) for one in files]
+    if files is None:  # the working folder of a run is left out
+        places = (path.relative_to(out) for path in out.rglob("*") if path.is_file())
+        inside = sorted(place.as_posix() for place in places if not place.parts[0].startswith("."))
+    else:
+        paths = map(Path, files)
+        inside = [(path.relative_to(out) if path.is_relative_to(out) else path).as_posix() for path in paths]
+    context, words = click.get_current_context(), list[str]()
+    while context.parent is not None:
+        words.insert(0, context.info_name or "")
+        context = context.parent
     document = {
-        "command": _command_name(),
+        "command": " ".join(words),
         "out": str(out),
         "files": inside,
         "stages": dict(stages or {}),
@@ -74,22 +83,3 @@ def show_run(made: Release, *, as_json: bool) -> None:
     """Print the end of a run or of its estimates, with plan, budget and next steps in the object."""
     entries = {key: value for key, value in json.loads(made.document).items() if key != "out"}
     show_summary(made.summary, made.folder, as_json=as_json, **entries)
-
-
-def _command_name() -> str:
-    """Name of the command without that of the program, such as ``evaluate pair``."""
-    context, words = click.get_current_context(), []
-    while context.parent is not None:
-        words.append(context.info_name or "")
-        context = context.parent
-    return " ".join(reversed(words))
-
-
-def _files_in(folder: Path) -> list[str]:
-    """Files that were written for a reader; the working folder of a run is left out."""
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return [place.as_posix() for place in found if not place.parts[0].startswith(".")]
-
-
-def _below(path: Path, folder: Path) -> str:
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()

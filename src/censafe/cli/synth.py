@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import MOST_RECORDS, SEED, SIZE, out_argument
+from censafe.cli.options import MOST_RECORDS, SEED, SIZE, out_argument, quiet_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -53,7 +53,7 @@ _LAYOUTS = ("phsafe", "safetab", "all", "pl94", "e2e-1940", "ipums-1940", "cef",
     metavar="PERSONS",
     help="Draw tracts and places as for a population of this size [default: that of --persons].",
 )
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(
     out: Path, persons: int, states: str | None, *, quiet: bool, as_json: bool, **options: Any

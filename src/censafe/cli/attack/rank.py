@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import MOST_RUNS, SEED, out_argument
+from censafe.cli.options import MOST_RUNS, SEED, out_argument, parse_names, quiet_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
@@ -62,7 +62,7 @@ _COUNT = click.IntRange(1, MOST_RUNS)
     show_default=True,
     help="Seed of the split into halves, the starting rows and ties.",
 )
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(data: Path, out: Path, *, quiet: bool, as_json: bool, **options: Any) -> None:
     """Rank candidate records of some areas from tables of half of their records, without an integer program.
@@ -77,8 +77,7 @@ def command(data: Path, out: Path, *, quiet: bool, as_json: bool, **options: Any
     """
     import censafe
 
-    without = options.pop("without") or ""
-    options["without"] = tuple(one.strip() for one in without.split(",") if one.strip())
+    options["without"] = parse_names(options["without"]) or ()
     observer = TerminalObserver(quiet=quiet)
     found = censafe.rank_records(data, out, progress=observer, **options)
     show_evaluation(found, observer.stages, as_json=as_json)

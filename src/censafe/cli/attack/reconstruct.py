@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from censafe.cli.options import SEED, WORKERS, FiniteRange, out_argument
+from censafe.cli.options import SEED, WORKERS, FiniteRange, out_argument, parse_names, quiet_option, together
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
 _PATH = click.Path(exists=True, path_type=Path)
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_OPTIONS = (
+attack_options = together(
     click.option(
         "--without",
         metavar="TABLES",
@@ -60,23 +58,15 @@ _OPTIONS = (
         show_default=True,
         help="Seed of record order, ages within age groups, and the attacker's lower-quality data.",
     ),
-    click.option("--quiet", is_flag=True, help="Show no progress."),
+    quiet_option,
 )
-
-
-def attack_options(function: _Command) -> _Command:
-    """The options of all attacks."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def keywords_of(options: dict[str, Any]) -> dict[str, Any]:
     """Keywords of the public interface from the options of the command line."""
-    found = dict(options)
-    found["without"] = tuple(one.strip() for one in (found.get("without") or "").split(",") if one.strip())
-    found["progress"] = TerminalObserver(quiet=found.pop("quiet"))
-    return found
+    without, quiet = parse_names(options["without"]) or (), options["quiet"]
+    rest = {name: value for name, value in options.items() if name != "quiet"}
+    return {**rest, "without": without, "progress": TerminalObserver(quiet=quiet)}
 
 
 @click.command(name="reconstruct")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from censafe.cli.options import (
     out_argument,
     parse_settings,
     published_data_option,
+    quiet_option,
     set_option,
+    together,
 )
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
@@ -44,54 +46,35 @@ class _Also(click.ParamType[tuple[str, Path]]):
         return name.strip(), Path(place)
 
 
-_SHARED = (
-    json_option,
-    click.option("--quiet", is_flag=True, help="Show no progress."),
+_shared = together(
+    click.argument("truth", type=_PATH, metavar="TRUTH"),
+    click.argument("published", type=_PATH, metavar="PUBLISHED"),
+    out_argument,
+    names_option,
+    published_data_option,
+    click.option("--config", metavar="CONFIG", help="Both sides are block histograms of this configuration."),
+    set_option,
+    click.option("--histogram", metavar="NAME", help="Histogram of the configuration [default: the first]."),
+    click.option("--residuals", is_flag=True, help="Also write every residual to residuals.parquet."),
     click.option(
-        "--mode",
-        type=click.Choice(["corrected", "as_published"]),
-        default="corrected",
-        show_default=True,
-        help="Corrected formulas, or the arithmetic as published by Petti and Flaxman.",
-    ),
-    click.option(
-        "--groups",
-        metavar="QUERY",
-        help="Query of mutually exclusive groups, for schemas without race and origin.",
-    ),
-    click.option(
-        "--by",
-        metavar="COLUMNS",
-        help="Tables: columns whose values define the levels; 'file' for the names of the files in folders.",
-    ),
-    click.option("--count", metavar="COLUMN", help="Tables: column of the counts [default: COUNT]."),
-    click.option(
-        "--unmatched-as-zero",
-        is_flag=True,
-        help="Tables: rows on one side only count as 0 on the other, also where they are more than 5%.",
-    ),
-    click.option("--domain", type=_PATH, help="Histograms: file with a column geocode of every block."),
-    click.option(
-        "--also",
-        type=_Also(),
-        multiple=True,
-        metavar="[NAME=]PATH",
-        help="Histograms: a further published run. With a name it is a vintage, measured separately, with its own bars in the figures.",
-    ),
-    click.option(
-        "--areas",
-        type=_PATH,
-        multiple=True,
-        help="Histograms: CSV or Parquet with a block column (geocode, GEOID20, GEOID or GISJOIN) and one column of codes for each kind of area, such "
-        "as place; or GRF-C. Areas in the data folder are used without it.",
-    ),
-    click.option(
-        "--area-kinds",
+        "--side-by-side",
         metavar="KINDS",
-        help="Kinds of areas to include, such as place,cousub [default: all].",
+        help="Levels and kinds of areas whose true and published counts are written side by side, or none [default: those with at most 10,000 areas].",
     ),
     click.option(
-        "--true-units", type=_PATH, help="Histograms: true housing units [default: those in TRUTH]."
+        "--bins",
+        type=SIZE,
+        help="Width of population bins, in persons, to use instead of size classes.",
+    ),
+    click.option(
+        "--tables",
+        type=_PATH,
+        help="Histograms: TOML file of further tables for the workbook, in the form of the Bureau's.",
+    ),
+    click.option(
+        "--characteristics",
+        type=_PATH,
+        help="Histograms: TOML file of further characteristics, queries and areas to measure.",
     ),
     click.option(
         "--published-units",
@@ -101,41 +84,54 @@ _SHARED = (
         "[default: those in PUBLISHED].",
     ),
     click.option(
-        "--characteristics",
-        type=_PATH,
-        help="Histograms: TOML file of further characteristics, queries and areas to measure.",
+        "--true-units", type=_PATH, help="Histograms: true housing units [default: those in TRUTH]."
     ),
     click.option(
-        "--tables",
-        type=_PATH,
-        help="Histograms: TOML file of further tables for the workbook, in the form of the Bureau's.",
-    ),
-    click.option(
-        "--bins",
-        type=SIZE,
-        help="Width of population bins, in persons, to use instead of size classes.",
-    ),
-    click.option(
-        "--side-by-side",
+        "--area-kinds",
         metavar="KINDS",
-        help="Levels and kinds of areas whose true and published counts are written side by side, or none [default: those with at most 10,000 areas].",
+        help="Kinds of areas to include, such as place,cousub [default: all].",
     ),
-    click.option("--residuals", is_flag=True, help="Also write every residual to residuals.parquet."),
-    click.option("--histogram", metavar="NAME", help="Histogram of the configuration [default: the first]."),
-    set_option,
-    click.option("--config", metavar="CONFIG", help="Both sides are block histograms of this configuration."),
-    published_data_option,
-    names_option,
-    out_argument,
-    click.argument("published", type=_PATH, metavar="PUBLISHED"),
-    click.argument("truth", type=_PATH, metavar="TRUTH"),
+    click.option(
+        "--areas",
+        type=_PATH,
+        multiple=True,
+        help="Histograms: CSV or Parquet with a block column (geocode, GEOID20, GEOID or GISJOIN) and one column of codes for each kind of area, such "
+        "as place; or GRF-C. Areas in the data folder are used without it.",
+    ),
+    click.option(
+        "--also",
+        type=_Also(),
+        multiple=True,
+        metavar="[NAME=]PATH",
+        help="Histograms: a further published run. With a name it is a vintage, measured separately, with its own bars in the figures.",
+    ),
+    click.option("--domain", type=_PATH, help="Histograms: file with a column geocode of every block."),
+    click.option(
+        "--unmatched-as-zero",
+        is_flag=True,
+        help="Tables: rows on one side only count as 0 on the other, also where they are more than 5%.",
+    ),
+    click.option("--count", metavar="COLUMN", help="Tables: column of the counts [default: COUNT]."),
+    click.option(
+        "--by",
+        metavar="COLUMNS",
+        help="Tables: columns whose values define the levels; 'file' for the names of the files in folders.",
+    ),
+    click.option(
+        "--groups",
+        metavar="QUERY",
+        help="Query of mutually exclusive groups, for schemas without race and origin.",
+    ),
+    click.option(
+        "--mode",
+        type=click.Choice(["corrected", "as_published"]),
+        default="corrected",
+        show_default=True,
+        help="Corrected formulas, or the arithmetic as published by Petti and Flaxman.",
+    ),
+    quiet_option,
+    json_option,
 )
-
-
-def _shared(function: Callable[..., None]) -> Callable[..., None]:
-    for option in _SHARED:
-        function = option(function)
-    return function
 
 
 @click.command(name="pair")
@@ -218,11 +214,8 @@ def _compare(
     if config is None and settings:
         raise click.UsageError("--set changes keys of a configuration: give --config, or leave it out.")
     chosen = None if config is None else censafe.configuration("topdown", config, parse_settings(settings))
-    options |= {name: _names(options[name]) for name in ("by", "area_kinds", "side_by_side")}
+    for name in ("by", "area_kinds", "side_by_side"):
+        options[name] = tuple(one.strip() for one in options[name].split(",")) if options[name] else ()
     observer = TerminalObserver(quiet=quiet)
     found = censafe.compare(configuration=chosen, suites=suites, progress=observer, **options)
     show_evaluation(found, observer.stages, as_json=as_json)
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",")) if text else ()

@@ -11,6 +11,7 @@ from censafe.cli.options import (
     out_argument,
     parse_settings,
     product_argument,
+    quiet_option,
     set_option,
 )
 from censafe.cli.progress import TerminalObserver
@@ -22,7 +23,7 @@ from censafe.cli.summary import json_option, show_evaluation
 @config_argument
 @out_argument
 @set_option
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(
     product: str, config: str, out: Path, settings: tuple[str, ...], *, quiet: bool, as_json: bool

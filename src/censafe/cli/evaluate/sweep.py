@@ -18,6 +18,7 @@ from censafe.cli.options import (
     out_argument,
     parse_settings,
     published_data_option,
+    quiet_option,
     set_option,
 )
 from censafe.cli.progress import TerminalObserver
@@ -108,7 +109,7 @@ class _Published(click.ParamType[tuple[Fraction, Path]]):
     help="Write only what follows from the noise distributions at each budget; run nothing, use no true counts.",
 )
 @published_data_option
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(
     product: str,

@@ -19,41 +19,29 @@ from censafe.cli.options import (
     parse_settings,
     set_option,
     t1_option,
+    together,
 )
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
-_SHARED = (
-    json_option,
-    engine_options,
-    click.option(
-        "--confidence",
-        type=EXACT,
-        help="Confidence level of the margins of error [default: as in the product's papers].",
-    ),
-    click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the test keys."),
-    set_option,
-    out_argument,
-    data_argument,
-    config_argument,
-)
-
 
 def _shared(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Arguments and options of every product, with its default number of draws."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        for option in _SHARED:
-            function = option(function)
-        return click.option(
-            "--trials",
-            type=RUNS,
-            default=trials,
-            show_default=True,
-            help="Number of noise draws.",
-        )(function)
-
-    return decorate
+    return together(
+        click.option("--trials", type=RUNS, default=trials, show_default=True, help="Number of noise draws."),
+        config_argument,
+        data_argument,
+        out_argument,
+        set_option,
+        click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the test keys."),
+        click.option(
+            "--confidence",
+            type=EXACT,
+            help="Confidence level of the margins of error [default: as in the product's papers].",
+        ),
+        engine_options,
+        json_option,
+    )
 
 
 @click.command(name="phsafe")

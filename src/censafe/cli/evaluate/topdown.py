@@ -17,6 +17,7 @@ from censafe.cli.options import (
     out_argument,
     parse_settings,
     published_data_option,
+    quiet_option,
     set_option,
 )
 from censafe.cli.progress import TerminalObserver
@@ -42,7 +43,7 @@ from censafe.cli.summary import json_option, show_evaluation
 )
 @names_option
 @published_data_option
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(
     config: str,

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import RUNS, SEED, WORKERS, FiniteRange, out_argument
+from censafe.cli.options import RUNS, SEED, WORKERS, FiniteRange, out_argument, quiet_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
@@ -31,7 +31,7 @@ from censafe.cli.summary import json_option, show_evaluation
     show_default=True,
     help="Confidence level of the intervals.",
 )
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(run: Path, out: Path, *, quiet: bool, as_json: bool, **options: Any) -> None:
     """Estimate the error of the published counts of RUN, a finished topdown run.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import MOST_RUNS, SEED, WORKERS, parse_results, published_option
+from censafe.cli.options import MOST_RUNS, SEED, WORKERS, parse_results, published_option, quiet_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -26,7 +26,7 @@ from censafe.cli.summary import json_option, show_summary
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of their noise.")
 @published_option
 @click.option("--workers", type=WORKERS, metavar="N", help="Number of threads [default: cores, at most 2].")
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(run: Path, out: Path | None, *, quiet: bool, as_json: bool, **options: Any) -> None:
     """Rerun the configuration of RUN, a finished topdown run, N times on its published counts, in OUT [default: RUN-replicates].

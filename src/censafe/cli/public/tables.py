@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from censafe.cli.options import area_property_option, estimates_options, points_option
+from censafe.cli.options import area_property_option, estimates_options, points_option, quiet_option
 from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_summary
 
@@ -83,7 +83,7 @@ from censafe.cli.summary import json_option, show_summary
     flag_value="dhc",
     help="List the tables of RUN, or of a product [default: dhc]: name, lowest geography, cells and title.",
 )
-@click.option("--quiet", is_flag=True, help="Show no progress.")
+@quiet_option
 @json_option
 def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool, **given: Any) -> None:
     """Make tables of the Demographic and Housing Characteristics File, or of the redistricting data, from the finished RUN of topdown.
