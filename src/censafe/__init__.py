@@ -45,8 +45,7 @@ if TYPE_CHECKING:
         release,
         validate,
     )
-    from censafe.api.segments import write_segments
-    from censafe.api.tables import replicate, table_names, tables, write_tables
+    from censafe.api.tables import replicate, table_names, tables, write_segments, write_tables
     from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver
     from censafe.estimation.topdown.least_squares.problem import ParentProblem
     from censafe.model.plan import NoiseLaw
@@ -87,8 +86,7 @@ _NAMES = {
         "release",
         "validate",
     ),
-    "api.segments": ("write_segments",),
-    "api.tables": ("replicate", "table_names", "tables", "write_tables"),
+    "api.tables": ("replicate", "table_names", "tables", "write_segments", "write_tables"),
     f"{_SOLVING}.custom_solver": ("ParentSolver",),
     f"{_SOLVING}.problem": ("ParentProblem",),
     "model.plan": ("NoiseLaw",),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from censafe.api.arguments import public
 from censafe.api.evaluations import Evaluation
-from censafe.api.options import read_options
+from censafe.model.observer import SilentObserver
 
 if TYPE_CHECKING:
     from censafe.attack.study import AttackChoices
@@ -82,7 +82,7 @@ def reconstruct(data: Path | str, out: Path | str, **options: Unpack[Reconstruct
     """
     from censafe.attack.study import reconstruct_records
 
-    choices, observer = attack_choices(options)
+    choices, observer = _attack_choices(options)
     return Evaluation(Path(out), reconstruct_records(Path(data), Path(out), choices, observer).text())
 
 
@@ -115,7 +115,7 @@ def compare_defenses(
     """
     from censafe.attack.comparison.entry import compare_defenses_on
 
-    choices, observer = attack_choices(options)
+    choices, observer = _attack_choices(options)
     return Evaluation(
         Path(out), compare_defenses_on(Path(data), Path(out), tuple(defenses), choices, observer).text()
     )
@@ -174,28 +174,20 @@ def rank_records(data: Path | str, out: Path | str, **options: Unpack[RankKeywor
     from censafe.attack.ranking.generators import GeneratorChoices
     from censafe.attack.ranking.study import RankChoices, rank_records_of
 
-    attack, observer = attack_choices(
-        {
-            "without": options.get("without", ()),
-            "tables": options.get("tables"),
-            "seed": options.get("seed", 0),
-            "progress": options.get("progress"),
-        }
-    )
-    given: dict[str, Any] = dict(options)
-    fit = GeneratorChoices(**{name: given[name] for name in ("generators", "rows", "steps") if name in given})
-    choices = RankChoices(attack, fit, **{name: given[name] for name in ("level", "areas") if name in given})
+    keywords: dict[str, Any] = dict(options)
+
+    def chosen(*names: str) -> dict[str, Any]:
+        return {name: keywords[name] for name in names if name in keywords}
+
+    attack, observer = _attack_choices(chosen("without", "tables", "seed", "progress"))
+    fit = GeneratorChoices(**chosen("generators", "rows", "steps"))
+    choices = RankChoices(attack, fit, **chosen("level", "areas"))
     return Evaluation(Path(out), rank_records_of(Path(data), Path(out), choices, observer).text())
 
 
-def attack_choices(options: AttackKeywords) -> tuple[AttackChoices, Observer]:
-    """What keywords become.
-
-    Raises:
-        UsageError: keywords that do not go together.
-    """
+def _attack_choices(options: Mapping[str, Any]) -> tuple[AttackChoices, Observer]:
     from censafe.attack.study import AttackChoices
 
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    observer = read_options("topdown", {"progress": given.pop("progress", None)}).observer
-    return AttackChoices(**given), observer
+    keywords = {name: value for name, value in options.items() if value is not None}
+    observer = keywords.pop("progress", None) or SilentObserver()
+    return AttackChoices(**keywords), observer

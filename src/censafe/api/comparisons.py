@@ -98,11 +98,10 @@ def compare(
     """
     from censafe.evaluation.pairs.entry import PairRequest, compare_files
 
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    chosen = given.pop("configuration", None)
-    progress = given.pop("progress", None)
-    opened = read_options("topdown", {"progress": progress})
-    request = PairRequest(Path(truth), Path(published), Path(out), **given)
+    keywords: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    chosen = keywords.pop("configuration", None)
+    opened = read_options("topdown", {"progress": keywords.pop("progress", None)})
+    request = PairRequest(Path(truth), Path(published), Path(out), **keywords)
     return Evaluation(
         Path(out), compare_files(request, None if chosen is None else chosen.checked, opened).text()
     )

@@ -101,20 +101,28 @@ def synthesize(
             f"`areas_of`: files of the layout {layout} have the areas of their own persons; leave it out"
         )
     observer = progress or SilentObserver()
-    asked: dict[str, Any] = {
+    population: dict[str, Any] = {
         "persons": persons,
         "states": None if states is None else tuple(states),
         "seed": seed,
         "progress": work_done(observer, persons, "persons"),
     }
     if layout in _HISTOGRAMS:
-        return _blocks(Path(out), _HISTOGRAMS[layout], file_format, observer, asked)
-    with observer.stage("synthetic population"):
-        report = _records(Path(out), layout, file_format, areas_of, asked)
+        from censafe.population.synthetic.blocks import synthesize_histograms
+
+        if file_format != "parquet":
+            raise UsageError("`file_format`: block histograms are written as Parquet only; leave it out")
+        with observer.stage("synthetic histograms"):
+            report = synthesize_histograms(Path(out), layout=_HISTOGRAMS[layout], **population)
+        units = f"{report.blocks:,} blocks with {report.housing_units:,} housing units"
+    else:
+        with observer.stage("synthetic population"):
+            report = _records(Path(out), layout, file_format, areas_of, population)
+        units = f"{report.housing_units:,} housing units ({report.vacant:,} vacant)"
     return SyntheticData(
         report.folder,
-        f"{report.persons:,} persons in {report.housing_units:,} housing units ({report.vacant:,} vacant) and "
-        f"{report.group_quarters:,} group quarters of {report.states} state{'' if report.states == 1 else 's'}, in {report.folder}",
+        f"{report.persons:,} persons in {units} and {report.group_quarters:,} group quarters of {report.states} "
+        f"state{'' if report.states == 1 else 's'}, in {report.folder}",
     )
 
 
@@ -123,38 +131,22 @@ def _records(
     layout: LayoutName,
     file_format: Literal["parquet", "csv"],
     areas_of: int | None,
-    asked: Mapping[str, Any],
+    population: Mapping[str, Any],
 ) -> SynthReport:
     if layout in ("dhc", "dhc-cef"):
         from censafe.population.synthetic.dhc.writing import synthesize_dhc
 
-        return synthesize_dhc(out, file_format="parquet" if layout == "dhc" else "fixed", **asked)
+        return synthesize_dhc(out, file_format="parquet" if layout == "dhc" else "fixed", **population)
     if layout in ("cef", "ipums-1940"):
         from censafe.population.synthetic.fixed_width import synthesize_fixed
 
-        return synthesize_fixed(out, layout="cef" if layout == "cef" else "ipums-1940", **asked)
+        return synthesize_fixed(out, layout="cef" if layout == "cef" else "ipums-1940", **population)
     from censafe.population.synthetic.population import synthesize as write
 
     known: Literal["phsafe", "safetab", "all"] = (
         "phsafe" if layout == "phsafe" else "safetab" if layout == "safetab" else "all"
     )
-    return write(out, file_format=file_format, layout=known, areas_of=areas_of, **asked)
-
-
-def _blocks(
-    out: Path, layout: Literal["pl94", "e2e"], file_format: str, observer: Observer, asked: Mapping[str, Any]
-) -> SyntheticData:
-    from censafe.population.synthetic.blocks import synthesize_histograms
-
-    if file_format != "parquet":
-        raise UsageError("`file_format`: block histograms are written as Parquet only; leave it out")
-    with observer.stage("synthetic histograms"):
-        report = synthesize_histograms(out, layout=layout, **asked)
-    return SyntheticData(
-        report.folder,
-        f"{report.persons:,} persons in {report.blocks:,} blocks with {report.housing_units:,} housing units and "
-        f"{report.group_quarters:,} group quarters of {report.states} state{'' if report.states == 1 else 's'}, in {report.folder}",
-    )
+    return write(out, file_format=file_format, layout=known, areas_of=areas_of, **population)
 
 
 @public
@@ -193,6 +185,8 @@ def release_histograms(
         >>> sum(made.tables()["tables/State"].arrow.column("P1_001").to_pylist())
         1000
     """
+    import pyarrow.parquet as pq
+
     from censafe.products.run.scratch import private_scratch
 
     if configuration.product != "topdown" or configuration.checked.reader != "histogram":
@@ -207,15 +201,9 @@ def release_histograms(
         folder.mkdir()
         for name, frame in (("histogram", histogram), ("units", units)):
             if frame is not None:
-                _write(folder / f"{name}.parquet", frame)
+                pq.write_table(_arrow(name, frame), folder / f"{name}.parquet")
         options["scratch"] = place
         return release(configuration, folder, target, **options)
-
-
-def _write(path: Path, frame: object) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(_arrow(path.stem, frame), path)
 
 
 def _arrow(name: str, frame: object) -> pa.Table:

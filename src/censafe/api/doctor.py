@@ -11,9 +11,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from censafe.api.arguments import public
 from censafe.api.frames import Frame
@@ -34,9 +33,8 @@ _DISK: Final = 10 * 1024**3
 _FIRST_YEAR, _CLOCK_SECONDS = 2024, 2.0
 
 
-@dataclass(frozen=True)
-class _Check:
-    name: str
+class _Check(NamedTuple):
+    check: str
     status: Status
     value: str
     advice: str = ""
@@ -67,24 +65,18 @@ def doctor(folder: Path | str = ".") -> Frame:
 
     if not Path(folder).is_dir():
         raise UsageError(f"folder {folder}: there is no such folder; name one where runs would write")
-    found = list(_checks(Path(folder)))
-    columns = ("check", "status", "value", "advice")
-    rows = [(one.name, one.status, one.value, one.advice) for one in found]
-    return Frame(
-        pa.table(dict(zip(columns, (list(column) for column in zip(*rows, strict=True)), strict=True)))
-    )
+    return Frame(pa.Table.from_pylist([one._asdict() for one in _checks(Path(folder))]))
 
 
 def _checks(folder: Path) -> Iterator[_Check]:
     yield _Check("censafe", "ok", __version__)
     yield _Check("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield from map(_package, _NEEDED)
-    yield from (
-        _cores(),
-        _memory(),
-        _disk(folder, "disk"),
-        _disk(Path(tempfile.gettempdir()), "temporary disk"),
-    )
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    yield _Check("cores", "ok", f"{own} of {os.cpu_count()}")
+    yield _memory()
+    yield _disk(folder, "disk")
+    yield _disk(Path(tempfile.gettempdir()), "temporary disk")
     yield from (_clock(folder), _entropy(), _cache())
     for name, (module, advice) in _OPTIONAL.items():
         there = importlib.util.find_spec(module) is not None
@@ -96,11 +88,6 @@ def _package(name: str) -> _Check:
         return _Check(name, "ok", importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
         return _Check(name, "wrong", "not installed", f"pip install {name}")
-
-
-def _cores() -> _Check:
-    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return _Check("cores", "ok", f"{own} of {os.cpu_count()}")
 
 
 def _memory() -> _Check:
@@ -128,23 +115,21 @@ def _disk(folder: Path, name: str) -> _Check:
 def _clock(folder: Path) -> _Check:
     """Entries of the ledger have dates: the clock must be set, and agree with that of the file system."""
     now = time.time()
-    if time.gmtime(now).tm_year < _FIRST_YEAR:
-        return _Check(
-            "clock",
-            "wrong",
-            time.strftime("%Y-%m-%d", time.gmtime(now)),
-            "set the clock: ledger entries have dates",
-        )
+    moment = time.gmtime(now)
+    if moment.tm_year < _FIRST_YEAR:
+        date = time.strftime("%Y-%m-%d", moment)
+        return _Check("clock", "wrong", date, "set the clock: ledger entries have dates")
+    words = time.strftime("%Y-%m-%d %H:%M UTC", moment)
     if not os.access(folder, os.W_OK):
-        return _Check("clock", "ok", time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(now)))
+        return _Check("clock", "ok", words)
     with tempfile.NamedTemporaryFile(dir=folder) as stream:
         apart = abs(os.fstat(stream.fileno()).st_mtime - now)
-    advice = (
-        ""
-        if apart <= _CLOCK_SECONDS
-        else "the file system has another clock; dates of files and ledger will differ"
+    words += f"; files {apart:.1f} s apart"
+    if apart <= _CLOCK_SECONDS:
+        return _Check("clock", "ok", words)
+    return _Check(
+        "clock", "note", words, "the file system has another clock; dates of files and ledger will differ"
     )
-    return _Check("clock", "note" if advice else "ok", f"{time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime(now))}; files {apart:.1f} s apart", advice)  # fmt: skip
 
 
 def _entropy() -> _Check:
@@ -163,12 +148,8 @@ def _cache() -> _Check:
     folder = Path(named) if named else package
     if os.access(folder, os.W_OK):
         return _Check("compiler cache", "ok", "beside the modules" if folder == package else str(folder))
-    return _Check(
-        "compiler cache",
-        "note",
-        "beside the modules it cannot be written",
-        "set NUMBA_CACHE_DIR to a writable folder",
-    )
+    advice = "set NUMBA_CACHE_DIR to a writable folder"
+    return _Check("compiler cache", "note", "beside the modules it cannot be written", advice)
 
 
 def _size(size: float) -> str:

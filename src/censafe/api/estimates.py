@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
@@ -165,15 +164,15 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
     require_names_are_used(product, given.get("names"))
     level = given.get("confidence")
     tables = _tables(product, given)
-    wanted = None if tables else _intervals(product, given)
-    rest = {"workers": given.get("workers"), "solver": given.get("solver"), "observer": given.get("progress")}
+    solver = given.get("solver")
+    rest = {"workers": given.get("workers"), "solver": solver, "observer": given.get("progress")}
     results = {name: Path(folder) for name, folder in (given.get("results") or {}).items()}
     state = given.get("state")
     if (results or state) and product != "topdown":
         raise UsageError(f"`results` and `state` belong to topdown, not to {product}")
     if state is not None and not (len(state) == _STATE_DIGITS and state.isascii() and state.isdigit()):
         raise UsageError(f"`state`: {state!r} is not a FIPS code of a state; allowed: two digits, such as 44")
-    if rest["solver"] is not None and product != "topdown":
+    if solver is not None and product != "topdown":
         raise UsageError(f"a solver belongs to topdown; {product} solves nothing")
     return EstimateOptions(
         confidence=product_of(product).planner.CONFIDENCE
@@ -183,7 +182,7 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
         data=given.get("data"),
         config=None if given.get("parameters") is None else str(given["parameters"]),
         names=given.get("names"),
-        intervals=wanted,
+        intervals=None if tables else _intervals(product, given),
         results=results,
         state=state,
         tables=tables,
@@ -198,16 +197,7 @@ def _tables(product: str, given: Mapping[str, Any]) -> tuple[str, ...] | None:
         return None
     if product != "topdown":
         raise UsageError(f"`tables` belongs to topdown; {product} publishes its tables as they are measured")
-    other = (
-        "intervals",
-        "queries",
-        "simulations",
-        "seed",
-        "confidences",
-        "confidence",
-        "names",
-        "solver",
-    )
+    other = ["intervals", "queries", "simulations", "seed", "confidences", "confidence", "names", "solver"]
     mixed = [name for name in other if given.get(name) not in (None, False, (), [], {})]
     if mixed:
         raise UsageError(
@@ -233,12 +223,13 @@ def _intervals(product: str, given: Mapping[str, Any]) -> IntervalOptions | None
     from censafe.products.run.options import IntervalOptions
     from censafe.publication.sums import require_confidence
 
-    found = IntervalOptions(queries=tuple(given.get("queries") or ()), areas=given.get("areas"))
-    numbers = {name: given[name] for name in ("simulations", "seed") if given.get(name) is not None}
-    found = replace(found, **numbers)
+    choices: dict[str, Any] = {
+        name: given[name] for name in ("simulations", "seed") if given.get(name) is not None
+    }
     if given.get("confidences"):
         levels = {exact_number("confidence", one) for one in given["confidences"]}
-        found = replace(found, confidences=tuple(sorted(levels)))
-    for one in found.confidences:
-        require_confidence(one)
-    return found
+        choices["confidences"] = tuple(sorted(levels))
+    options = IntervalOptions(tuple(given.get("queries") or ()), given.get("areas"), **choices)
+    for level in options.confidences:
+        require_confidence(level)
+    return options

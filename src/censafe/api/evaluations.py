@@ -66,9 +66,13 @@ class Evaluation:
 
     def figure(self, name: str) -> Figure:
         """One of the figures, as it was stored (SVG or PNG); UsageError names those that there are."""
-        from censafe.api.figures import stored_figure
+        from censafe.api.figures import Figure
 
-        return stored_figure(self.figures(), name, self.summary)
+        figures = self.figures()
+        if name not in figures:
+            raise UsageError(f"{name}: the figures are {', '.join(figures) or 'none'}")
+        path, words = figures[name], self.summary.splitlines()[0] if self.summary else ""
+        return Figure(f"{name}: {words}", {path.suffix[1:]: path.read_bytes()})
 
     @property
     def report(self) -> Path | None:

@@ -96,18 +96,6 @@ class Figure:
         return f"Figure({', '.join(self.forms)}: {self.alt})"
 
 
-def stored_figure(figures: Mapping[str, Path], name: str, summary: str) -> Figure:
-    """A figure that an evaluation drew, in the form in which it is stored; its words are those of the summary's first line.
-
-    Raises:
-        UsageError: there is no figure of this name.
-    """
-    if name not in figures:
-        raise UsageError(f"{name}: the figures are {', '.join(figures) or 'none'}")
-    path, words = figures[name], summary.splitlines()[0] if summary else ""
-    return Figure(f"{name}: {words}", {path.suffix[1:]: path.read_bytes()})
-
-
 def _drawn(drawing: Drawing, alt: str) -> Figure:
     """The same bytes for the same picture, in both forms."""
     from matplotlib import rc_context

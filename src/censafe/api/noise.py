@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey
-
 
 _NOWHERE = "0" * 64
 
@@ -48,8 +46,8 @@ class NoisyCounts:
         """The values, for ``numpy.asarray``."""
         import numpy as np
 
-        found: NDArray[Any] = np.array(self.values, dtype=dtype, copy=True if copy is None else copy)  # type: ignore[call-overload]
-        return found
+        values: NDArray[Any] = np.array(self.values, dtype=dtype, copy=True if copy is None else copy)  # type: ignore[call-overload]
+        return values
 
     def __repr__(self) -> str:
         shown = "UNACCOUNTED" if self.test_key is None else "TEST KEY, NOT PRIVATE"
@@ -116,6 +114,8 @@ def measure(counts: ArrayLike, law: NoiseLaw, *, test_key: int | None = None, qu
     """
     import numpy as np
 
+    from censafe.privacy.keys.part_keys import derive_part_key
+    from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
     from censafe.privacy.measure.claims import fingerprint
     from censafe.privacy.noise.sampler import add_noise
 
@@ -125,22 +125,15 @@ def measure(counts: ArrayLike, law: NoiseLaw, *, test_key: int | None = None, qu
     if not np.issubdtype(exact.dtype, np.integer) or not exact.size:
         raise UsageError("counts must be whole numbers, at least one")
     grid = exact.astype(np.int64).reshape(1, -1)
-    key = _part_key(test_key)
+    run_key: Any = ReleaseKey.from_system() if test_key is None else TestKey(test_key)
+    with run_key:
+        key = derive_part_key(run_key, _NOWHERE, b"", "noise")
     try:
         claim = key.claim(query, fingerprint(grid, str(law)).digest())
         noisy = add_noise(grid, law, key, claim, geounits=np.zeros(1, np.uint64))
     finally:
         key.close()
     return NoisyCounts(noisy.reshape(exact.shape), law, test_key)
-
-
-def _part_key(test_key: int | None) -> ReleasePartKey | TestPartKey:
-    from censafe.privacy.keys.part_keys import derive_part_key
-    from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
-
-    run_key: Any = ReleaseKey.from_system() if test_key is None else TestKey(test_key)
-    with run_key:
-        return derive_part_key(run_key, _NOWHERE, b"", "noise")
 
 
 @public

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from censafe.api.figures import Figure
     from censafe.planning.prices.extras import Extras
     from censafe.planning.prices.rows import PlanReport
-    from censafe.planning.prices.table_work import AskedTables
     from censafe.products.planned import Aim
     from censafe.products.registry import Product
 
@@ -183,13 +182,11 @@ class Plan:
 
     def table(self) -> Frame:
         """One row a table, level and variance: loss, noise, margins, cells; numbers as the product's ``plan --csv`` has them."""
-        import io
-
         import pyarrow.csv as pa_csv
 
         from censafe.planning.prices.render import to_csv
 
-        return Frame(pa_csv.read_csv(io.BytesIO(to_csv(self.report).encode())))
+        return Frame(pa_csv.read_csv(BytesIO(to_csv(self.report).encode())))
 
     def figure(self) -> Figure:
         """Margins of error by table or query and level."""
@@ -312,12 +309,14 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
 
 
 def _wishes(wanted: PlanKeywords) -> Any:
+    from censafe.planning.prices.table_work import AskedTables
     from censafe.products.planned import PlanRequest
 
     if wanted.get("minimize") and wanted.get("maximize"):
         raise UsageError("minimize and maximize: choose one of them.")
     aim: Aim = "minimize" if wanted.get("minimize") else "maximize" if wanted.get("maximize") else "own"
-    total = wanted.get("total")
+    total, tables = wanted.get("total"), wanted.get("tables")
+    areas, data = wanted.get("areas"), wanted.get("data")
     return PlanRequest(
         targets=tuple(wanted.get("targets", ())),
         aim=aim,
@@ -325,18 +324,14 @@ def _wishes(wanted: PlanKeywords) -> Any:
         expected=tuple(wanted.get("expected", ())),
         meaning=bool(wanted.get("meaning")),
         size=wanted.get("size"),
-        estimated=_asked_tables(wanted),
+        estimated=None
+        if tables is None and areas is None and data is None
+        else AskedTables(
+            None if tables is None else tuple(tables),
+            None if areas is None else Path(areas),
+            None if data is None else Path(data),
+        ),
     )
-
-
-def _asked_tables(wanted: PlanKeywords) -> AskedTables | None:
-    from censafe.planning.prices.table_work import AskedTables
-
-    tables, areas, data = wanted.get("tables"), wanted.get("areas"), wanted.get("data")
-    if tables is None and areas is None and data is None:
-        return None
-    paths = [None if one is None else Path(one) for one in (areas, data)]
-    return AskedTables(None if tables is None else tuple(tables), *paths)
 
 
 def _share(name: str, value: Fraction | int | str | None, default: Fraction) -> Fraction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
@@ -68,6 +68,13 @@ class _Running:
         return f"{share:4.0%} done{rate}, {_span(seconds * (1.0 - share) / share)} left"
 
 
+def _words_of(stages: Sequence[_Running], now: float) -> str:
+    """How far the work is: of the outermost stage that says it."""
+    return next((words for one in stages if one.counted and (words := one.words(now))), "") or stages[
+        -1
+    ].words(now)
+
+
 @dataclass(frozen=True)
 class _LiveLine:
     """Name of the stage, how far it is, and the seconds so far, computed whenever the line is drawn."""
@@ -78,8 +85,7 @@ class _LiveLine:
         outer, inner = self.stages[0], self.stages[-1]
         name = outer.name if outer is inner else f"{outer.name}, {inner.name}"
         now = time.perf_counter()
-        outermost = (words for one in self.stages if one.counted and (words := one.words(now)))
-        progress = next(outermost, "") or inner.words(now)
+        progress = _words_of(self.stages, now)
         words = f": {progress}" if progress else ""
         yield Text(f"{name}{words} ({_span(now - outer.started)})")
 
