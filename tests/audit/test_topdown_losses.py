@@ -18,7 +18,7 @@ from censafe.geography.spines.choice import build_run_spine
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import PL94_PR, PL94_US, build_spine
 from censafe.model import Definition
-from censafe.planning.prices.readings import LossReading
+from censafe.planning.prices.rows import LossReading
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.intake.spines import gq_patterns, level_budgets, spine_choice
 from censafe.products.topdown.moves import paths_of

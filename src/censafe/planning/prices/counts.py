@@ -73,7 +73,10 @@ def with_counts(report: PlanReport) -> PlanReport:
     has its most detailed table, whose cells are independent, and whose totals are their sums.
     """
     if report.answers is not None:
-        groups = {(row.facts.table, row.facts.level): _groups(row) for row in report.rows}
+        groups = {
+            (row.facts.table, row.facts.level): (row.facts.regions or 0) * row.facts.iterations
+            for row in report.rows
+        }
         own = sum(row.answers or 0 for row in report.rows if not row.derived and row.terms == 1)
         sentence = f"Published: {TableCounts(sum(groups.values()), report.answers, own).text()} (have noise of their own)."
     elif report.answers_at_most is not None:
@@ -87,10 +90,6 @@ def with_counts(report: PlanReport) -> PlanReport:
     else:
         return report
     return replace(report, notes=(*report.notes, sentence))
-
-
-def _groups(row: PlanRow) -> int:
-    return (row.facts.regions or 0) * row.facts.iterations
 
 
 def _cells(report: PlanReport, row: PlanRow) -> int:

@@ -107,13 +107,11 @@ def effort_of(rate: Rate, size: int | None, answers: Mapping[str, int] | None = 
     number = rate.typical if size is None else size
     seconds, gib, basis = _read(rate.runs, number)
     stored = 8 * sum(answers.values()) / 2**30 if answers else None
-    return Effort(number, rate, seconds, gib, basis, answers or {}, stored, _drawn(rate.runs, number))
-
-
-def _drawn(runs: tuple[Run, ...], size: int) -> float | None:
-    """In proportion to the nearest run that counted them."""
-    counted = [(abs(size - run.size), run.drawn / run.size) for run in runs if run.drawn is not None]
-    return size * min(counted)[1] if counted else None
+    counted = [(abs(number - run.size), run.drawn / run.size) for run in rate.runs if run.drawn is not None]
+    drawn = (
+        number * min(counted)[1] if counted else None
+    )  # in proportion to the nearest run that counted them
+    return Effort(number, rate, seconds, gib, basis, answers or {}, stored, drawn)
 
 
 def _read(runs: tuple[Run, ...], size: int) -> tuple[float, float, str]:
@@ -140,9 +138,16 @@ def effort_sentences(effort: Effort) -> tuple[str, ...]:
         >>> effort_sentences(effort_of(rate, None))[0]
         'Expected for 1,000,000 persons: about 15 s and 3.0 GiB on two cores, extrapolated from 100,000 (benchmarks/x.py).'
     """
+    sizes = [f"{run.size:,}" for run in effort.rate.runs]
+    basis = {
+        "measured": "measured at about this size",
+        "at most": f"at most: a run of {sizes[0]} took that",
+        "extrapolated": f"extrapolated from {sizes[-1]}",
+        "interpolated": f"interpolated between runs of {sizes[0]} to {sizes[-1]}",
+    }[effort.basis]
     lines = [
         f"Expected for {effort.size:,} {effort.rate.counted}: about {duration_text(effort.seconds)} and "
-        f"{effort.gib:.1f} GiB on two cores, {_basis_text(effort)} ({effort.rate.benchmark}"
+        f"{effort.gib:.1f} GiB on two cores, {basis} ({effort.rate.benchmark}"
         f"{'; ' + effort.rate.conditions if effort.rate.conditions else ''})."
     ]
     if effort.stored_gib is not None:
@@ -174,17 +179,6 @@ def effort_record(effort: Effort) -> dict[str, Any]:
         "answers_drawn_lazily": effort.drawn,
         "linear_estimates": None if effort.linear is None else effort.linear.document(),
     }
-
-
-def _basis_text(effort: Effort) -> str:
-    sizes = [f"{run.size:,}" for run in effort.rate.runs]
-    if effort.basis == "measured":
-        return "measured at about this size"
-    if effort.basis == "at most":
-        return f"at most: a run of {sizes[0]} took that"
-    if effort.basis == "extrapolated":
-        return f"extrapolated from {sizes[-1]}"
-    return f"interpolated between runs of {sizes[0]} to {sizes[-1]}"
 
 
 @dataclass(frozen=True)
@@ -296,7 +290,17 @@ def extras_record(extras: Extras) -> dict[str, Any]:
             "settings": dict(extras.overrides),
         }
     if extras.expected:
-        record["expected"] = [_expected_record(one) for one in extras.expected]
+        record["expected"] = [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "variance": str(one.variance),
+                "sd": math.sqrt(one.variance),
+                "margin": one.margin,
+                "confidence": str(one.confidence),
+            }
+            for one in extras.expected
+        ]
     if extras.meanings:
         from censafe.planning.prices.meaning import meaning_record
 
@@ -304,14 +308,3 @@ def extras_record(extras: Extras) -> dict[str, Any]:
     if extras.effort:
         record["effort"] = effort_record(extras.effort)
     return record
-
-
-def _expected_record(one: Expected) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "kind": one.kind,
-        "variance": str(one.variance),
-        "sd": math.sqrt(one.variance),
-        "margin": one.margin,
-        "confidence": str(one.confidence),
-    }

@@ -102,26 +102,20 @@ def meaning_of(
         >>> round(found.attacks[1].best, 3), found.attacks[1].bound
         (0.066, 0.0698)
     """
-    if question.definition is not Definition.ZCDP:
-        rows = tuple(
-            AttackRow(alarm, None, None, largest_power(question.loss, question.definition, alarm))
-            for alarm in alarms
-        )
-        odds = tuple(
-            OddsRow(delta, None, odds_bound(question.loss, question.definition, delta))
-            for delta in ODDS_DELTAS
-        )
+    definition = question.definition
+    if definition is not Definition.ZCDP:
+        loss = question.loss
+        rows = tuple(AttackRow(alarm, None, None, largest_power(loss, definition, alarm)) for alarm in alarms)
+        odds = tuple(OddsRow(delta, None, odds_bound(loss, definition, delta)) for delta in ODDS_DELTAS)
         return Meaning(question, (), rows, odds)
     attack = best_attack(gathered(question.queries)).powers([float(alarm) for alarm in alarms])
     rho = loss_of(question.queries)
     rows = tuple(
-        AttackRow(
-            alarm, best, gaussian_power(rho, float(alarm)), largest_power(rho, question.definition, alarm)
-        )
+        AttackRow(alarm, best, gaussian_power(rho, float(alarm)), largest_power(rho, definition, alarm))
         for alarm, best in zip(alarms, attack, strict=True)
     )
     odds = tuple(
-        OddsRow(delta, odds_epsilon(question.queries, delta), odds_bound(rho, question.definition, delta))
+        OddsRow(delta, odds_epsilon(question.queries, delta), odds_bound(rho, definition, delta))
         for delta in ODDS_DELTAS
     )
     return Meaning(question, tuple(_delta_row(question, delta) for delta in deltas), rows, odds)
@@ -151,7 +145,12 @@ def meaning_sentences(meaning: Meaning) -> tuple[str, ...]:
           Whatever an attacker believed before, the release moves their odds about this by a factor of 1.11 at most.
     """
     question = meaning.question
-    lines = [f"{question.name[:1].upper()}{question.name[1:]}: {question.words} ({_loss_text(question)})."]
+    loss = decimal_text(question.loss)
+    if len(loss) > 12:
+        loss = f"{upper(question.loss, digits=6):.6g}"
+    lines = [
+        f"{question.name[:1].upper()}{question.name[1:]}: {question.words} ({question.definition.symbol} {loss})."
+    ]
     for row in meaning.deltas:
         lines.append(
             f"  At delta {float(row.delta):.3g} epsilon is {upper(row.stated.slide, 2):.2f} as the Bureau states it, "
@@ -213,13 +212,6 @@ def _power(row: AttackRow) -> float:
 
 def _per_hundred(share: float) -> str:
     return f"{upper(100 * share, 2):.2f}".rstrip("0").rstrip(".")
-
-
-def _loss_text(question: RecordQuestion) -> str:
-    text = decimal_text(question.loss)
-    return (
-        f"{question.definition.symbol} {text if len(text) <= 12 else f'{upper(question.loss, digits=6):.6g}'}"
-    )
 
 
 def meaning_record(meaning: Meaning) -> dict[str, Any]:

@@ -106,9 +106,9 @@ def least_budgets(goals: Sequence[Goal]) -> Solution:
             )
     names = tuple(dict.fromkeys(name for goal in goals for term in goal.terms for name in term.weights))
     problem = _Problem(names, goals)
-    found = problem.closed_form() if problem.separate else problem.solve()
-    prices, bound = problem.certificate(found)
-    exact = _rounded(goals, dict(zip(names, found, strict=True)))
+    budgets = problem.closed_form() if problem.separate else problem.solve()
+    prices, bound = problem.certificate(budgets)
+    exact = _rounded(goals, dict(zip(names, budgets, strict=True)))
     return Solution(exact, tuple(prices.tolist()), bound)
 
 

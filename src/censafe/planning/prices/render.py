@@ -16,8 +16,7 @@ from censafe.model import Definition, Neighbors
 from censafe.model.bounds import upper
 from censafe.model.safe_text import csv_text
 from censafe.planning.numbers import decimal_text, loss_text, short_text
-from censafe.planning.prices.readings import LossReading, QueryShare, reading_sentences
-from censafe.planning.prices.rows import PlanReport, PlanRow
+from censafe.planning.prices.rows import LossReading, PlanReport, PlanRow
 
 
 def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
@@ -25,37 +24,38 @@ def row_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
 
     A loss that has no finite decimal form is written as numerator/denominator.
     """
-    if row.facts.share is not None:
-        return _share_record(report, row, row.facts.share)
-    symbol = report.plan.definition.symbol
-    record: dict[str, Any] = {
-        "table": row.facts.table,
-        "level": row.facts.level,
-        "population_group_level": row.facts.label,
-        "source": row.facts.source,
-        "tau": row.facts.tau,
-        "moe_target": None if row.facts.target is None else decimal_text(row.facts.target),
-    }
-    record.update({f"{symbol}_{relation.value}": row.loss_text(relation) for relation in relations(report)})
-    record.update(_exact_losses(report, row))
-    record.update(
-        {
+    facts, share = row.facts, row.facts.share
+    if share is not None:  # of one total
+        return {
+            "histogram": share.histogram,
+            "level": facts.level,
+            "query": share.query,
+            "cells": facts.iterations,
+            "level_share": str(share.level_share),
+            "query_share": str(share.query_share),
             **_noise_record(report, row),
-            "regions": row.facts.regions,
-            "iterations": row.facts.iterations,
-            "cells": list(row.cells),
-            "answers": row.answers,
+            "sd": math.sqrt(row.exact_variance),
         }
-    )
-    if row.facts.stability is not None:
-        record.update(
-            {
-                "stability": row.facts.stability,
-                "published_from": row.facts.published_from,
-                "groups_at_most": row.facts.groups_at_most,
-                "answers_at_most": row.facts.at_most,
-            }
-        )
+    record = {
+        "table": facts.table,
+        "level": facts.level,
+        "population_group_level": facts.label,
+        "source": facts.source,
+        "tau": facts.tau,
+        "moe_target": None if facts.target is None else decimal_text(facts.target),
+        **_noise_record(report, row),
+        "regions": facts.regions,
+        "iterations": facts.iterations,
+        "cells": list(row.cells),
+        "answers": row.answers,
+    }
+    if facts.stability is not None:
+        record |= {
+            "stability": facts.stability,
+            "published_from": facts.published_from,
+            "groups_at_most": facts.groups_at_most,
+            "answers_at_most": facts.at_most,
+        }
     return record
 
 
@@ -64,35 +64,15 @@ def relations(report: PlanReport) -> tuple[Neighbors, ...]:
     return tuple(relation for relation in Neighbors if relation in report.totals)
 
 
-def _share_record(report: PlanReport, row: PlanRow, share: QueryShare) -> dict[str, Any]:
-    """A row whose budget is a share of one total."""
-    symbol = report.plan.definition.symbol
-    return {
-        "histogram": share.histogram,
-        "level": row.facts.level,
-        "query": share.query,
-        "cells": row.facts.iterations,
-        "level_share": str(share.level_share),
-        "query_share": str(share.query_share),
-        **{f"{symbol}_{relation.value}": row.loss_text(relation) for relation in relations(report)},
-        **_exact_losses(report, row),
-        **_noise_record(report, row),
-        "sd": math.sqrt(row.exact_variance),
-    }
-
-
-def _exact_losses(report: PlanReport, row: PlanRow) -> dict[str, Any]:
-    """Every loss as numerator/denominator, and as the nearest float."""
-    symbol = report.plan.definition.symbol
-    found: dict[str, Any] = {}
-    for relation in relations(report):
-        found[f"{symbol}_{relation.value}_fraction"] = str(row.losses[relation])
-        found[f"{symbol}_{relation.value}_float"] = float(row.losses[relation])
-    return found
-
-
 def _noise_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
+    """Every loss as text, as numerator/denominator and as the nearest float, then the noise."""
+    symbol, exact = report.plan.definition.symbol, dict[str, Any]()
+    for relation in relations(report):
+        exact[f"{symbol}_{relation.value}_fraction"] = str(row.losses[relation])
+        exact[f"{symbol}_{relation.value}_float"] = float(row.losses[relation])
     return {
+        **{f"{symbol}_{relation.value}": row.loss_text(relation) for relation in relations(report)},
+        **exact,
         "law": row.law.bureau_name,
         "parameter": "sigma2" if row.law.kind == "gaussian" else "scale",
         "parameter_exact": str(row.law.parameter),
@@ -106,23 +86,22 @@ def _noise_record(report: PlanReport, row: PlanRow) -> dict[str, Any]:
     }
 
 
-def _reading_record(report: PlanReport, reading: LossReading) -> dict[str, Any]:
-    return {
-        "histogram": reading.histogram,
-        "kind": reading.kind,
-        "name": reading.name,
-        **({"change": reading.change} if reading.change else {}),
-        report.plan.definition.symbol: decimal_text(reading.loss),
-        **({"epsilons": asdict(reading.epsilons)} if reading.epsilons else {}),
-    }
-
-
 def to_record(report: PlanReport) -> dict[str, Any]:
     """The whole report as plain values."""
     plan = report.plan
     notes: dict[str, Any] = {"notes": list(report.notes)} if report.notes else {}
     if report.readings:
-        notes["readings"] = [_reading_record(report, reading) for reading in report.readings]
+        notes["readings"] = [
+            {
+                "histogram": reading.histogram,
+                "kind": reading.kind,
+                "name": reading.name,
+                **({"change": reading.change} if reading.change else {}),
+                plan.definition.symbol: decimal_text(reading.loss),
+                **({"epsilons": asdict(reading.epsilons)} if reading.epsilons else {}),
+            }
+            for reading in report.readings
+        ]
     return {
         "product": plan.product,
         "configuration": report.origin,
@@ -217,7 +196,7 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
     ]
     for relation, values in report.epsilons.items():
         lines.append(
-            f"Epsilon at delta {_power(report.delta)}, {_RELATION[relation]}: {upper(values.tight, 4):.4f} (tight bound), "
+            f"Epsilon at delta {float(report.delta):.3g}, {_RELATION[relation]}: {upper(values.tight, 4):.4f} (tight bound), "
             f"{upper(values.slide, 4):.4f} (as the Bureau states it), {upper(values.prefactor, 4):.4f} (with prefactor), "
             f"{upper(values.gaussian, 4):.4f} (one continuous Gaussian, for information)."
         )
@@ -231,6 +210,34 @@ def plan_sentences(report: PlanReport) -> tuple[str, ...]:
         "MOE is the papers' rule; exact MOE is the smallest whole margin that covers the confidence."
     )
     return tuple(lines)
+
+
+def reading_sentences(readings: Sequence[LossReading]) -> tuple[str, ...]:
+    """One sentence for every histogram and kind of question: epsilons, those of rho by the tight bound.
+
+    Example:
+        >>> reading = LossReading("persons", "attribute", "race", Fraction(1, 4), None)
+        >>> reading_sentences([reading])
+        ('Epsilon, persons, of one attribute of one row, the others being known: race 0.25.',)
+    """
+    kinds: dict[tuple[str, str, str], list[str]] = {}
+    for reading in readings:
+        value = (
+            loss_text(reading.loss) if reading.epsilons is None else f"{upper(reading.epsilons.tight, 2):.2f}"
+        )
+        kinds.setdefault((reading.histogram, reading.kind, reading.change), []).append(
+            f"{reading.name} {value}"
+        )
+    known = {
+        "attribute": "of one attribute of one row, the others being known",
+        "answer": "of one answer of a person",
+    }
+    return tuple(
+        f"Epsilon, {'all histograms' if histogram == 'all' else histogram}, {known.get(kind, f'of the {kind}')}"
+        f"{f' ({change})' if change else ''}: "
+        f"{', '.join(values)}."
+        for (histogram, kind, change), values in kinds.items()
+    )
 
 
 def _columns(report: PlanReport) -> tuple[_Column, ...]:
@@ -257,10 +264,19 @@ def _columns(report: PlanReport) -> tuple[_Column, ...]:
         else (_Column("answers", _count(report.answers), lambda row: _count(row.answers)),)
     )
     return (
-        _Column("table", "total", _table_text, left=True),
+        _Column(
+            "table",
+            "total",
+            lambda row: f"{row.facts.table} ({row.facts.source})" if row.derived else row.facts.table,
+            left=True,
+        ),
         *own,
         _Column("population group level", "", _level_text, left=True),
-        _Column("MOE\ntarget", "", lambda row: _exact_or_empty(row.facts.target)),
+        _Column(
+            "MOE\ntarget",
+            "",
+            lambda row: "" if row.facts.target is None else decimal_text(row.facts.target),
+        ),
         *(_loss_column(report, relation, symbol) for relation in relations(report)),
         *_noise_columns(report),
         *size,
@@ -275,7 +291,9 @@ def _share_columns(report: PlanReport) -> tuple[_Column, ...]:
         _Column("query", "", lambda row: row.facts.table, left=True),
         _Column("cells", "", lambda row: _count(row.facts.iterations)),
         _Column(
-            "share of\nlevel", "", lambda row: "" if row.facts.share is None else _percent(row.facts.share)
+            "share of\nlevel",
+            "",
+            lambda row: "" if row.facts.share is None else f"{float(100 * row.facts.share.query_share):.3f}%",
         ),
         _Column(
             f"{report.plan.definition.symbol}\nby rows",
@@ -313,14 +331,6 @@ def _section(row: PlanRow) -> str:
     return row.facts.table if row.facts.stability is None else row.facts.label.partition(",")[0]
 
 
-def _percent(share: QueryShare) -> str:
-    return f"{float(100 * share.query_share):.3f}%"
-
-
-def _table_text(row: PlanRow) -> str:
-    return f"{row.facts.table} ({row.facts.source})" if row.derived else row.facts.table
-
-
 def _level_text(row: PlanRow) -> str:
     split = len(row.cells) < len(row.facts.terms)
     return f"{row.facts.label}; cell {', '.join(row.cells)}" if split else row.facts.label
@@ -330,13 +340,5 @@ def _noise_text(row: PlanRow) -> str:
     return short_text(row.terms * row.law.parameter if row.law.kind == "gaussian" else row.law.parameter)
 
 
-def _exact_or_empty(value: Fraction | None) -> str:
-    return "" if value is None else decimal_text(value)
-
-
 def _count(value: int | None) -> str:
     return "" if value is None else f"{value:,}"
-
-
-def _power(delta: Fraction) -> str:
-    return f"{float(delta):.3g}"

@@ -10,7 +10,6 @@ from fractions import Fraction
 from censafe.errors import ConfigError
 from censafe.model import Definition, Neighbors, NoiseLaw, QueryPlan, ReleasePlan
 from censafe.planning.numbers import decimal_text, fixed_text
-from censafe.planning.prices.readings import LossReading, QueryShare
 from censafe.planning.prices.targets import factor_of
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 from censafe.privacy.loss.margins import exact_coverage, exact_margin, paper_margin
@@ -18,6 +17,53 @@ from censafe.privacy.noise.variance import exact_variance, reference_variance
 
 _SMOOTH = 4
 _LEAST_PARAMETER, _LARGEST_PARAMETER = Fraction(1, 10**18), Fraction(10**30)
+
+
+@dataclass(frozen=True)
+class QueryShare:
+    """Where the budget of a query comes from."""
+
+    histogram: str
+    query: str
+    level_share: Fraction
+    query_share: Fraction
+
+
+@dataclass(frozen=True)
+class LossReading:
+    """The loss of the queries that answer one question about a record whose other values are known.
+
+    Args:
+        change: which records change, as a clause; empty for one attribute of one record.
+    """
+
+    histogram: str
+    kind: str
+    name: str
+    loss: Fraction
+    epsilons: Epsilons | None
+    change: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        histogram: str,
+        kind: str,
+        name: str,
+        loss: Fraction,
+        definition: Definition,
+        delta: Fraction,
+        change: str = "",
+    ) -> LossReading:
+        """Convert a loss at ``delta``.
+
+        Example:
+            >>> reading = LossReading.of("persons", "attribute", "race", Fraction(1), Definition.ZCDP, Fraction(1, 10**10))
+            >>> round(reading.epsilons.tight, 2)
+            10.03
+        """
+        converted = epsilons(loss, delta) if definition is Definition.ZCDP else None
+        return cls(histogram, kind, name, loss, converted, change)
 
 
 @dataclass(frozen=True)

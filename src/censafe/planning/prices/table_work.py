@@ -76,7 +76,7 @@ class LinearWork:
             if self.scratch_bytes
             else ""
         )
-        found = [
+        lines = [
             f"Linear estimates of {', '.join(self.tables)} for {self.areas} {verb}{most} {self.drawn:,} answers of {self.geounits:,} geounits: "
             f"about {duration_text(self.seconds)} on two cores beside the rest ({self.benchmark}){fate}.",
             f"Their file: {self.estimates:,} estimates, about {bytes_text(self.file_bytes)}{scratch}.",
@@ -84,25 +84,22 @@ class LinearWork:
         ]
         if self.left_out:
             words = ", ".join(f"{number:,} of {kind}" for kind, number in self.left_out.items())
-            found.append(
+            lines.append(
                 f"Areas without a linear estimate, since they divide geounits whose parts are not drawn: {words}; name them in --areas for one."
             )
         if not self.known:
-            found.append(
-                f"{self._lower()}Name other tables and areas (--tables, --areas), and the data for their own numbers (DATA)."
+            lower = ""
+            if not self.stored:
+                needed = (
+                    f"; the list needs about {self.lower_geounits:,} of them, which are in the figures above"
+                    if self.lower_geounits
+                    else ""
+                )
+                lower = f"Each geounit below these levels that an area of a list needs adds {self.below:,} answers{needed}. "
+            lines.append(
+                f"{lower}Name other tables and areas (--tables, --areas), and the data for their own numbers (DATA)."
             )
-        return tuple(found)
-
-    def _lower(self) -> str:
-        """What geounits below those of the figures would add."""
-        if self.stored:
-            return ""
-        words = (
-            f"; the list needs about {self.lower_geounits:,} of them, which are in the figures above"
-            if self.lower_geounits
-            else ""
-        )
-        return f"Each geounit below these levels that an area of a list needs adds {self.below:,} answers{words}. "
+        return tuple(lines)
 
     def document(self) -> dict[str, Any]:
         """As plain values for JSON."""

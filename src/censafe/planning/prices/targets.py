@@ -96,11 +96,11 @@ def parse_target(text: str) -> Target:
         >>> parse_target("PH3/state_A-G=20@90%")
         Target(name='PH3/state_A-G', margin=Fraction(20, 1), confidence=Fraction(9, 10))
     """
-    name, separator, wanted = text.rpartition("=")
+    name, separator, value = text.rpartition("=")
     if not separator or not name:
         raise ConfigError(f"target {text!r}: write NAME=MARGIN@CONFIDENCE, for example PH3/state_A-G=20@90%")
-    number, at, level = wanted.partition("@")
-    margin = _number(text, number, "margin of error")
+    number, at, level = value.partition("@")
+    margin = parse_number(number, f"target {text!r}: the margin of error")
     if margin <= 0:
         raise ConfigError(f"target {text!r}: a margin of error of {number} has no budget; give one above 0")
     if not LEAST_MARGIN <= margin <= MOST_MARGIN:
@@ -109,14 +109,11 @@ def parse_target(text: str) -> Target:
         )
     if not at:
         return Target(name, margin, None)
-    confidence = _number(text, level.removesuffix("%"), "confidence") / (100 if level.endswith("%") else 1)
+    confidence = parse_number(level.removesuffix("%"), f"target {text!r}: the confidence")
+    confidence /= 100 if level.endswith("%") else 1
     if not 0 < confidence < 1:
         raise ConfigError(f"target {text!r}: a confidence of {level} is not between 0 and 1 (or 0% and 100%)")
     return Target(name, margin, confidence)
-
-
-def _number(text: str, number: str, noun: str) -> Fraction:
-    return parse_number(number, f"target {text!r}: the {noun}")
 
 
 def factor_of(confidence: Fraction) -> Fraction:

@@ -17,8 +17,9 @@ from censafe.errors import ConfigError
 from censafe.model import Definition, Neighbors, PartPlan
 from censafe.model.bounds import upper
 from censafe.model.safe_text import WORKBOOK_OPTIONS
-from censafe.planning.prices.readings import QueryShare
-from censafe.planning.prices.rows import PlanReport, PlanRow, QueryFacts
+from censafe.planning.prices.rows import PlanReport, PlanRow, QueryFacts, QueryShare
+
+_Rule = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class WorkbookSheet:
 
     def switch(self, row: int, column: int, first: int, last: int) -> WorkbookCell:
         """An input, 1 or 0, that hides the numbers of its row from one column to another where it is 0."""
-        cell = self.input(row, column, Fraction(1), on_or_off())
+        cell = self.input(row, column, Fraction(1), _SWITCH_RULE)
         rule = {"type": "formula", "criteria": f"={cell.name}=0", "format": self.styles.hidden}
         self.page.conditional_format(row, first, row, last, rule)
         return cell
@@ -111,58 +112,38 @@ class WorkbookSheet:
         self.page.protect("", {"format_columns": True, "format_rows": True, "sort": True, "autofilter": True})
 
 
-def positive_rule(what: str) -> dict[str, Any]:
+_SWITCH_RULE: Final[_Rule] = {
+    "validate": "list",
+    "source": [1, 0],
+    "error_title": "1 or 0",
+    "error_message": "Give 1 for a level that is measured, 0 for one that costs nothing.",
+}
+
+
+def _number_rule(title: str, message: str, criteria: str = "between", **bounds: float) -> _Rule:
+    return {
+        "validate": "decimal",
+        "criteria": criteria,
+        **bounds,
+        "error_title": title,
+        "error_message": f"Give a number {message}.",
+    }
+
+
+def positive_rule(what: str) -> _Rule:
     """The rule for a number above 0."""
-    return {
-        "validate": "decimal",
-        "criteria": ">",
-        "value": 0,
-        "error_title": f"{what} must be above 0",
-        "error_message": f"Give a number above 0 for {what}.",
-    }
+    return _number_rule(f"{what} must be above 0", f"above 0 for {what}", ">", value=0)
 
 
-def on_or_off() -> dict[str, Any]:
-    """The rule for a switch: 1 or 0."""
-    return {
-        "validate": "list",
-        "source": [1, 0],
-        "error_title": "1 or 0",
-        "error_message": "Give 1 for a level that is measured, 0 for one that costs nothing.",
-    }
-
-
-def between_zero_and_one(what: str) -> dict[str, Any]:
+def between_zero_and_one(what: str) -> _Rule:
     """The rule for a number from 0 to 1."""
-    return {
-        "validate": "decimal",
-        "criteria": "between",
-        "minimum": 0,
-        "maximum": 1,
-        "error_title": f"{what} is a share",
-        "error_message": f"Give a number from 0 to 1 for {what}.",
-    }
+    return _number_rule(f"{what} is a share", f"from 0 to 1 for {what}", minimum=0, maximum=1)
 
 
-def chance(what: str) -> dict[str, Any]:
+def chance(what: str) -> _Rule:
     """The rule for a number above 0 and below 1."""
-    return {
-        "validate": "decimal",
-        "criteria": "between",
-        "minimum": 1e-300,
-        "maximum": 0.999999,
-        "error_title": f"{what} is a chance",
-        "error_message": f"Give a number above 0 and below 1 for {what}.",
-    }
-
-
-def write_epsilon(
-    sheet: WorkbookSheet, row: int, label: str, loss: WorkbookCell, delta: WorkbookCell
-) -> WorkbookCell:
-    """Epsilon at delta as the Bureau states it, from a cell with rho."""
-    sheet.text(row, 0, label)
-    number = loss.number + 2 * math.sqrt(loss.number * math.log(1 / delta.number))
-    return sheet.formula(row, 3, f"={loss.name}+2*SQRT({loss.name}*LN(1/{delta.name}))", number)
+    message = f"above 0 and below 1 for {what}"
+    return _number_rule(f"{what} is a chance", message, minimum=1e-300, maximum=0.999999)
 
 
 def _where(measured: WorkbookCell, text: str) -> str:
@@ -283,10 +264,11 @@ class SheetLaw:
 
     def write_epsilon(self, row: int, loss: WorkbookCell) -> None:
         """Epsilon at delta as the Bureau states it; nothing under pure DP, where the loss is epsilon."""
-        if self.delta is not None:
-            write_epsilon(
-                self.sheet, row, "epsilon at delta, rho + 2 sqrt(rho ln(1/delta))", loss, self.delta
-            )
+        delta = self.delta
+        if delta is not None:
+            self.sheet.text(row, 0, "epsilon at delta, rho + 2 sqrt(rho ln(1/delta))")
+            number = loss.number + 2 * math.sqrt(loss.number * math.log(1 / delta.number))
+            self.sheet.formula(row, 3, f"={loss.name}+2*SQRT({loss.name}*LN(1/{delta.name}))", number)
 
 
 _CODES: Final = 10  # row of the number of race codes
@@ -325,7 +307,6 @@ _JOINED_L1: Final = {
     "household-local-bounded": "4*{0}",
 }
 _UNITS_L1: Final = {"bureau": 2, "household-local": 2, "household-local-bounded": 4}
-_Rule = dict[str, Any]
 
 
 def write_budget_sheet(sheet: WorkbookSheet, report: PlanReport) -> None:
@@ -476,9 +457,10 @@ class _Table:
 
     def _write_parts(self, key: tuple[str, str], place: int) -> None:
         """Loss of a part in its last row: the sum of its queries, the largest of disjoint groups."""
+        shown = {(row.facts.source, row.facts.level) for row in self._report.rows if not row.facts.detail}
         for part in self._report.plan.parts:
             keys = [(query.table, query.level) for query in part.queries]
-            if key in keys and all(one in self._rho for one in keys if one in self._shown()):
+            if key in keys and all(one in self._rho for one in keys if one in shown):
                 groups = part.disjoint or (tuple(range(len(keys))),)
                 sums = [
                     "+".join(
@@ -491,9 +473,6 @@ class _Table:
                 ]
                 text = sums[0] if len(sums) == 1 else f"MAX({','.join(sums)})"
                 self._sheet.formula(place, 11, f"={text}", self._part_loss(part))
-
-    def _shown(self) -> set[tuple[str, str]]:
-        return {(row.facts.source, row.facts.level) for row in self._report.rows if not row.facts.detail}
 
     def _part_loss(self, part: PartPlan) -> float:
         keys = [(query.table, query.level) for query in part.queries]

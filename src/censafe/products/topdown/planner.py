@@ -27,9 +27,8 @@ from censafe.planning.numbers import decimal_text, loss_text
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
 from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.program import Term
-from censafe.planning.prices.readings import QueryShare
 from censafe.planning.prices.render import paper_csv
-from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
+from censafe.planning.prices.rows import PlanReport, QueryFacts, QueryShare, plan_report
 from censafe.planning.prices.table_work import AskedTables
 from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.conversions import epsilons

@@ -11,7 +11,7 @@ from censafe.model import Definition, Neighbors, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.planning.prices.meaning import RecordQuestion
-from censafe.planning.prices.readings import LossReading
+from censafe.planning.prices.rows import LossReading
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
