@@ -16,6 +16,7 @@ from censafe.geography.spines.tree import PL94_PR
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.pl94 import item_names
 from censafe.population.blocks import pl94_layout, read_blocks
+from censafe.publication.atomic import sha256_file
 from censafe.publication.tables.pl94 import TableLevel, table_items, write_pl94_tables
 from support.histograms import PL94
 from support.shared import shared_data
@@ -88,51 +89,43 @@ def _cells(cells):
     return va * 126 + hisp * 63 + race - 1
 
 
-def test_wide_and_tidy_files_hold_the_same_items(providence, tmp_path, monkeypatch):
+def test_files_and_their_copies_hold_the_same_items(providence, tmp_path, monkeypatch):
     monkeypatch.setattr("censafe.publication.tables.pl94._CHUNK", 10)
     levels = [providence["Tract"], providence["Block_Group"]]
-    wide = write_pl94_tables(tmp_path / "wide", levels, form="wide", stamp="NOT PRIVATE")
-    tidy = write_pl94_tables(tmp_path / "tidy", levels, file_format="csv")
-    assert [path.name for path in (*wide, *tidy)] == [
+    written = write_pl94_tables(tmp_path / "t", tmp_path / "copies", levels, stamp="NOT PRIVATE")
+    assert [path.name for path in written] == [
         "Tract.parquet", "Block_Group.parquet", "Tract.csv", "Block_Group.csv",
     ]  # fmt: skip
-    for level, wide_path, tidy_path in zip(levels, wide, tidy, strict=True):
-        table = pq.read_table(wide_path)
-        assert table.column_names == ["geocode", *item_names()]
+    assert all(sha256_file(path) == digest for path, digest in written.items())
+    for level, path, copy in zip(levels, list(written)[:2], list(written)[2:], strict=True):
+        table, rows = pq.read_table(path), pc.read_csv(copy)
+        assert table.column_names == rows.column_names == ["geocode", *item_names()]
         assert table.schema.metadata[b"stamp"] == b"NOT PRIVATE"
         assert table["geocode"].to_pylist() == level.persons.geounits.tolist()
         expected = table_items(level, 0, level.persons.nodes)
-        assert np.array_equal(expected, np.stack([table[n].to_numpy() for n in item_names()], axis=1))
-        rows = pc.read_csv(tidy_path)
-        assert rows.column_names == ["geocode", "table", "item", "count"]
-        assert np.array_equal(expected.reshape(-1), rows["count"].to_numpy())
-        names = [
-            f"{t}_{i:03d}" for t, i in zip(rows["table"].to_pylist(), rows["item"].to_pylist(), strict=True)
-        ]
-        assert names == list(item_names()) * level.persons.nodes
+        for one in (table, rows):
+            assert np.array_equal(expected, np.stack([one[n].to_numpy() for n in item_names()], axis=1))
 
 
 def test_without_occupancy_there_is_no_h1(providence, tmp_path):
     level = TableLevel("Tract", providence["Tract"].persons)
-    (path,) = write_pl94_tables(tmp_path / "t", [level], form="wide")
+    (path,) = list(write_pl94_tables(tmp_path / "t", tmp_path / "copies", [level]))[:1]
     assert pq.read_schema(path).names == ["geocode", *item_names()[:298]]
     with pytest.raises(ValueError, match="same geounits"):
         TableLevel("Tract", level.persons, providence["Block"].occupancy)
 
 
-@pytest.mark.parametrize(("form", "file_format"), [("wide", "parquet"), ("tidy", "csv")])
-def test_tables_have_the_codes_that_join_them(providence, tmp_path, form, file_format):
+def test_tables_have_the_codes_that_join_them(providence, tmp_path):
     level = providence["Block_Group"]
     codes = level.persons.geounits
     names = AreaNames({str(codes[0]): "Block Group 1, here"})
-    (path,) = write_pl94_tables(
-        tmp_path / "t", [level], form=form, file_format=file_format, areas=names, stamp="NOT PRIVATE"
+    path, copy = write_pl94_tables(
+        tmp_path / "t", tmp_path / "copies", [level], areas=names, stamp="NOT PRIVATE"
     )
     texts = pc.ConvertOptions(column_types=dict.fromkeys(("geocode", "GEOID"), pa.string()))
-    table = pq.read_table(path) if file_format == "parquet" else pc.read_csv(path, convert_options=texts)
-    assert table.column_names[:4] == ["geocode", "GEOID", "GISJOIN", "NAME"]
-    step = table.num_rows // len(codes)
-    assert table["GEOID"].to_pylist()[::step] == codes.tolist()
-    assert table["GISJOIN"].to_pylist()[0] == f"G{codes[0][:2]}0{codes[0][2:5]}0{codes[0][5:]}"
-    assert table["NAME"].to_pylist()[0] == "Block Group 1, here"
-    assert set(table["NAME"].to_pylist()[step:]) == {""}
+    for table in (pq.read_table(path), pc.read_csv(copy, convert_options=texts)):
+        assert table.column_names[:4] == ["geocode", "GEOID", "GISJOIN", "NAME"]
+        assert table["GEOID"].to_pylist() == codes.tolist()
+        assert table["GISJOIN"].to_pylist()[0] == f"G{codes[0][:2]}0{codes[0][2:5]}0{codes[0][5:]}"
+        assert table["NAME"].to_pylist()[0] == "Block Group 1, here"
+        assert set(table["NAME"].to_pylist()[1:]) == {""}

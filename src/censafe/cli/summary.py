@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from censafe.cli.progress import TerminalObserver
+
 if TYPE_CHECKING:
     from censafe.api.evaluations import Evaluation
     from censafe.api.releases import Release
@@ -77,6 +79,14 @@ def show_evaluation(found: Evaluation, stages: Mapping[str, float], *, as_json: 
     show_summary(
         found.summary, found.folder, as_json=as_json, stages=stages, confidential=confidential, **more
     )
+
+
+def run_evaluation(
+    evaluate: Callable[..., Evaluation], *arguments: object, quiet: bool, as_json: bool, **options: Any
+) -> None:
+    """Evaluate or attack with progress on standard error, and print its end."""
+    observer = TerminalObserver(quiet=quiet)
+    show_evaluation(evaluate(*arguments, progress=observer, **options), observer.stages, as_json=as_json)
 
 
 def show_run(made: Release, *, as_json: bool) -> None:

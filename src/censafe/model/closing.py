@@ -67,13 +67,12 @@ class Closing(ABC):
 
 
 @contextmanager
-def partial_folder(path: Path, *, clear: bool = True) -> Iterator[Path]:
+def partial_folder(path: Path) -> Iterator[Path]:
     """A folder beside ``path`` for what is put together under that name; the caller renames it, or it is removed when the block ends.
 
     It is locked while the block lasts, so that what killed processes left can be told from what others work on.
     """
-    if clear:
-        _clear(path)
+    _clear(path)
     partial = _partial(path)
     try:
         partial.mkdir()  # inside, since an interrupt may come when it is there

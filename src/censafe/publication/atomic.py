@@ -11,11 +11,9 @@ import errno
 import hashlib
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -44,7 +42,10 @@ def atomic_write(path: Path) -> Iterator[Path]:
     stable storage, renamed to ``path`` and the rename is flushed as well. When the block raises, the temporary file is removed
     and whatever stood at ``path`` before is untouched.
     """
-    _require_file(path)
+    if path.exists() and not path.is_file():  # such as /dev/null, which a rename would remove
+        raise StorageError(
+            f"{path}: cannot be written: it is a device, a pipe or a folder, not a file; name a new file"
+        )
     with storage_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial_file(path) as temporary:
@@ -81,25 +82,17 @@ def atomic_text(path: Path, text: str) -> str:
 
 
 @contextmanager
-def atomic_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder that becomes ``path`` when the block ends."""
-    old = _temporary(path)
-    try:
-        with storage_errors(path.parent):
-            if path.exists() and not replace:
-                raise StorageError(f"folder {path} exists already; choose a new one or remove it")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with partial_folder(path, clear=not replace) as temporary:  # what gave way may be among them
-                yield temporary
-                sync_tree(temporary)
-                if path.exists():
-                    path.rename(old)
-                temporary.rename(path)
-            sync(path.parent)
-    finally:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        shutil.rmtree(old, ignore_errors=True)
+    with storage_errors(path.parent):
+        if path.exists():
+            raise StorageError(f"folder {path} exists already; choose a new one or remove it")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial_folder(path) as temporary:
+            yield temporary
+            sync_tree(temporary)
+            temporary.rename(path)
+        sync(path.parent)
 
 
 def remove_partials(folder: Path) -> int:
@@ -128,18 +121,6 @@ def sha256_path(path: Path) -> str:
     for member in sorted(file for file in path.rglob("*") if file.is_file()):
         digest.update(f"{member.relative_to(path).as_posix()}\n{sha256_file(member)}\n".encode())
     return digest.hexdigest()
-
-
-def _require_file(path: Path) -> None:
-    """Refuse to put a file in the place of what is none, such as ``/dev/null``: a rename would remove it."""
-    if path.exists() and not path.is_file():
-        raise StorageError(
-            f"{path}: cannot be written: it is a device, a pipe or a folder, not a file; name a new file"
-        )
-
-
-def _temporary(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL}")
 
 
 @contextmanager
@@ -183,14 +164,6 @@ JOURNAL: Final = "journal.json"
 _PREVIOUS: Final = "previous"
 
 
-@dataclass(frozen=True)
-class _Journal:
-    """What was decided: which names move in, the last one says that the rest is complete, and which go."""
-
-    names: tuple[str, ...]
-    outdated: tuple[str, ...]
-
-
 def is_moving(folder: Path) -> bool:
     """Whether files of a run folder were left in the middle of a move."""
     return (folder / WORK / JOURNAL).exists()
@@ -212,11 +185,11 @@ def complete_move(folder: Path) -> bool:
     if not is_moving(folder):
         return False
     work = folder / WORK
-    journal = _read(work / JOURNAL)
+    names, outdated = _read_journal(work / JOURNAL)
     staging, previous = work / STAGING, work / _PREVIOUS
     with storage_errors(folder):
-        waiting = [name for name in journal.names if (staging / name).exists()]
-        for name in (*waiting[-1:], *journal.outdated):
+        waiting = [name for name in names if (staging / name).exists()]
+        for name in (*waiting[-1:], *outdated):
             _put_aside(folder / name, previous / name)
         for name in waiting:
             _put_aside(folder / name, previous / name)
@@ -236,13 +209,14 @@ def _put_aside(path: Path, aside: Path) -> None:
         path.replace(aside)
 
 
-def _read(path: Path) -> _Journal:
+def _read_journal(path: Path) -> tuple[list[str], list[str]]:
+    """What was decided: which names move in, the last one says that the rest is complete, and which go."""
     try:
         content = read_stored(path)
-        journal = _Journal(tuple(content["names"]), tuple(content["outdated"]))
-        safe = all(stays_inside(name) for name in (*journal.names, *journal.outdated))
+        names, outdated = list(content["names"]), list(content["outdated"])
+        safe = all(stays_inside(name) for name in (*names, *outdated))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckError(f"{path} cannot be read as the journal of a move; it was changed by hand") from error
     if not safe:
         raise CheckError(f"{path} names files outside of its run folder; it was changed by hand")
-    return journal
+    return names, outdated

@@ -49,6 +49,8 @@ PACKAGES: Final = (
 """Packages whose versions every manifest names: what reads, draws, solves and writes."""
 _TEXTS = ("run", "dataset", "input_commitment", "checks", "created", "finished")
 _OF_TEXTS = ("identity", "outputs", "versions")
+_FLAGS = ("test_key", "published_data")
+_PLAIN = (*_TEXTS, *_FLAGS, *_OF_TEXTS, "stages", "post_processing")
 _NOTICE = (
     "The findings of the input checks are reported to the operator only, since numbers of records that violate a rule are exact "
     "facts about confidential records. Stage times depend on confidential records; the privacy guarantee does not cover them."
@@ -120,7 +122,7 @@ class Manifest:
 
     def document(self) -> dict[str, Any]:
         """The manifest as JSON values."""
-        fixed = {
+        document: dict[str, Any] = {
             "format": _FORMAT,
             "notice": _NOTICE,
             "stamp": self.stamp,
@@ -132,29 +134,16 @@ class Manifest:
                 "exact": str(self.plan.total),
                 "decimal": float(self.plan.total),
             },
-        }
-        simple = (
-            "run",
-            "dataset",
-            "input_commitment",
-            "test_key",
-            "published_data",
-            "checks",
-            "created",
-            "finished",
-        )
-        mappings: tuple[str, ...] = ("identity", "stages", "outputs", "versions")
-        if self.post_processing:
-            mappings += ("post_processing",)
-        return {
-            **fixed,
-            **{name: getattr(self, name) for name in simple},
-            **{name: dict(getattr(self, name)) for name in mappings},
+            **{name: getattr(self, name) for name in (*_TEXTS, *_FLAGS)},
+            **{name: dict(getattr(self, name)) for name in (*_OF_TEXTS, "stages")},
             "config": asdict(self.config),
             "ledger": asdict(self.ledger) if self.ledger else None,
             "file_commitments": list(self.file_commitments),
             "parts": [asdict(part) for part in self.parts],
         }
+        if self.post_processing:
+            document["post_processing"] = dict(self.post_processing)
+        return document
 
 
 def write_manifest(path: Path, manifest: Manifest) -> str:
@@ -176,12 +165,17 @@ def read_manifest(path: Path) -> Manifest:
     if (path.parent / _EVALUATION).is_file():
         raise UsageError(f"{path.parent} holds an evaluation; name the folder of a finished run")
     try:
-        document = read_stored(path)
+        document = {"published_data": False, "post_processing": {}, **read_stored(path)}
         if document["format"] != _FORMAT:
             raise CheckError(f"{path}: format {document['format']!r}, this version reads {_FORMAT!r}")
         _require_kinds(document)
         manifest = _parse(document)
-        _check_names(path, manifest)
+        named = (*manifest.outputs, *(part.file for part in manifest.parts))
+        outside = sum(not stays_inside(name) for name in named)
+        if outside:
+            raise CheckError(
+                f"{path}: {outside} of the files that it names would lie outside of the run folder; the file was changed by hand"
+            )
         same = manifest.plan.digest() == document["plan_digest"]
     except DAMAGE as error:
         raise CheckError(
@@ -220,24 +214,14 @@ def _require_kinds(document: Mapping[str, Any]) -> None:
     texts += [value for part in parts for value in part.values()]
     mappings = [
         document["stages"],
-        document.get("post_processing", {}),
+        document["post_processing"],
         config["overrides"],
         config["settings"],
     ]
-    flags = [document["test_key"], document.get("published_data", False)]
+    flags = [document[name] for name in _FLAGS]
     for kind, values in ((str, texts), (dict, mappings), (bool, flags)):
         if not all(isinstance(value, kind) for value in values):
             raise TypeError(f"a value that is no {kind.__name__}")
-
-
-def _check_names(path: Path, manifest: Manifest) -> None:
-    """No name of a file may lead out of the run folder."""
-    named = (*manifest.outputs, *(part.file for part in manifest.parts))
-    outside = sum(not stays_inside(name) for name in named)
-    if outside:
-        raise CheckError(
-            f"{path}: {outside} of the files that it names would lie outside of the run folder; the file was changed by hand"
-        )
 
 
 def _parse(document: dict[str, Any]) -> Manifest:
@@ -245,22 +229,10 @@ def _parse(document: dict[str, Any]) -> Manifest:
     return Manifest(
         plan=parse_plan(document["plan"]),
         config=ConfigRecord(**document["config"]),
-        dataset=document["dataset"],
-        input_commitment=document["input_commitment"],
         file_commitments=tuple(document["file_commitments"]),
         ledger=LedgerRecord(**ledger) if ledger else None,
-        test_key=document["test_key"],
-        created=document["created"],
-        published_data=document.get("published_data", False),
-        finished=document["finished"],
         parts=tuple(PartRecord(**part) for part in document["parts"]),
-        run=document["run"],
-        identity=document["identity"],
-        checks=document["checks"],
-        stages=document["stages"],
-        outputs=document["outputs"],
-        versions=document["versions"],
-        post_processing=document.get("post_processing", {}),
+        **{name: document[name] for name in _PLAIN},
     )
 
 
@@ -330,16 +302,15 @@ def require_nothing_else(folder: Path, manifest: Manifest) -> None:
     """Check that a finished run folder holds nothing but what its manifest names."""
     parts = {part.file for part in manifest.parts}
     known = {*manifest.outputs, *parts, "manifest.json"}
-    stamp = stamp_of(test_key=manifest.test_key, published_data=manifest.published_data)
-    note = STAMP_NOTES[stamp] if stamp else None
-    found = (
+    note = STAMP_NOTES[manifest.stamp][0] if manifest.stamp else ""
+    names = (
         path.relative_to(folder)
         for path in folder.rglob("*")
-        if path.is_symlink() or not (path.is_dir() or (note and path.name == note[0]))
+        if path.is_symlink() or not (path.is_dir() or path.name == note)
     )
     strange = sorted(
         name.as_posix()
-        for name in found
+        for name in names
         if name.parts[0] != WORK
         and name.as_posix() not in known
         and parts.isdisjoint(parent.as_posix() for parent in name.parents)

@@ -31,13 +31,6 @@ def test_what_a_killed_process_left_is_removed_and_what_another_works_on_is_not(
         assert first != second
 
 
-def test_leftovers_stay_where_they_may_be_what_gave_way(tmp_path: Path) -> None:
-    dead = tmp_path / ".out.0a1b2c3d.partial"
-    dead.mkdir()
-    with partial_folder(tmp_path / "out", clear=False):
-        assert dead.is_dir()
-
-
 def test_a_killed_process_leaves_files_that_the_next_one_removes(tmp_path: Path) -> None:
     dead, alike = tmp_path / ".t[1].csv.0a1b2c3d.partial", tmp_path / ".t[1].csv.notes.partial"
     dead.write_text("x")

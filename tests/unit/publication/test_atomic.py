@@ -79,19 +79,13 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [target] == list(tmp_path.iterdir())
 
 
-def test_a_standing_folder_gives_way_only_when_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_there_stays(tmp_path: Path) -> None:
     target = tmp_path / "tables"
     with atomic_folder(target) as folder:
         (folder / "old").write_text("1")
     with pytest.raises(StorageError, match="exists already"), atomic_folder(target):
         pass
     assert (target / "old").read_text() == "1"
-    with pytest.raises(KeyError), atomic_folder(target, replace=True):
-        raise KeyError
-    assert (target / "old").read_text() == "1"
-    with atomic_folder(target, replace=True) as folder:
-        (folder / "new").write_text("2")
-    assert [path.name for path in target.iterdir()] == ["new"]
     assert [target] == list(tmp_path.iterdir())
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from censafe.cli.attack.reconstruct import attack_options, keywords_of
-from censafe.cli.options import out_argument
+from censafe.cli.attack.reconstruct import attack_options
+from censafe.cli.options import out_argument, parse_names
+from censafe.cli.progress import TerminalObserver
 from censafe.cli.summary import json_option, show_evaluation
 
 
@@ -25,7 +26,9 @@ from censafe.cli.summary import json_option, show_evaluation
 )
 @attack_options
 @json_option
-def command(data: Path, out: Path, defenses: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
+def command(
+    data: Path, out: Path, defenses: tuple[str, ...], *, quiet: bool, as_json: bool, **options: Any
+) -> None:
     """Apply each defense (disclosure avoidance method) to DATA, attack its published tables, and compare its error with its attack success.
 
     DATA as for 'censafe attack reconstruct'; swapping needs households, topdown needs a folder of DHC records.
@@ -49,9 +52,10 @@ def command(data: Path, out: Path, defenses: tuple[str, ...], *, as_json: bool, 
     """
     import censafe
 
-    keywords = keywords_of(options)
-    found = censafe.compare_defenses(data, out, defenses, **keywords)
-    rows = found.frames()["defenses"].arrow.to_pylist()
+    options["without"] = parse_names(options["without"]) or ()
+    observer = TerminalObserver(quiet=quiet)
+    comparison = censafe.compare_defenses(data, out, defenses, progress=observer, **options)
+    rows = comparison.frames()["defenses"].arrow.to_pylist()
     show_evaluation(
-        found, keywords["progress"].stages, as_json=as_json, report=str(found.report), defenses=rows
+        comparison, observer.stages, as_json=as_json, report=str(comparison.report), defenses=rows
     )

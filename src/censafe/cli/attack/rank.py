@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from censafe.cli.options import MOST_RUNS, SEED, out_argument, parse_names, quiet_option
-from censafe.cli.progress import TerminalObserver
-from censafe.cli.summary import json_option, show_evaluation
+from censafe.cli.summary import json_option, run_evaluation
 
 _COUNT = click.IntRange(1, MOST_RUNS)
 
@@ -64,7 +63,7 @@ _COUNT = click.IntRange(1, MOST_RUNS)
 )
 @quiet_option
 @json_option
-def command(data: Path, out: Path, *, quiet: bool, as_json: bool, **options: Any) -> None:
+def command(data: Path, out: Path, **options: Any) -> None:
     """Rank candidate records of some areas from tables of half of their records, without an integer program.
 
     Relaxed data sets are fitted to the tables by gradient descent; the person types that occur in most of them rank first. For
@@ -78,6 +77,4 @@ def command(data: Path, out: Path, *, quiet: bool, as_json: bool, **options: Any
     import censafe
 
     options["without"] = parse_names(options["without"]) or ()
-    observer = TerminalObserver(quiet=quiet)
-    found = censafe.rank_records(data, out, progress=observer, **options)
-    show_evaluation(found, observer.stages, as_json=as_json)
+    run_evaluation(censafe.rank_records, data, out, **options)

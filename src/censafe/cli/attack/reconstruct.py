@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from censafe.cli.options import SEED, WORKERS, FiniteRange, out_argument, parse_names, quiet_option, together
-from censafe.cli.progress import TerminalObserver
-from censafe.cli.summary import json_option, show_evaluation
+from censafe.cli.summary import json_option, run_evaluation
 
 _PATH = click.Path(exists=True, path_type=Path)
 attack_options = together(
@@ -62,13 +61,6 @@ attack_options = together(
 )
 
 
-def keywords_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of the public interface from the options of the command line."""
-    without, quiet = parse_names(options["without"]) or (), options["quiet"]
-    rest = {name: value for name, value in options.items() if name != "quiet"}
-    return {**rest, "without": without, "progress": TerminalObserver(quiet=quiet)}
-
-
 @click.command(name="reconstruct")
 @click.argument("data", type=_PATH, metavar="DATA")
 @out_argument
@@ -98,7 +90,7 @@ def keywords_of(options: dict[str, Any]) -> dict[str, Any]:
     help="If no data set is consistent with the tables, as with noisy tables, take the one whose tables are closest.",
 )
 @json_option
-def command(data: Path, out: Path, *, as_json: bool, **options: Any) -> None:
+def command(data: Path, out: Path, **options: Any) -> None:
     """Tabulate DATA, reconstruct its records from the tables alone, and match the reconstruction with an attacker's data.
 
     DATA is a CSV or Parquet file with the columns block (15 digits), sex (1 male, 2 female), age, race (1 to 63, or white, black, aian, asian,
@@ -115,6 +107,5 @@ def command(data: Path, out: Path, *, as_json: bool, **options: Any) -> None:
     """
     import censafe
 
-    keywords = keywords_of(options)
-    found = censafe.reconstruct(data, out, **keywords)
-    show_evaluation(found, keywords["progress"].stages, as_json=as_json)
+    options["without"] = parse_names(options["without"]) or ()
+    run_evaluation(censafe.reconstruct, data, out, **options)

@@ -19,8 +19,7 @@ from censafe.cli.options import (
     set_option,
     together,
 )
-from censafe.cli.progress import TerminalObserver
-from censafe.cli.summary import json_option, show_evaluation
+from censafe.cli.summary import json_option, run_evaluation
 
 _PATH = click.Path(exists=True, path_type=Path)
 
@@ -205,8 +204,6 @@ def _compare(
     *,
     config: str | None,
     settings: tuple[str, ...],
-    quiet: bool,
-    as_json: bool,
     **options: Any,
 ) -> None:
     import censafe
@@ -216,6 +213,4 @@ def _compare(
     chosen = None if config is None else censafe.configuration("topdown", config, parse_settings(settings))
     for name in ("by", "area_kinds", "side_by_side"):
         options[name] = tuple(one.strip() for one in options[name].split(",")) if options[name] else ()
-    observer = TerminalObserver(quiet=quiet)
-    found = censafe.compare(configuration=chosen, suites=suites, progress=observer, **options)
-    show_evaluation(found, observer.stages, as_json=as_json)
+    run_evaluation(censafe.compare, configuration=chosen, suites=suites, **options)

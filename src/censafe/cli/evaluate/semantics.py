@@ -14,8 +14,7 @@ from censafe.cli.options import (
     quiet_option,
     set_option,
 )
-from censafe.cli.progress import TerminalObserver
-from censafe.cli.summary import json_option, show_evaluation
+from censafe.cli.summary import json_option, run_evaluation
 
 
 @click.command(name="semantics")
@@ -40,6 +39,4 @@ def command(
     import censafe
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
-    observer = TerminalObserver(quiet=quiet)
-    found = censafe.attack_power(chosen, out, progress=observer)
-    show_evaluation(found, observer.stages, as_json=as_json)
+    run_evaluation(censafe.attack_power, chosen, out, quiet=quiet, as_json=as_json)

@@ -21,8 +21,7 @@ from censafe.cli.options import (
     quiet_option,
     set_option,
 )
-from censafe.cli.progress import TerminalObserver
-from censafe.cli.summary import json_option, show_evaluation
+from censafe.cli.summary import json_option, run_evaluation
 
 
 class _Exacts(click.ParamType[tuple[Fraction, ...]]):
@@ -119,8 +118,6 @@ def command(
     settings: tuple[str, ...],
     *,
     published: tuple[tuple[Fraction, Path], ...],
-    quiet: bool,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Run TopDown at several budgets and compare with simple random samples: error, bias, empirical privacy loss.
@@ -142,6 +139,4 @@ def command(
     for epsilon, path in published:
         groups.setdefault(epsilon, []).append(path)
     chosen = censafe.configuration(product, config, parse_settings(settings))
-    observer = TerminalObserver(quiet=quiet)
-    found = censafe.sweep(chosen, data, out, published=groups, progress=observer, **options)
-    show_evaluation(found, observer.stages, as_json=as_json)
+    run_evaluation(censafe.sweep, chosen, data, out, published=groups, **options)

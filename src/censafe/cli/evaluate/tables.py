@@ -21,8 +21,7 @@ from censafe.cli.options import (
     t1_option,
     together,
 )
-from censafe.cli.progress import TerminalObserver
-from censafe.cli.summary import json_option, show_evaluation
+from censafe.cli.summary import json_option, run_evaluation
 
 
 def _shared(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -94,13 +93,9 @@ def _evaluate(
     data: Path,
     out: Path,
     settings: tuple[str, ...],
-    quiet: bool,
-    as_json: bool,
     **options: Any,
 ) -> None:
     import censafe
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
-    observer = TerminalObserver(quiet=quiet)
-    found = censafe.evaluate(chosen, data, out, progress=observer, **options)
-    show_evaluation(found, observer.stages, as_json=as_json)
+    run_evaluation(censafe.evaluate, chosen, data, out, **options)

@@ -20,8 +20,7 @@ from censafe.cli.options import (
     quiet_option,
     set_option,
 )
-from censafe.cli.progress import TerminalObserver
-from censafe.cli.summary import json_option, show_evaluation
+from censafe.cli.summary import json_option, run_evaluation
 
 
 @click.command(name="topdown")
@@ -50,9 +49,6 @@ def command(
     data: Path,
     out: Path,
     settings: tuple[str, ...],
-    *,
-    quiet: bool,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Compare TopDown, noise added block by block, and raw noisy counts with the true counts, at every level.
@@ -70,6 +66,4 @@ def command(
     import censafe
 
     chosen = censafe.configuration("topdown", config, parse_settings(settings))
-    observer = TerminalObserver(quiet=quiet)
-    found = censafe.evaluate(chosen, data, out, progress=observer, **options)
-    show_evaluation(found, observer.stages, as_json=as_json)
+    run_evaluation(censafe.evaluate, chosen, data, out, **options)

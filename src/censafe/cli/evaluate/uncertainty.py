@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from censafe.cli.options import RUNS, SEED, WORKERS, FiniteRange, out_argument, quiet_option
-from censafe.cli.progress import TerminalObserver
-from censafe.cli.summary import json_option, show_evaluation
+from censafe.cli.summary import json_option, run_evaluation
 
 
 @click.command(name="uncertainty")
@@ -33,7 +32,7 @@ from censafe.cli.summary import json_option, show_evaluation
 )
 @quiet_option
 @json_option
-def command(run: Path, out: Path, *, quiet: bool, as_json: bool, **options: Any) -> None:
+def command(run: Path, out: Path, **options: Any) -> None:
     """Estimate the error of the published counts of RUN, a finished topdown run.
 
     Reruns the same configuration on the published counts (approximate Monte Carlo) and writes a root mean square error, a bias and an
@@ -45,6 +44,4 @@ def command(run: Path, out: Path, *, quiet: bool, as_json: bool, **options: Any)
     """
     import censafe
 
-    observer = TerminalObserver(quiet=quiet)
-    found = censafe.uncertainty(run, out, progress=observer, **options)
-    show_evaluation(found, observer.stages, as_json=as_json)
+    run_evaluation(censafe.uncertainty, run, out, **options)

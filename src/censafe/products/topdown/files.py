@@ -130,8 +130,8 @@ def _tables(
         persons = by_table["P1"]
         units = by_table.get("H1", (None,) * len(persons))
         levels = [TableLevel(*level) for level in zip(names, persons, units, strict=True)]
-        write = partial(write_pl94_tables, folder, levels, form="wide", stamp=stamp)
-        yield _Task(sum(one.nodes for one in persons), partial(write, areas=areas, copies=copies))
+        write = partial(write_pl94_tables, folder, copies, levels, stamp=stamp, areas=areas)
+        yield _Task(sum(one.nodes for one in persons), write)
         return
     folder.mkdir()
     _mark(folder, stamp)

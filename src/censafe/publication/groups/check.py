@@ -239,14 +239,9 @@ def check_group_measurements(
     table: GroupTable,
     *,
     thresholds: Sequence[int],
-    limit: int | None = None,
-    chosen_by: NDArray[np.int64] | None = None,
+    limit: int | None,
 ) -> None:
-    """Compare the measurements of one part with its plan and with the rules for tables and suppression.
-
-    Args:
-        chosen_by: int64[rows], what SafeTab-H chose the tables by, the counts of T1; SafeTab-P brings its own.
-    """
+    """Compare the measurements of one part with its plan and with the rules for tables and suppression."""
     level = measurements.level.name
     planned = {
         query.table: (query.law, query.cost)
@@ -264,7 +259,7 @@ def check_group_measurements(
             problems.append(f"noise law or budget of {query} differ from the plan")
     counts = [
         ("groups without the cells of their stat level", _count(np.diff(measurements.indptr) != cells)),
-        ("groups with a table that their total does not choose", _wrong_levels(measurements, table, thresholds, chosen_by)),
+        ("groups with a table that their total does not choose", _wrong_levels(measurements, table, thresholds)),
     ]  # fmt: skip
     if limit is not None:
         alone = measurements.stat_level == 0
@@ -357,16 +352,11 @@ def _content(
     ]  # fmt: skip
 
 
-def _wrong_levels(
-    measurements: GroupMeasurements,
-    table: GroupTable,
-    thresholds: Sequence[int],
-    chosen_by: NDArray[np.int64] | None,
-) -> int:
-    first = measurements.stage1 if chosen_by is None else chosen_by
-    if first is None:
+def _wrong_levels(measurements: GroupMeasurements, table: GroupTable, thresholds: Sequence[int]) -> int:
+    """Groups of SafeTab-P with another table than the total chooses that was measured for it."""
+    if measurements.stage1 is None:
         return 0
-    most = len(table.sizes) - 1
-    reached = np.searchsorted(np.array(thresholds[:most], np.int64), first, side="right")
-    only = measurements.level.detailed_only[measurements.iteration] & (measurements.stage1 is not None)
-    return _count(np.where(only, 0, reached) != measurements.stat_level)
+    bounds = np.array(thresholds[: len(table.sizes) - 1], np.int64)
+    chosen = np.searchsorted(bounds, measurements.stage1, side="right")
+    chosen[measurements.level.detailed_only[measurements.iteration]] = 0
+    return _count(chosen != measurements.stat_level)

@@ -61,7 +61,6 @@ def write_group_tables(
     estimates: Sequence[GroupEstimates],
     *,
     stamp: Stamp | None = None,
-    replace: bool = False,
 ) -> tuple[Path, ...]:
     """Write all tables of a product, pipe-delimited, with a header also where there are no rows.
 
@@ -70,7 +69,7 @@ def write_group_tables(
 
     Source: specification of SafeTab, section 7.
     """
-    return _write(folder, tables, estimates, {}, stamp=stamp, replace=replace)
+    return _write(folder, tables, estimates, {}, stamp)
 
 
 def write_flagged_tables(
@@ -79,11 +78,10 @@ def write_flagged_tables(
     flagged: Sequence[FlaggedGroups],
     *,
     stamp: Stamp | None = None,
-    replace: bool = False,
 ) -> tuple[Path, ...]:
     """Write the tables with ``X`` for flagged groups and with negative counts as they are to be shown."""
     flags = {(one.estimates.table, one.estimates.level.name): one for one in flagged}
-    return _write(folder, tables, [one.estimates for one in flagged], flags, stamp=stamp, replace=replace)
+    return _write(folder, tables, [one.estimates for one in flagged], flags, stamp)
 
 
 _Flags = Mapping[tuple[str, str], FlaggedGroups]  # by table and level
@@ -94,15 +92,13 @@ def _write(
     tables: ProductTables,
     estimates: Sequence[GroupEstimates],
     flags: _Flags,
-    *,
     stamp: Stamp | None,
-    replace: bool,
 ) -> tuple[Path, ...]:
     require_publishable(estimates, stamp)
     unknown = {level.table for level in estimates} - set(tables.keys)
     if unknown:
         raise CheckError(f"{tables.product} has no table {', '.join(sorted(unknown))}")
-    with atomic_folder(folder, replace=replace) as temporary:
+    with atomic_folder(folder) as temporary:
         for table in tables.tables:
             orders = list(group_orders([level for level in estimates if level.table == table.key]))
             for layout in table.layouts:

@@ -138,10 +138,8 @@ def write_finished_level(
             temporary, schema, compression="zstd", compression_level=1, use_dictionary=False,
             column_encoding={"geounit": "DELTA_BINARY_PACKED", "cell": "PLAIN", "count": "PLAIN"},
         ) as writer:  # fmt: skip
-            for columns in _chunks(finished):
-                writer.write_table(_piece(columns, None, schema))
-            for columns, states in _state_rows(finished):
-                writer.write_table(_piece(columns, states, schema))
+            for columns in _pieces(finished):
+                writer.write_table(pa.table(columns[: len(schema)], schema=schema))
         temporary.chmod(0o444)
     return sha256_file(path)
 
@@ -216,22 +214,16 @@ def _unpacked(split: Mapping[str, Any]) -> NDArray[np.int64]:
     return np.frombuffer(values, "<i8").astype(np.int64).reshape(rows, columns)
 
 
-def _chunks(finished: FinishedLevel) -> Iterator[tuple[NDArray[np.int32], ...]]:
-    """Geounit, cell and count of ranges of entries."""
+def _pieces(finished: FinishedLevel) -> Iterator[list[Any]]:
+    """Geounit, cell, count and no number of ranges of entries; then for the numbers behind tables which row and number, no count, and the number."""
     pointer = finished.node_ptr
     for first in range(0, len(finished.cell), _CHUNK):
         last = min(first + _CHUNK, len(finished.cell))
-        low, high = (int(one) for one in np.searchsorted(pointer, [first, last - 1], side="right") - 1)
-        bounds = np.clip(pointer[low : high + 2], first, last)
-        held = bounds[1:] - bounds[:-1]
-        node = np.repeat(np.arange(low, high + 1, dtype=np.int32), held)
-        yield node, finished.cell[first:last], finished.count[first:last]
-
-
-def _state_rows(
-    finished: FinishedLevel,
-) -> Iterator[tuple[tuple[NDArray[np.int32], ...], NDArray[np.float64]]]:
-    """Rows for the numbers behind tables: which row and number, no count, and the number."""
+        low, high = (int(node) for node in np.searchsorted(pointer, [first, last - 1], side="right") - 1)
+        entries = np.diff(np.clip(pointer[low : high + 2], first, last))
+        node = np.repeat(np.arange(low, high + 1, dtype=np.int32), entries)
+        none = pa.nulls(len(node), pa.float64())
+        yield [node, finished.cell[first:last], finished.count[first:last], none]
     if finished.states is None:
         return
     rows, width = finished.states.shape
@@ -240,16 +232,7 @@ def _state_rows(
         part = finished.states[first : first + step]
         row = np.repeat(np.arange(first, first + len(part), dtype=np.int32), width)
         number = np.tile(np.arange(width, dtype=np.int32), len(part))
-        yield (row, number, np.full(len(row), _NO_COUNT, np.int32)), part.reshape(-1)
-
-
-def _piece(
-    columns: tuple[NDArray[np.int32], ...], states: NDArray[np.float64] | None, schema: pa.Schema
-) -> pa.Table:
-    arrays: list[Any] = list(columns)
-    if len(schema) > len(columns):
-        arrays.append(pa.nulls(len(columns[0]), pa.float64()) if states is None else states)
-    return pa.table(arrays, schema=schema)
+        yield [row, number, np.full(len(row), _NO_COUNT, np.int32), part.reshape(-1)]
 
 
 def _content_digest(header: str, finished: FinishedLevel) -> str:

@@ -91,7 +91,6 @@ def write_tables(
     layouts: Sequence[TableLayout],
     *,
     stamp: Stamp | None = None,
-    replace: bool = False,
 ) -> tuple[Path, ...]:
     """Write every table to ``folder/<TABLE>/<TABLE>.csv``.
 
@@ -108,7 +107,6 @@ def write_tables(
         queries: every level of every published table.
         layouts: of all tables the product can publish.
         stamp: ``"NOT PRIVATE"`` for results drawn with a test key.
-        replace: whether an existing folder gives way (repeated post-processing).
 
     Returns:
         the files of the tables, in the order of the layouts.
@@ -123,12 +121,15 @@ def write_tables(
     if unknown:
         raise CheckError(f"no layout for table {', '.join(unknown)}")
     written = [layout for layout in layouts if any(query.table == layout.name for query in queries)]
-    with atomic_folder(folder, replace=replace) as temporary:
+    with atomic_folder(folder) as temporary:
         for layout in written:
             place = temporary / layout.name
             place.mkdir()
             rows = _rows(layout, [query for query in queries if query.table == layout.name], stamp)
-            _write_csv(place / f"{layout.name}.csv", layout.header, rows)
+            options = pc.WriteOptions(include_header=False, delimiter="|", quoting_style="none")
+            with (place / f"{layout.name}.csv").open("xb") as stream:
+                stream.write(("|".join(layout.header) + "\n").encode())
+                pc.write_csv(rows, stream, options)
             if stamp == STAMP:
                 (place / STAMP_FILE).write_text(STAMP_TEXT, encoding="utf-8")
         if stamp == STAMP:
@@ -171,10 +172,3 @@ def _variance_column(law: NoiseLaw, terms: NDArray[np.int64]) -> NDArray[np.str_
     distinct, inverse = np.unique(terms, return_inverse=True)
     texts = np.array([format_variance(one * int(count)) for count in distinct], dtype=np.str_)
     return texts[inverse]
-
-
-def _write_csv(path: Path, header: Sequence[str], rows: pa.Table) -> None:
-    options = pc.WriteOptions(include_header=False, delimiter="|", quoting_style="none")
-    with path.open("xb") as stream:
-        stream.write(("|".join(header) + "\n").encode())
-        pc.write_csv(rows, stream, options)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.geography.area_names import AreaNames
 from censafe.model.compiled import compiled
-from censafe.model.safe_text import csv_table
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_matrix
 from censafe.publication.atomic import atomic_folder
@@ -29,10 +25,9 @@ from censafe.publication.tables.csv_rows import NumberedRows, write_csv
 
 _KINDS = 8
 _NONINSTITUTIONAL = 5  # first level of hhgq outside of institutions
-_CHUNK = 4_000
 _LARGEST = 2**31 - 1
 _TILE = 64
-_WIDE_CHUNK = 50_001  # no power of two: columns that far apart share no place in the cache
+_CHUNK = 50_001  # no power of two: columns that far apart share no place in the cache
 _Ints = NDArray[np.int64]
 
 
@@ -141,102 +136,53 @@ def _pointers(chosen: list[list[int]]) -> tuple[_Ints, _Ints]:
 
 def write_pl94_tables(
     folder: Path,
+    copies: Path,
     levels: Sequence[TableLevel],
     *,
-    form: Literal["tidy", "wide"] = "tidy",
-    file_format: Literal["parquet", "csv"] = "parquet",
     stamp: Stamp | None = None,
-    replace: bool = False,
     areas: AreaNames | None = None,
-    copies: Path | None = None,
 ) -> dict[Path, str]:
-    """Write the tables of every level, one file a level, named after it.
+    """Write the tables of every level, one Parquet file a level with a copy as CSV, named after it; the SHA-256 of each.
 
-    Args:
-        form: ``tidy``, one row an item (geocode, table, item, count), or ``wide``, one row a geounit with columns P1_001 to
-            H1_003.
+    A row is a geounit, with columns P1_001 to H1_003.
     """
     metadata = {"private": "true" if stamp is None else "false", **({"stamp": stamp} if stamp else {})}
     known, files, texts = areas or AreaNames(census=False), dict[Path, str](), dict[Path, str]()
-    with atomic_folder(folder, replace=replace) as temporary:
+    with atomic_folder(folder) as temporary:
         for level in levels:
-            name = f"{level.name}.{file_format}"
-            schema = _schema(level, form, known.columns).with_metadata(metadata)
+            codes = [(name, pa.string()) for name in ("geocode", *known.columns)]
+            items = [pa.field(name, pa.int32(), nullable=False) for name in _names(level)]
+            schema = pa.schema([*codes, *items], metadata)
+            # most items of most blocks are zero: plain pages pack as small as dictionaries and are made faster
+            dictionaries = [name for name, _ in codes]
+            name = f"{level.name}.parquet"
             with (temporary / name).open("wb") as file, HashedStream(file) as stream:
-                with _writer(stream, schema, file_format) as writer:
-                    if form == "wide":
-                        rows = _wide(level, schema, known, writer, file_format)
-                        if copies is None:
-                            deque(rows, maxlen=0)
-                        else:
-                            copy = copies / f"{level.name}.csv"
-                            texts[copy] = write_csv(copy, schema.names, rows)
-                    else:
-                        for batch in _tidy(level, schema, known):
-                            writer.write_table(csv_table(batch) if file_format == "csv" else batch)
+                with pq.ParquetWriter(
+                    stream, schema, compression="zstd", compression_level=1, use_dictionary=dictionaries,
+                    write_statistics=dictionaries,
+                ) as writer:  # fmt: skip
+                    copy = copies / f"{level.name}.csv"
+                    texts[copy] = write_csv(copy, schema.names, _rows(level, schema, known, writer))
                 files[folder / name] = stream.sha256
     return files | texts
-
-
-def _writer(stream: HashedStream, schema: pa.Schema, file_format: str) -> pq.ParquetWriter | pc.CSVWriter:
-    if file_format == "parquet":
-        # most items of most blocks are zero: plain pages pack as small as dictionaries and are made faster
-        dictionaries = [name for name in schema.names if schema.field(name).type == pa.string()]
-        return pq.ParquetWriter(
-            stream, schema, compression="zstd", compression_level=1, use_dictionary=dictionaries,
-            write_statistics=dictionaries,
-        )  # fmt: skip
-    return pc.CSVWriter(stream, schema, write_options=pc.WriteOptions(quoting_style="needed"))
 
 
 def _names(level: TableLevel) -> tuple[str, ...]:
     return item_names() if level.occupancy is not None else item_names()[: -TABLE_ITEMS["H1"]]
 
 
-def _schema(level: TableLevel, form: str, beside: Sequence[str]) -> pa.Schema:
-    codes = [(name, pa.string()) for name in ("geocode", *beside)]
-    if form == "wide":
-        return pa.schema([*codes, *(pa.field(name, pa.int32(), nullable=False) for name in _names(level))])
-    return pa.schema([*codes, ("table", pa.string()), ("item", pa.int16()), ("count", pa.int32())])
-
-
-def _codes(geocodes: NDArray[np.str_], areas: AreaNames) -> list[pa.Array]:
-    return [arrow_texts(one) for one in (geocodes, *areas.beside(geocodes).values())]
-
-
-def _wide(
-    level: TableLevel,
-    schema: pa.Schema,
-    areas: AreaNames,
-    writer: pq.ParquetWriter | pc.CSVWriter,
-    file_format: str,
+def _rows(
+    level: TableLevel, schema: pa.Schema, areas: AreaNames, writer: pq.ParquetWriter
 ) -> Iterator[NumberedRows]:
-    """Write rows of geounits with a column for every item; they are given on for copies."""
-    turned = np.empty((len(_names(level)), min(_WIDE_CHUNK, level.persons.nodes)), np.int32)
-    for first in range(0, level.persons.nodes, _WIDE_CHUNK):
-        last = min(first + _WIDE_CHUNK, level.persons.nodes)
+    """Write rows of geounits with a column for every item; they are given on for the copy."""
+    nodes = level.persons.nodes
+    turned = np.empty((len(_names(level)), min(_CHUNK, nodes)), np.int32)
+    for first in range(0, nodes, _CHUNK):
+        last = min(first + _CHUNK, nodes)
         items = table_items(level, first, last)
-        codes = _codes(level.persons.geounits[first:last], areas)
+        geocodes = level.persons.geounits[first:last]
+        codes = [arrow_texts(one) for one in (geocodes, *areas.beside(geocodes).values())]
         _turn(items, turned)
         columns = (pa.array(column[: last - first]) for column in turned)
-        table = pa.table([*codes, *columns], schema=schema)
-        writer.write_table(csv_table(table) if file_format == "csv" else table)
+        writer.write_table(pa.table([*codes, *columns], schema=schema))
         yield NumberedRows(codes, items)
-
-
-def _tidy(level: TableLevel, schema: pa.Schema, areas: AreaNames) -> Iterator[pa.Table]:
-    """Rows of items."""
-    names = _names(level)
-    tables = pa.array([name.split("_")[0] for name in names], pa.string())
-    numbers = np.array([int(name.split("_")[1]) for name in names], np.int16)
-    for first in range(0, level.persons.nodes, _CHUNK):
-        last = min(first + _CHUNK, level.persons.nodes)
-        items = table_items(level, first, last)
-        row, item = np.divmod(np.arange(items.size), len(names))
-        columns = [
-            *(one.take(pa.array(row)) for one in _codes(level.persons.geounits[first:last], areas)),
-            tables.take(pa.array(item)),
-            pa.array(numbers[item]),
-            pa.array(items.reshape(-1)),
-        ]
-        yield pa.table(columns, schema=schema)

@@ -199,8 +199,8 @@ def test_a_table_of_another_product_and_a_folder_in_the_way_are_refused(tmp_path
     write_group_tables(tmp_path / "tables", P_TABLES, PERSONS)
     with pytest.raises(StorageError, match="exists already"):
         write_group_tables(tmp_path / "tables", P_TABLES, PERSONS)
-    write_group_tables(tmp_path / "tables", P_TABLES, [], replace=True)
-    assert _read(tmp_path / "tables/t1/t1.csv")[1] == []
+    write_group_tables(tmp_path / "empty", P_TABLES, [])
+    assert _read(tmp_path / "empty/t1/t1.csv")[1] == []
 
 
 def test_iterations_of_both_levels_are_sorted_together(tmp_path: Path) -> None:
