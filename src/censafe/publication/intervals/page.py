@@ -9,7 +9,6 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -133,8 +132,7 @@ def _exhibit(page: IntervalPage, kind: str, rows: Sequence[IntervalRows]) -> Exh
 
 
 def _most(rows: Sequence[IntervalRows]) -> _Most:
-    words: list[str] = []
-    found: list[tuple[float, float, int, float]] = []
+    answers: list[tuple[str, float, float, int, float]] = []
     for one in rows:
         spread = np.sqrt(one.variances)
         ratio = np.abs(one.published - one.values) / np.where(spread > 0, spread, np.inf)
@@ -142,22 +140,18 @@ def _most(rows: Sequence[IntervalRows]) -> _Most:
             area, answer = divmod(place, one.values.shape[1])
             if ratio[area, answer] > 0:
                 name = one.names[area] or one.codes[area]
-                words.append(
-                    f"{name}: {one.labels[answer] if one.labels[answer] != 'total' else one.histogram}"
-                )
-                found.append(
+                answers.append(
                     (
+                        f"{name}: {one.labels[answer] if one.labels[answer] != 'total' else one.histogram}",
                         ratio[area, answer],
                         one.values[area, answer],
                         int(one.published[area, answer]),
                         spread[area, answer],
                     )
                 )
-    order = sorted(range(len(found)), key=lambda place: -found[place][0])[:_SHOWN]
-    columns = np.array([found[place] for place in order], float).reshape(-1, 4)
-    return _Most(
-        [words[place] for place in order], columns[:, 1], columns[:, 2].astype(np.int64), columns[:, 3]
-    )
+    answers = sorted(answers, key=lambda answer: -answer[1])[:_SHOWN]
+    _, estimate, published, spread = np.array([answer[1:] for answer in answers], float).reshape(-1, 4).T
+    return _Most([answer[0] for answer in answers], estimate, published.astype(np.int64), spread)
 
 
 def _figure(most: _Most, title: str, stamp: Stamp | None) -> Figure:
@@ -175,16 +169,12 @@ def _figure(most: _Most, title: str, stamp: Stamp | None) -> Figure:
     axes.set_yticks(place, short)
     axes.set_xlabel("records above or below the unbiased estimate", fontsize=9)
     axes.set_title(f"{f'{stamp}. ' if stamp else ''}{title}", fontsize=10, loc="left")
-    _quiet(axes)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    return figure
-
-
-def _quiet(axes: Axes) -> None:
     axes.grid(color="#e3e7ec", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    return figure
 
 
 def _largest(most: _Most, words: str) -> PageTable:

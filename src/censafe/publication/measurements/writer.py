@@ -60,16 +60,15 @@ def write_noisy_measurements(
     """
     require_publishable([measurements], stamp)
     _require_fitting(measurements, constraints, layout)
-    found = slices(measurements.geounits, layout.partition, sum(map(prod, measurements.shapes)))
-    part = _Part(
-        measurements, tuple(constraints), layout, _seal(measurements, len(found), plan_digest, stamp)
-    )
+    parts = slices(measurements.geounits, layout.partition, sum(map(prod, measurements.shapes)))
+    seal = _seal(measurements, len(parts), plan_digest, stamp)
+    part = _Part(measurements, tuple(constraints), layout, seal)
     with atomic_folder(path) as folder:
-        for one in found:
-            for table in (DPQUERY, CONSTRAINT):
-                one.path(folder, table).parent.mkdir(parents=True, exist_ok=True)
+        files = [(one.path(folder, table), table, one) for one in parts for table in (DPQUERY, CONSTRAINT)]
+        for file, _, _ in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(lambda one: _write_slice(folder, one, part), found))
+            list(pool.map(lambda file: _write(*file, part), files))
     return sha256_path(path)
 
 
@@ -134,11 +133,6 @@ def _seal(
     header = header_text(document)
     own = {"censafe": header, "plan_digest": plan_digest, "part": measurements.part}
     return own | seal_of(header, plan_digest, stamp)
-
-
-def _write_slice(folder: Path, one: Slice, part: _Part) -> None:
-    _write(one.path(folder, DPQUERY), DPQUERY, one, part)
-    _write(one.path(folder, CONSTRAINT), CONSTRAINT, one, part)
 
 
 def _write(path: Path, table: str, one: Slice, part: _Part) -> None:

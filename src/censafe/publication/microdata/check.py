@@ -231,35 +231,23 @@ def _scan(text, columns, known, wanted, found):  # type: ignore[no-untyped-def]
     return 0
 
 
-class _Codes(NamedTuple):
-    """How the cells of a row are told from its codes."""
-
-    levels: dict[int, dict[int, int]]  # level of every code, by column
-    known: KnownRows
-    of: (
-        NDArray[np.int32] | None
-    )  # (cells of a row,) group that reads like it; None where every cell reads differently
-    groups: int
-
-
-def _codes(layout: MicrodataLayout) -> _Codes:
-    """Groups of cells that read alike in all columns."""
+def _codes(layout: MicrodataLayout) -> tuple[dict[int, dict[int, int]], KnownRows, NDArray[np.int32]]:
+    """By column the level of every code; the groups of cells that read alike in all columns; and the group of every cell of a row."""
     levels, size = dict[int, dict[int, int]](), 1
     key = np.zeros(layout.cells, np.int64)
     for place, column in enumerate(layout.columns):
         if column.codes:
-            found, level = np.unique([int(code) for code in column.codes], return_inverse=True)
-            levels[place] = {int(code): number for number, code in enumerate(found)}
-            size *= len(found)
-            key *= len(found)
+            codes, level = np.unique([int(code) for code in column.codes], return_inverse=True)
+            levels[place] = {int(code): number for number, code in enumerate(codes)}
+            size *= len(codes)
+            key *= len(codes)
             key += level[layout.answers(column)]
     if size >= _MOST_KEYS:
         raise ValueError(f"{layout.name}: more combinations of codes than can be told apart")
     slots = np.full(1 << max(4, (2 * layout.cells - 1).bit_length()), -1, np.int32)
     keys, of = np.empty(layout.cells, np.int64), np.empty(layout.cells, np.int32)
     groups = int(_group(key, slots, keys, of))
-    known = KnownRows(slots, keys[:groups])
-    return _Codes(levels, known, None if groups == layout.cells else of, groups)
+    return levels, KnownRows(slots, keys[:groups]), of
 
 
 def _columns(layout: MicrodataLayout, levels_of: dict[int, dict[int, int]]) -> LineColumns:
@@ -288,12 +276,13 @@ class MicrodataCheck:
     """
 
     def __init__(self, name: str, layout: MicrodataLayout, rows: SparseLevel) -> None:
-        codes = _codes(layout)
-        self._name, self._layout, self._known = name, layout, codes.known
-        self._wanted = _wanted(rows, codes)
-        self._columns = _columns(layout, codes.levels)
+        levels, self._known, group = _codes(layout)
+        groups = len(self._known.keys)
+        self._name, self._layout = name, layout
+        self._wanted = _wanted(rows, group, groups)
+        self._columns = _columns(layout, levels)
         self._found = FoundRows(
-            np.zeros(codes.groups, np.int64),
+            np.zeros(groups, np.int64),
             np.zeros(len(self._wanted.codes), np.uint8),
             np.array([-1, 0, -1], np.int64),
         )
@@ -325,18 +314,18 @@ class MicrodataCheck:
         return CheckError(f"{self._name}: {words[fault]}; fix: write the file again")
 
 
-def _wanted(rows: SparseLevel, codes: _Codes) -> WantedRows:
+def _wanted(rows: SparseLevel, group: NDArray[np.int32], groups: int) -> WantedRows:
     """Rows by what can be read of their cells, those that read alike added up."""
     geocodes = rows.geounits.astype(np.int64)
-    if codes.of is None:
+    if groups == len(group):  # every cell reads differently
         return WantedRows(geocodes, *read_only(rows.node_ptr, rows.cell, rows.count))
     node = np.repeat(np.arange(rows.nodes), np.diff(rows.node_ptr))
-    keys, counts = node * codes.groups + codes.of[rows.cell], rows.count
+    keys, counts = node * groups + group[rows.cell], rows.count
     if bool((np.diff(keys) <= 0).any()):
         order = np.argsort(keys, kind="stable")
         keys, counts = keys[order], counts[order]
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         keys, counts = keys[starts], np.add.reduceat(counts, starts)
-    node, cell = np.divmod(keys, codes.groups)
+    node, cell = np.divmod(keys, groups)
     pointer = np.searchsorted(node, np.arange(rows.nodes + 1)).astype(np.int64)
     return WantedRows(geocodes, *read_only(pointer, cell.astype(np.int32), counts.astype(np.int32)))

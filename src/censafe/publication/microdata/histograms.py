@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -115,17 +116,23 @@ def arrow_texts(texts: NDArray[np.str_]) -> pa.Array:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(characters.astype(np.uint8)))
 
 
-def histogram_schema(path: Path) -> str:
-    """Name of the schema whose flat cells a file of histograms has; empty where the file names none."""
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        metadata = pq.read_schema(path).metadata or {}
-        return bytes(metadata.get(b"schema", b"")).decode()
+        yield
     except OSError:
         raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
     except (pa.ArrowException, UnicodeDecodeError):  # the latter of names of columns
         raise CheckError(
             f"{path.name}: not a file of histograms; fix: restore the file that was written"
         ) from None
+
+
+def histogram_schema(path: Path) -> str:
+    """Name of the schema whose flat cells a file of histograms has; empty where the file names none."""
+    with _reading(path):
+        metadata = pq.read_schema(path).metadata or {}
+        return bytes(metadata.get(b"schema", b"")).decode()
 
 
 def histogram_geounits(path: Path) -> NDArray[np.str_]:
@@ -155,11 +162,5 @@ def read_histograms(path: Path, geounits: np.ndarray[tuple[int], np.dtype[np.str
 
 def _read(path: Path, schema: pa.Schema) -> pa.Table:
     """Columns of a file of histograms."""
-    try:
+    with _reading(path):
         return read_whole(path, per_byte=MOST_PER_BYTE_OF_RUN, schema=schema)
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except (pa.ArrowException, UnicodeDecodeError):
-        raise CheckError(
-            f"{path.name}: not a file of histograms; fix: restore the file that was written"
-        ) from None

@@ -12,7 +12,7 @@ An entry that lies across a boundary becomes two.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,49 +49,42 @@ _PIECE = 1 << 14  # cells whose text is turned round at once
 _Bytes = NDArray[np.uint8]
 
 
-def _sources(layout: MicrodataLayout) -> list[int]:
-    """Where the text of each column lies; a constant lies beside what comes before it, or else after it."""
-    found = [
+def _sources(layout: MicrodataLayout) -> Iterator[tuple[MicrodataColumn, int, int]]:
+    """Every column with where its text lies and the character that ends it; a constant lies beside what comes before it, or else after it."""
+    sources = [
         GEOUNIT if column.geocode else CELL if column.codes else NUMBER if column.number else -1
         for column in layout.columns
     ]
-    for here in range(1, len(found)):
-        if found[here] < 0 and found[here - 1] != NUMBER:
-            found[here] = found[here - 1]
-    for here in range(len(found) - 1, -1, -1):
-        if found[here] < 0:
-            after = found[here + 1] if here + 1 < len(found) else NUMBER
-            found[here] = GEOUNIT if after == NUMBER else after
-    return found
-
-
-def _ends(layout: MicrodataLayout) -> list[int]:
-    return [_PIPE] * (len(layout.columns) - 1) + [_NEWLINE]
+    last = len(sources) - 1
+    for here in range(1, len(sources)):
+        if sources[here] < 0 and sources[here - 1] != NUMBER:
+            sources[here] = sources[here - 1]
+    for here in range(last, -1, -1):
+        if sources[here] < 0:
+            after = sources[here + 1] if here < last else NUMBER
+            sources[here] = GEOUNIT if after == NUMBER else after
+    return zip(layout.columns, sources, [*[_PIPE] * last, _NEWLINE], strict=True)
 
 
 def column_parts(layout: MicrodataLayout) -> tuple[_Ints, _Ints, _Ints]:
     """Runs of columns whose text lies in one place: where that is, its first byte or number, and where it ends, as in :class:`RowTexts`."""
-    found: list[list[int]] = []
+    parts: list[list[int]] = []
     used = {GEOUNIT: 0, CELL: 0}
     numbers = 0
-    for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
+    for column, source, end in _sources(layout):
         if source == NUMBER:
-            found.append([NUMBER, numbers, end])
+            parts.append([NUMBER, numbers, end])
             numbers += 1
             continue
-        if not found or found[-1][0] != source:
-            found.append([source, used[source], used[source]])
-        used[source] += _width(column) + 1
-        found[-1][2] = used[source]
-    source, first, stop = np.array(found, np.int64).T.copy()
-    return source, first, stop
-
-
-def _width(column: MicrodataColumn) -> int:
-    """Characters of a column that is not a number."""
-    if column.constant is not None:
-        return len(column.constant)
-    return column.geocode or len(column.codes[0])
+        if not parts or parts[-1][0] != source:
+            parts.append([source, used[source], used[source]])
+        constant = column.constant
+        used[source] += 1 + (
+            len(constant) if constant is not None else column.geocode or len(column.codes[0])
+        )
+        parts[-1][2] = used[source]
+    sources, first, stop = np.array(parts, np.int64).T.copy()
+    return sources, first, stop
 
 
 def geounit_text(layout: MicrodataLayout, geounits: NDArray[np.str_]) -> _Bytes:
@@ -100,13 +93,13 @@ def geounit_text(layout: MicrodataLayout, geounits: NDArray[np.str_]) -> _Bytes:
         raise ValueError(f"geocodes must have {layout.digits} characters")
     characters = np.ascontiguousarray(geounits).view(np.uint32).reshape(-1, layout.digits).astype(np.uint8)
     parts, start = [np.zeros((len(geounits), 0), np.uint8)], 0
-    for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
+    for column, source, end in _sources(layout):
         if source == GEOUNIT:
-            parts.append(
-                _repeated(column.constant, len(geounits))
-                if column.constant is not None
-                else characters[:, start : start + column.geocode]
-            )
+            if column.constant is not None:
+                constant = np.frombuffer(column.constant.encode("ascii"), np.uint8)
+                parts.append(np.tile(constant, (len(geounits), 1)))
+            else:
+                parts.append(characters[:, start : start + column.geocode])
             parts.append(np.full((len(geounits), 1), end, np.uint8))
             start += column.geocode
     return np.concatenate(parts, axis=1)
@@ -118,7 +111,7 @@ def cell_text(layout: MicrodataLayout) -> _Bytes:
     It is made character by character, which reads the cells in a row, and turned round piece by piece, which stays in the cache.
     """
     lines: list[_Bytes] = []
-    for column, source, end in zip(layout.columns, _sources(layout), _ends(layout), strict=True):
+    for column, source, end in _sources(layout):
         if source != CELL:
             continue
         texts = column.codes if column.constant is None else (column.constant,)
@@ -133,10 +126,6 @@ def cell_text(layout: MicrodataLayout) -> _Bytes:
     return text
 
 
-def _repeated(text: str, rows: int) -> _Bytes:
-    return np.tile(np.frombuffer(text.encode("ascii"), np.uint8), (rows, 1))
-
-
 class _Places(NamedTuple):
     """How cells of the histograms become cells of a row."""
 
@@ -147,14 +136,6 @@ class _Places(NamedTuple):
     cells: int  # of a row of the first histogram
     row: NDArray[np.int32]  # by cell of the second: place among its cells with rows; -1 for no rows
     part: NDArray[np.int32]  # by cell of the second: part that its records count; -1 for none
-
-
-class _Rows(NamedTuple):
-    """Entries of the file."""
-
-    pointer: NDArray[np.int64]  # (geounits + 1,)
-    cell: NDArray[np.int32]
-    records: NDArray[np.int32]
 
 
 def join_rows(
@@ -168,11 +149,15 @@ def join_rows(
     """
     places = _places(layout, beside)
     room = len(level.cell) + level.nodes * (places.parts - 1) + len(other.cell)
-    rows = _Rows(np.zeros(level.nodes + 1, np.int64), np.empty(room, np.int32), np.empty(room, np.int32))
+    pointer, cell, records = (
+        np.zeros(level.nodes + 1, np.int64),
+        np.empty(room, np.int32),
+        np.empty(room, np.int32),
+    )
     wrong = np.zeros(level.nodes, np.bool_)
-    _join(SparseArrays.of(level), SparseArrays.of(other), places, rows, wrong)
-    used = int(rows.pointer[-1])
-    return SparseLevel(level.geounits, rows.pointer, rows.cell[:used], rows.records[:used]), wrong
+    _join(SparseArrays.of(level), SparseArrays.of(other), places, pointer, cell, records, wrong)
+    used = int(pointer[-1])
+    return SparseLevel(level.geounits, pointer, cell[:used], records[:used]), wrong
 
 
 def _places(layout: MicrodataLayout, beside: CompanionRows) -> _Places:
@@ -193,11 +178,16 @@ def _places(layout: MicrodataLayout, beside: CompanionRows) -> _Places:
 
 @compiled()
 def _join(
-    own: SparseArrays, other: SparseArrays, places: _Places, rows: _Rows, wrong: NDArray[np.bool_]
+    own: SparseArrays,
+    other: SparseArrays,
+    places: _Places,
+    pointer: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    count: NDArray[np.int32],
+    wrong: NDArray[np.bool_],
 ) -> None:
     """Fill the rows geounit by geounit; `left` holds what is left of every part."""
     inner, levels, split, parts, cells, row_of, part_of = places
-    pointer, cell, count = rows
     left = np.zeros(parts, np.int64)
     place = 0
     for node in range(len(pointer) - 1):

@@ -28,7 +28,7 @@ def document_html(title: str, body: str, footer: str) -> str:
 
 def drawing(svg: str, words: str, least: float, most: float) -> str:
     """A drawing that becomes narrower with the page until its text is hard to read, and scrolls from there on."""
-    colored = _COLOR.sub(lambda match: f"{match[1]}: {_variable(match[2])}", svg)
+    colored = _COLOR.sub(lambda match: f"{match[1]}: var(--drawn-{match[2][1:].lower()})", svg)
     named = colored.replace(
         "<svg ",
         f'<svg role="img" aria-label="{escape(words)}" style="min-width: {least:.0f}px; max-width: {most:.0f}px" ',
@@ -69,10 +69,6 @@ def _figure_colors(body: str) -> str:
     light = " ".join(f"--drawn-{one}: #{one};" for one in colors)
     dark = " ".join(f"--drawn-{one}: {dark_color(f'#{one}')};" for one in colors)
     return f":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
-
-
-def _variable(color: str) -> str:
-    return f"var(--drawn-{color[1:].lower()})"
 
 
 def _channels(color: str) -> list[float]:

@@ -242,7 +242,7 @@ def write_statement(
         "stamp": about.stamp,
         "settings": about.settings.document(),
         "notices": list(_NOTICES),
-        "remarks": _remarks(parts),
+        "remarks": list(dict.fromkeys(remark for part in parts.values() for remark in part.remarks)),
         "findings": findings,
         "tables": [
             {
@@ -259,10 +259,6 @@ def write_statement(
         "outputs": dict(outputs),
     }
     atomic_text(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
-
-
-def _remarks(parts: Mapping[str, Estimated]) -> list[str]:
-    return list(dict.fromkeys(remark for part in parts.values() for remark in part.remarks))
 
 
 def _block(found: CountEstimates | RatioEstimates, about: StatementInput) -> pa.Table:

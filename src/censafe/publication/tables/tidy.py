@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from censafe.model import Definition
 from censafe.model.measurements import PublishedQuery
+from censafe.model.parsing import exact_text
 from censafe.publication.columns import (
     tidy_columns,
     tidy_metadata,
@@ -138,29 +139,25 @@ def _block(query: PublishedQuery, context: TidyContext) -> pa.Table:
         "margin_of_error_exact": pa.array(np.array([a.margin_exact for a in accuracy], np.int64)[inverse]),
         "noise_draws": pa.array(query.terms),
     }
-    constants = _constants(query, context)
+    constants = {
+        "product": context.product,
+        "table": query.table,
+        "level": query.level,
+        "region_type": kind,
+        "confidence": float(context.confidence),
+        "noise_law": query.law.bureau_name,
+        "noise_parameter": exact_text(query.law.parameter),
+        "budget_kind": context.definition.symbol,
+        "budget_exact": exact_text(query.cost),
+        "budget": float(query.cost),
+        "source": query.source,
+        "private": query.private,
+    }
     columns = {
         name: parts[name] if name in parts else pa.repeat(pa.scalar(constants[name]), size)
         for name in tidy_columns("tables")
     }
     return pa.table(columns)
-
-
-def _constants(query: PublishedQuery, context: TidyContext) -> dict[str, str | float | bool]:
-    return {
-        "product": context.product,
-        "table": query.table,
-        "level": query.level,
-        "region_type": region_type_of(query.level),
-        "confidence": float(context.confidence),
-        "noise_law": query.law.bureau_name,
-        "noise_parameter": f"{query.law.parameter.numerator}/{query.law.parameter.denominator}",
-        "budget_kind": context.definition.symbol,
-        "budget_exact": f"{query.cost.numerator}/{query.cost.denominator}",
-        "budget": float(query.cost),
-        "source": query.source,
-        "private": query.private,
-    }
 
 
 def _codes(values: NDArray[np.str_]) -> pa.Array:
