@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from censafe.api.arguments import exact_number, public
-from censafe.api.options import require_names_are_used, setting_texts
+from censafe.api.options import margin_confidence, require_names_are_used, setting_texts
 from censafe.api.releases import Release
 from censafe.errors import UsageError
 
@@ -158,11 +158,9 @@ def estimate_public(
 
 
 def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
-    from censafe.products.registry import product_of
     from censafe.products.run.options import EstimateOptions
 
     require_names_are_used(product, given.get("names"))
-    level = given.get("confidence")
     tables = _tables(product, given)
     solver = given.get("solver")
     rest = {"workers": given.get("workers"), "solver": solver, "observer": given.get("progress")}
@@ -175,9 +173,7 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
     if solver is not None and product != "topdown":
         raise UsageError(f"a solver belongs to topdown; {product} solves nothing")
     return EstimateOptions(
-        confidence=product_of(product).planner.CONFIDENCE
-        if level is None
-        else exact_number("confidence", level),
+        confidence=margin_confidence(product, given.get("confidence")),
         settings=setting_texts(given.get("settings") or {}),
         data=given.get("data"),
         config=None if given.get("parameters") is None else str(given["parameters"]),

@@ -13,6 +13,7 @@ from censafe.api.frames import Frames
 from censafe.api.options import (
     EvaluateKeywords,
     ReadKeywords,
+    margin_confidence,
     read_options,
     require_configuration,
     split,
@@ -131,8 +132,6 @@ def evaluate(
         >>> "CONFIDENTIAL" in evaluate(chosen, data, folder / "evaluation", trials=2).summary
         True
     """
-    from censafe.products.registry import product_of
-
     reading, given = split(options)
     require_configuration(configuration)
     product, place = configuration.product, Path(out)
@@ -142,13 +141,10 @@ def evaluate(
     from censafe.evaluation.tables.flow import Drawing, TableRequest, evaluate_product
     from censafe.evaluation.tables.registry import TABLE_PRODUCTS
 
-    level = given.get("confidence")
     drawing = Drawing(
         trials=given.get("trials") or (50 if product == "phsafe" else 10),
         seed=given.get("seed", 0),
-        confidence=product_of(product).planner.CONFIDENCE
-        if level is None
-        else exact_number("confidence", level),
+        confidence=margin_confidence(product, given.get("confidence")),
     )
     request = TableRequest(configuration.source, configuration.settings, Path(data), place, opened)
     return Evaluation(place, evaluate_product(TABLE_PRODUCTS[product], request, drawing).text())

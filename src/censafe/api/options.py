@@ -259,7 +259,6 @@ def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
         UsageError: the word that the input was published, for a product that reads records only.
         TypeError: a keyword that is none.
     """
-    from censafe.products.registry import product_of
     from censafe.products.run.options import RunOptions
 
     given = _given(keywords)
@@ -282,11 +281,17 @@ def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
         given["ledger_of"] = {
             name: None if path is None else Path(path) for name, path in given["ledger_of"].items()
         }
-    for name in ("cap", "confidence"):
-        if name in given:
-            given[name] = exact_number(name, given[name])
-    given.setdefault("confidence", product_of(product).planner.CONFIDENCE)
+    if "cap" in given:
+        given["cap"] = exact_number("cap", given["cap"])
+    given["confidence"] = margin_confidence(product, given.get("confidence"))
     return RunOptions(**given)
+
+
+def margin_confidence(product: str, level: Fraction | int | str | None) -> Fraction:
+    """Level of the margins of error; that of the product's papers where none is named."""
+    from censafe.products.registry import product_of
+
+    return product_of(product).planner.CONFIDENCE if level is None else exact_number("confidence", level)
 
 
 def require_names_are_used(product: str, names: Path | None) -> None:

@@ -57,6 +57,11 @@ def stamp_of(*, test_key: bool, published_data: bool = False) -> Stamp | None:
     return DEMONSTRATION if published_data else None
 
 
+def stamp_metadata(stamp: Stamp | None) -> dict[str, str]:
+    """What the metadata of a file say of its stamp."""
+    return {"private": "false", "stamp": stamp} if stamp else {"private": "true"}
+
+
 def require_publishable(queries: Iterable[Stamped], stamp: Stamp | None) -> None:
     """Check that the stamp fits the results: test-key results carry theirs, and nothing else does.
 

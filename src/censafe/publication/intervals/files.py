@@ -22,7 +22,7 @@ from censafe.model.arrays import Floats
 from censafe.model.safe_text import csv_table, csv_text
 from censafe.publication.atomic import atomic_text, atomic_write
 from censafe.publication.columns import coded_words, tidy_columns
-from censafe.publication.stamps import STAMP_REASONS, Stamp
+from censafe.publication.stamps import STAMP_REASONS, Stamp, stamp_metadata
 
 PARQUET_FILE: Final = "intervals.parquet"
 CSV_FILE: Final = "intervals.csv"
@@ -90,8 +90,7 @@ def _schema(confidences: Sequence[Fraction], *, simulated: bool, stamp: Stamp | 
         (name, known[name].type if name in known else pa.float64())
         for name in _columns(confidences, simulated=simulated)
     ]
-    metadata = {"private": "true" if stamp is None else "false", **({"stamp": stamp} if stamp else {})}
-    return pa.schema([*texts[:-1], numbers[0], texts[-1], *numbers[1:]]).with_metadata(metadata)
+    return pa.schema([*texts[:-1], numbers[0], texts[-1], *numbers[1:]]).with_metadata(stamp_metadata(stamp))
 
 
 class IntervalWriter:

@@ -17,7 +17,7 @@ from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_whole
 from censafe.model.sparse import SparseLevel
 from censafe.publication.atomic import atomic_write
 from censafe.publication.large_files import HashedStream
-from censafe.publication.stamps import Stamp
+from censafe.publication.stamps import Stamp, stamp_metadata
 
 _CHUNK = 1 << 20
 _ASCII = 127
@@ -36,11 +36,8 @@ def write_histograms(
     areas: AreaNames | None = None,
 ) -> str:
     """Write the histograms of one level, a row for each cell that is not empty."""
-    metadata = {"schema": schema, "private": "true" if stamp is None else "false"}
-    if stamp is not None:
-        metadata["stamp"] = stamp
     known = areas or AreaNames(census=False)
-    arrow_schema = pa.schema(_fields(known), metadata)
+    arrow_schema = pa.schema(_fields(known), {"schema": schema, **stamp_metadata(stamp)})
     with atomic_write(path) as temporary:
         with temporary.open("wb") as file, HashedStream(file) as stream:
             # texts repeat those of the row before: they pack smaller, and sooner, as they are than as codes of many different ones

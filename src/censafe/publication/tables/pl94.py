@@ -20,7 +20,7 @@ from censafe.model.topdown.pl94 import GQ_ITEMS, TABLE_ITEMS, item_names, race_m
 from censafe.publication.atomic import atomic_folder
 from censafe.publication.large_files import HashedStream
 from censafe.publication.microdata.histograms import arrow_texts
-from censafe.publication.stamps import Stamp
+from censafe.publication.stamps import Stamp, stamp_metadata
 from censafe.publication.tables.csv_rows import NumberedRows, write_csv
 
 _KINDS = 8
@@ -146,13 +146,12 @@ def write_pl94_tables(
 
     A row is a geounit, with columns P1_001 to H1_003.
     """
-    metadata = {"private": "true" if stamp is None else "false", **({"stamp": stamp} if stamp else {})}
     known, files, texts = areas or AreaNames(census=False), dict[Path, str](), dict[Path, str]()
     with atomic_folder(folder) as temporary:
         for level in levels:
             codes = [(name, pa.string()) for name in ("geocode", *known.columns)]
             items = [pa.field(name, pa.int32(), nullable=False) for name in _names(level)]
-            schema = pa.schema([*codes, *items], metadata)
+            schema = pa.schema([*codes, *items], stamp_metadata(stamp))
             # most items of most blocks are zero: plain pages pack as small as dictionaries and are made faster
             dictionaries = [name for name, _ in codes]
             name = f"{level.name}.parquet"
