@@ -17,7 +17,7 @@ from censafe.model import SparseLevel
 from censafe.model.topdown.pl94 import item_names
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.configuration.config import load_config
-from censafe.publication.tables.pl94 import TableLevel, write_pl94_tables
+from censafe.publication.tables.pl94 import TableLevel, table_items
 from support.microdata import write_e2e_persons, write_e2e_units, write_pl94_persons
 from support.shared import shared_data
 
@@ -54,7 +54,15 @@ def tables(legacy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert pair.units is not None
     level = TableLevel("Block", level_of(pair.persons.confidential), level_of(pair.units.confidential))
     folder = tmp_path_factory.mktemp("run")
-    write_pl94_tables(folder / "tables", [level])
+    items, names = table_items(level, 0, level.persons.nodes), item_names()
+    rows = {
+        "geocode": np.repeat(level.persons.geounits, len(names)).tolist(),
+        "table": [name.split("_")[0] for name in names] * level.persons.nodes,
+        "item": np.tile(np.array([int(name.split("_")[1]) for name in names], np.int16), level.persons.nodes),
+        "count": items.reshape(-1),
+    }
+    (folder / "tables").mkdir()
+    pq.write_table(pa.table(rows), folder / "tables" / "Block.parquet")
     return folder
 
 
