@@ -156,6 +156,11 @@ estimates_options = together(
     ),
     click.option("--confidence", type=EXACT, help="Confidence level of the intervals [default: 0.9]."),
 )
+confidence_option = click.option(
+    "--confidence",
+    type=EXACT,
+    help="Confidence level of the margins of error [default: as in the product's papers].",
+)
 names_option = click.option(
     "--names",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

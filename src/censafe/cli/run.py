@@ -11,6 +11,7 @@ from censafe.cli.options import (
     EXACT,
     SEED,
     WORKERS,
+    confidence_option,
     config_argument,
     data_argument,
     engine_options,
@@ -87,11 +88,7 @@ if TYPE_CHECKING:
     help="Draw reproducible noise from SEED, for tests: NOT PRIVATE, spends no budget, every file is stamped.",
 )
 @published_data_option
-@click.option(
-    "--confidence",
-    type=EXACT,
-    help="Confidence level of the margins of error [default: as in the product's papers].",
-)
+@confidence_option
 @t1_option
 @published_option
 @click.option(

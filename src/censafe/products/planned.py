@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from censafe.errors import ConfigError, UsageError
 from censafe.model import Definition
 from censafe.planning.numbers import decimal_text
-from censafe.planning.prices.extras import Expected, Extras, Outcome, conversions_of, expected_of
+from censafe.planning.prices.extras import Expected, Extras, conversions_of, expected_of
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.prices.table_work import AskedTables
-from censafe.planning.prices.targets import LEAST_MARGIN, MOST_MARGIN, Request, achieve, parse_target
+from censafe.planning.prices.targets import LEAST_MARGIN, MOST_MARGIN, Outcome, Request, achieve, parse_target
 from censafe.privacy.loss.margins import rho_for_margin
 from censafe.products.registry import Planner
 
@@ -110,11 +110,10 @@ def planned(
     requests = _requests(planner, config, wishes, confidence)
     moved = {name for request in requests for term in request.asked.terms for name in term.weights}
     fixed = sum((value for name, value in budgets.items() if name not in moved), Fraction(0))
-    new, achieved, solution = achieve(requests, fixed, wishes.total)
+    outcome = achieve(requests, fixed, wishes.total)
     before = planner.overrides(config, budgets)
-    after = planner.overrides(config, new)
-    changed = {key: value for key, value in after.items() if before.get(key) != value}
-    return changed, Outcome(new, achieved, solution)
+    after = planner.overrides(config, outcome.budgets)
+    return {key: value for key, value in after.items() if before.get(key) != value}, outcome
 
 
 def _requests(planner: Planner, config: Any, wishes: PlanRequest, confidence: Fraction) -> list[Request]:

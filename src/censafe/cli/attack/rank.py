@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from censafe.cli.attack.reconstruct import tables_options
 from censafe.cli.options import MOST_RUNS, SEED, out_argument, parse_names, quiet_option
 from censafe.cli.summary import json_option, run_evaluation
 
@@ -30,13 +31,7 @@ _COUNT = click.IntRange(1, MOST_RUNS)
     show_default=True,
     help="Number of areas, from the smallest with ten persons to the largest.",
 )
-@click.option("--without", metavar="TABLES", help="Tables to leave out, separated by commas, such as P8,P10.")
-@click.option(
-    "--tables",
-    type=click.Path(exists=True, path_type=Path),
-    metavar="FILE",
-    help="TOML file with tables to use instead of those of the 2010 Summary File.",
-)
+@tables_options
 @click.option(
     "--generators",
     type=_COUNT,

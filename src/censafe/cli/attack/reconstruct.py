@@ -11,7 +11,7 @@ from censafe.cli.options import SEED, WORKERS, FiniteRange, out_argument, parse_
 from censafe.cli.summary import json_option, run_evaluation
 
 _PATH = click.Path(exists=True, path_type=Path)
-attack_options = together(
+tables_options = together(
     click.option(
         "--without",
         metavar="TABLES",
@@ -23,6 +23,9 @@ attack_options = together(
         metavar="FILE",
         help="TOML file with tables to use instead of those of the 2010 Summary File.",
     ),
+)
+attack_options = together(
+    tables_options,
     click.option(
         "--agreement",
         type=FiniteRange(0, 1, min_open=True),

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from censafe.cli.options import (
-    EXACT,
     RUNS,
     SEED,
+    confidence_option,
     config_argument,
     data_argument,
     engine_options,
@@ -33,11 +33,7 @@ def _shared(trials: int) -> Callable[[Callable[..., None]], Callable[..., None]]
         out_argument,
         set_option,
         click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the test keys."),
-        click.option(
-            "--confidence",
-            type=EXACT,
-            help="Confidence level of the margins of error [default: as in the product's papers].",
-        ),
+        confidence_option,
         engine_options,
         json_option,
     )

@@ -15,10 +15,10 @@ from censafe.model import Neighbors
 from censafe.model.bounds import upper
 from censafe.model.parsing import parse_stored
 from censafe.planning.numbers import about_text, bytes_text, decimal_text, duration_text
-from censafe.planning.prices.program import Goal, Solution, exact_goal_variance
+from censafe.planning.prices.program import Goal, exact_goal_variance
 from censafe.planning.prices.rows import PlanReport
 from censafe.planning.prices.table_work import LinearWork
-from censafe.planning.prices.targets import Achieved, Asked, factor_of, target_record, target_sentences
+from censafe.planning.prices.targets import Asked, Outcome, factor_of, target_record, target_sentences
 from censafe.privacy.loss.conversions import Epsilons, epsilons
 
 if TYPE_CHECKING:
@@ -182,15 +182,6 @@ def effort_record(effort: Effort) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """Budgets that follow from targets: by name, what they do, and the least that would have met them."""
-
-    budgets: Mapping[str, Fraction]
-    achieved: tuple[Achieved, ...]
-    solution: Solution
-
-
-@dataclass(frozen=True)
 class Expected:
     """Expected error of the answers of one query, before anything is made to fit.
 
@@ -258,7 +249,7 @@ def extras_sentences(extras: Extras) -> tuple[str, ...]:
         for one in extras.conversions
     ]
     if extras.outcome:
-        lines += target_sentences(extras.outcome.achieved, extras.outcome.solution, extras.symbol)
+        lines += target_sentences(extras.outcome, extras.symbol)
         lines += [f"  --set '{key}={value}'" for key, value in extras.overrides.items()]
     for one in extras.expected:
         kind = "own measurement" if one.kind == "own" else "best unbiased combination of its level"
@@ -284,11 +275,7 @@ def extras_record(extras: Extras) -> dict[str, Any]:
             for one in extras.conversions
         ]
     if extras.outcome:
-        outcome = extras.outcome
-        record["targets"] = {
-            **target_record(outcome.achieved, outcome.budgets, outcome.solution),
-            "settings": dict(extras.overrides),
-        }
+        record["targets"] = {**target_record(extras.outcome), "settings": dict(extras.overrides)}
     if extras.expected:
         record["expected"] = [
             {

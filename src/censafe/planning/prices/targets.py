@@ -89,6 +89,15 @@ class Achieved:
     price: float
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """Budgets that follow from targets: by name, what they do, and the least that would have met them."""
+
+    budgets: Mapping[str, Fraction]
+    achieved: tuple[Achieved, ...]
+    solution: Solution
+
+
 def parse_target(text: str) -> Target:
     """Read ``NAME=MARGIN`` or ``NAME=MARGIN@CONFIDENCE``; the confidence is written ``90%`` or ``0.9``.
 
@@ -163,9 +172,7 @@ def _covers(sigma2: Fraction, inside: int, confidence: Fraction) -> bool:
         raise ConfigError(f"confidence {decimal_text(confidence)}: {problem}") from None
 
 
-def achieve(
-    requests: Sequence[Request], fixed: Fraction = Fraction(0), total: Fraction | None = None
-) -> tuple[dict[str, Fraction], tuple[Achieved, ...], Solution]:
+def achieve(requests: Sequence[Request], fixed: Fraction, total: Fraction | None) -> Outcome:
     """Budgets of least total that meet all requests or, with a total, the same in that size: all margins change by one factor.
 
     Source: variances are homogeneous of degree -1 in the budgets, so the program that makes the worst ratio of variance to
@@ -173,8 +180,8 @@ def achieve(
 
     Example:
         >>> asked = Asked("t", (Term(Fraction(2), {"a": Fraction(1)}),), True)
-        >>> budgets, found, _ = achieve([Request(asked, Fraction(20), Fraction(9, 10))])
-        >>> budgets, round(found[0].margin, 3), round(found[0].coverage, 4)
+        >>> found = achieve([Request(asked, Fraction(20), Fraction(9, 10))], Fraction(0), None)
+        >>> found.budgets, round(found.achieved[0].margin, 3), round(found.achieved[0].coverage, 4)
         ({'a': Fraction(67651, 5000000)}, 20.0, 0.9083)
     """
     solution = least_budgets([request.goal for request in requests])
@@ -189,11 +196,11 @@ def achieve(
         share = (total - fixed) / solution.total
         budgets = {name: round_budget(value * share, up=False) for name, value in budgets.items()}
         scale = float(share)
-    found = tuple(
+    achieved = tuple(
         _achieved(request, budgets, price, scale)
         for request, price in zip(requests, solution.prices, strict=True)
     )
-    return budgets, found, solution
+    return Outcome(budgets, achieved, solution)
 
 
 def _achieved(request: Request, budgets: Mapping[str, Fraction], price: float, scale: float) -> Achieved:
@@ -211,10 +218,10 @@ def _achieved(request: Request, budgets: Mapping[str, Fraction], price: float, s
     return Achieved(request, variance, float(z) * float(variance) ** 0.5, coverage, slope)
 
 
-def target_sentences(found: Sequence[Achieved], solution: Solution, symbol: str) -> tuple[str, ...]:
+def target_sentences(outcome: Outcome, symbol: str) -> tuple[str, ...]:
     """One line a request, and how close the total is to the least possible."""
-    lines = []
-    for one in found:
+    lines, solution = [], outcome.solution
+    for one in outcome.achieved:
         request = one.request
         covers = "" if one.coverage is None else f", covers {lower(100 * one.coverage, 2):.2f}%"
         price = (
@@ -234,15 +241,14 @@ def target_sentences(found: Sequence[Achieved], solution: Solution, symbol: str)
     return tuple(lines)
 
 
-def target_record(
-    found: Sequence[Achieved], budgets: Mapping[str, Fraction], solution: Solution
-) -> dict[str, Any]:
+def target_record(outcome: Outcome) -> dict[str, Any]:
     """As plain values for JSON; exact numbers are text."""
     return {
-        "least_total": str(solution.total),
-        "least_total_lower_bound": solution.lower_bound,
+        "least_total": str(outcome.solution.total),
+        "least_total_lower_bound": outcome.solution.lower_bound,
         "budgets": {
-            name: {"fraction": str(value), "decimal": decimal_text(value)} for name, value in budgets.items()
+            name: {"fraction": str(value), "decimal": decimal_text(value)}
+            for name, value in outcome.budgets.items()
         },
         "targets": [
             {
@@ -255,6 +261,6 @@ def target_record(
                 "coverage_exact": one.coverage,
                 "shadow_price": one.price,
             }
-            for one in found
+            for one in outcome.achieved
         ],
     }

@@ -75,12 +75,12 @@ def test_a_confidence_out_of_reach_is_said() -> None:
 
 def test_a_total_is_shared_out_in_proportion_and_never_exceeded() -> None:
     requests = [Request(asked("a", 4), Fraction(10), NINETY), Request(asked("b", 9), Fraction(30), NINETY)]
-    least, wanted, solution = achieve(requests)
-    assert sum(least.values()) == solution.total
-    total = 1 + Fraction(3, 2) * solution.total
-    budgets, found, _ = achieve(requests, Fraction(1), total)
-    assert Fraction(99999, 100000) * total < 1 + sum(budgets.values()) <= total
-    for before, after in zip(wanted, found, strict=True):
+    least = achieve(requests, Fraction(0), None)
+    assert sum(least.budgets.values()) == least.solution.total
+    total = 1 + Fraction(3, 2) * least.solution.total
+    shared = achieve(requests, Fraction(1), total)
+    assert Fraction(99999, 100000) * total < 1 + sum(shared.budgets.values()) <= total
+    for before, after in zip(least.achieved, shared.achieved, strict=True):
         assert after.margin == pytest.approx(before.margin / 1.5**0.5, rel=1e-4)
         assert after.price > before.price
     with pytest.raises(ConfigError, match="is spent on what no target is about"):
@@ -89,7 +89,8 @@ def test_a_total_is_shared_out_in_proportion_and_never_exceeded() -> None:
 
 def test_the_price_of_a_margin_is_what_one_more_saves() -> None:
     (narrow,), (wide,) = (
-        achieve([Request(asked("a", 484), Fraction(m), NINETY)])[1] for m in ("100", "100.01")
+        achieve([Request(asked("a", 484), Fraction(m), NINETY)], Fraction(0), None).achieved
+        for m in ("100", "100.01")
     )
     rho = [484 / (2 * float(one.variance)) for one in (narrow, wide)]
     assert narrow.price == pytest.approx((rho[0] - rho[1]) / 0.01, rel=2e-2)
