@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from censafe.api.arguments import exact_number, public
 from censafe.api.frames import Frames
@@ -137,7 +137,21 @@ def evaluate(
     product, place = configuration.product, Path(out)
     opened = read_options(product, reading)
     if product == "topdown":
-        return Evaluation(place, _topdown(configuration, Path(data), place, opened, given))
+        from censafe.evaluation.confidential import Confidentiality
+        from censafe.evaluation.topdown.evaluation import evaluate_topdown
+        from censafe.evaluation.topdown.runs import RunSeries, SourceOf
+
+        standing = Confidentiality.of(published_data=bool(given.get("published_data")))
+        evaluated = evaluate_topdown(
+            SourceOf.of(configuration.source, Path(data), configuration.settings),
+            place,
+            opened,
+            RunSeries(given.get("runs", 4), given.get("seed", 0), given.get("workers", 2)),
+            standing=Confidentiality.PUBLIC if given.get("public") else standing,
+            areas=tuple(given.get("areas", ())),
+            names=given.get("names"),
+        )
+        return Evaluation(place, evaluated.text())
     from censafe.evaluation.tables.flow import Drawing, TableRequest, evaluate_product
     from censafe.evaluation.tables.registry import TABLE_PRODUCTS
 
@@ -148,27 +162,6 @@ def evaluate(
     )
     request = TableRequest(configuration.source, configuration.settings, Path(data), place, opened)
     return Evaluation(place, evaluate_product(TABLE_PRODUCTS[product], request, drawing).text())
-
-
-def _topdown(
-    configuration: Configuration, data: Path, out: Path, opened: Any, given: Mapping[str, Any]
-) -> str:
-    from censafe.evaluation.confidential import Confidentiality
-    from censafe.evaluation.topdown.evaluation import evaluate_topdown
-    from censafe.evaluation.topdown.runs import RunSeries, SourceOf
-
-    published = bool(given.get("published_data"))
-    return evaluate_topdown(
-        SourceOf.of(configuration.source, data, configuration.settings),
-        out,
-        opened,
-        RunSeries(given.get("runs", 4), given.get("seed", 0), given.get("workers", 2)),
-        standing=Confidentiality.PUBLIC
-        if given.get("public")
-        else Confidentiality.of(published_data=published),
-        areas=tuple(given.get("areas", ())),
-        names=given.get("names"),
-    ).text()
 
 
 @public

@@ -181,15 +181,20 @@ class Release:
 
     def tables(self) -> Frames:
         """Everything that was published: tables by their names; for topdown ``tables/...``, ``histograms/...`` and intervals."""
-        whole = self.folder / _TABLES
-        found: dict[str, Any] = {}
-        if whole.is_file():
-            found = {name: partial(_rows_of, whole, name) for name in _names_in(whole)}
+        import pyarrow.compute as pc
+
+        from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
+
+        tidy, readers = self.folder / _TABLES, dict[str, Any]()
+        if tidy.is_file():
+            rows = partial(read_rows, tidy, per_byte=MOST_PER_BYTE_OF_RUN)
+            names = pc.unique(rows(columns=["table"]).column("table")).to_pylist()
+            readers = {name: partial(rows, filters=[("table", "=", name)]) for name in names}
         for path in sorted(self.folder.rglob("*.parquet")):
             place = path.relative_to(self.folder)
-            if path != whole and place.parts[0] not in (_MEASUREMENTS, ".censafe"):
-                found[place.with_suffix("").as_posix()] = partial(_read, (path,))
-        return Frames(found)
+            if path != tidy and place.parts[0] not in (_MEASUREMENTS, ".censafe"):
+                readers[place.with_suffix("").as_posix()] = partial(_read, (path,))
+        return Frames(readers)
 
     def measurements(self) -> Frames:
         """The stored noisy measurements, by part; for topdown by data product, level and kind. Empty where none were stored."""
@@ -299,22 +304,6 @@ def open_release(out: Path | str) -> Release:
         )
     _ = found.manifest
     return found
-
-
-def _names_in(path: Path) -> list[str]:
-    import pyarrow.compute as pc
-
-    from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
-
-    rows = read_rows(path, per_byte=MOST_PER_BYTE_OF_RUN, columns=["table"])
-    names: list[str] = pc.unique(rows.column("table")).to_pylist()
-    return names
-
-
-def _rows_of(path: Path, table: str) -> pa.Table:
-    from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
-
-    return read_rows(path, per_byte=MOST_PER_BYTE_OF_RUN, filters=[("table", "=", table)])
 
 
 def _read(paths: Sequence[Path]) -> pa.Table:

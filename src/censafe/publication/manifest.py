@@ -169,7 +169,15 @@ def read_manifest(path: Path) -> Manifest:
         if document["format"] != _FORMAT:
             raise CheckError(f"{path}: format {document['format']!r}, this version reads {_FORMAT!r}")
         _require_kinds(document)
-        manifest = _parse(document)
+        ledger = document["ledger"]
+        manifest = Manifest(
+            plan=parse_plan(document["plan"]),
+            config=ConfigRecord(**document["config"]),
+            file_commitments=tuple(document["file_commitments"]),
+            ledger=LedgerRecord(**ledger) if ledger else None,
+            parts=tuple(PartRecord(**part) for part in document["parts"]),
+            **{name: document[name] for name in _PLAIN},
+        )
         named = (*manifest.outputs, *(part.file for part in manifest.parts))
         outside = sum(not stays_inside(name) for name in named)
         if outside:
@@ -222,18 +230,6 @@ def _require_kinds(document: Mapping[str, Any]) -> None:
     for kind, values in ((str, texts), (dict, mappings), (bool, flags)):
         if not all(isinstance(value, kind) for value in values):
             raise TypeError(f"a value that is no {kind.__name__}")
-
-
-def _parse(document: dict[str, Any]) -> Manifest:
-    ledger = document["ledger"]
-    return Manifest(
-        plan=parse_plan(document["plan"]),
-        config=ConfigRecord(**document["config"]),
-        file_commitments=tuple(document["file_commitments"]),
-        ledger=LedgerRecord(**ledger) if ledger else None,
-        parts=tuple(PartRecord(**part) for part in document["parts"]),
-        **{name: document[name] for name in _PLAIN},
-    )
 
 
 def parse_plan(document: Mapping[str, Any]) -> ReleasePlan:

@@ -196,26 +196,19 @@ def achieve(requests: Sequence[Request], fixed: Fraction, total: Fraction | None
         share = (total - fixed) / solution.total
         budgets = {name: round_budget(value * share, up=False) for name, value in budgets.items()}
         scale = float(share)
-    achieved = tuple(
-        _achieved(request, budgets, price, scale)
-        for request, price in zip(requests, solution.prices, strict=True)
-    )
-    return Outcome(budgets, achieved, solution)
-
-
-def _achieved(request: Request, budgets: Mapping[str, Fraction], price: float, scale: float) -> Achieved:
-    goal = request.goal
-    variance = exact_goal_variance(goal, budgets)
-    if variance is None:
-        raise ConfigError(f"{goal.name}: nothing it follows from has a budget")
-    z = factor_of(request.confidence)
-    coverage = (
-        exact_coverage(NoiseLaw.gaussian(variance), int(request.margin)) if request.asked.whole else None
-    )
-    # variance = (margin / z)^2, so d total / d margin is the price of the variance times 2 margin / z^2
-    # at limits that are 1/scale of those asked for, the slope is that of a function of degree -2
-    slope = scale**1.5 * price * 2 * float(request.margin) / float(z) ** 2
-    return Achieved(request, variance, float(z) * float(variance) ** 0.5, coverage, slope)
+    achieved = []
+    for request, price in zip(requests, solution.prices, strict=True):
+        goal = request.goal
+        variance = exact_goal_variance(goal, budgets)
+        if variance is None:
+            raise ConfigError(f"{goal.name}: nothing it follows from has a budget")
+        z, whole = factor_of(request.confidence), request.asked.whole
+        coverage = exact_coverage(NoiseLaw.gaussian(variance), int(request.margin)) if whole else None
+        # variance = (margin / z)^2, so d total / d margin is the price of the variance times 2 margin / z^2
+        # at limits that are 1/scale of those asked for, the slope is that of a function of degree -2
+        slope = scale**1.5 * price * 2 * float(request.margin) / float(z) ** 2
+        achieved.append(Achieved(request, variance, float(z) * float(variance) ** 0.5, coverage, slope))
+    return Outcome(budgets, tuple(achieved), solution)
 
 
 def target_sentences(outcome: Outcome, symbol: str) -> tuple[str, ...]:

@@ -53,11 +53,14 @@ _RELATIONS = {"add_remove": "added or removed", "replace": "replaced"}
 
 def certificate_page(document: Document, contents: CertificateContents) -> str:
     """Render a certificate; nothing on the page is loaded from elsewhere and nothing is a script."""
-    stamp = f"{document['stamp']}: " if document["stamp"] else ""
-    title = f"{stamp}Certificate of disclosure protection, {document['title']}"
+    mark = banner = ""
+    if stamp := document["stamp"]:
+        mark, (heading, words) = f"{stamp}: ", _BANNERS[stamp]
+        banner = f'<div class="banner" role="alert"><strong>{heading}</strong><p>{words}</p></div>'
+    title = f"{mark}Certificate of disclosure protection, {document['title']}"
     body = "\n".join(
         (
-            _banner(document["stamp"]) if document["stamp"] else "",
+            banner,
             _head(document, contents),
             _words(document),
             _loss(document),
@@ -74,11 +77,6 @@ def certificate_page(document: Document, contents: CertificateContents) -> str:
     return document_html(
         title, body, "A machine-readable version of this certificate is in certificate.json."
     )
-
-
-def _banner(stamp: str) -> str:
-    title, words = _BANNERS[stamp]
-    return f'<div class="banner" role="alert"><strong>{title}</strong><p>{words}</p></div>'
 
 
 def _head(document: Document, contents: CertificateContents) -> str:

@@ -76,20 +76,13 @@ def percent(confidence: Fraction) -> str:
     return f"{float(100 * confidence):g}"
 
 
-def _columns(confidences: Sequence[Fraction], *, simulated: bool) -> list[str]:
-    names = [percent(one) for one in confidences]
-    ends = [f"{end}{name}" for name in names for end in ("lo", "hi")]
-    of_published = [f"published_{end}" for end in ends] if simulated else []
-    return ["cell", "estimate", "sd", *ends, "published", *of_published, "difference"]
-
-
 def _schema(confidences: Sequence[Fraction], *, simulated: bool, stamp: Stamp | None) -> pa.Schema:
     known = tidy_columns("intervals")
     texts = [(name, known[name].type) for name in _TEXTS]
-    numbers = [
-        (name, known[name].type if name in known else pa.float64())
-        for name in _columns(confidences, simulated=simulated)
-    ]
+    ends = [f"{end}{percent(one)}" for one in confidences for end in ("lo", "hi")]
+    of_published = [f"published_{end}" for end in ends] if simulated else []
+    names = ["cell", "estimate", "sd", *ends, "published", *of_published, "difference"]
+    numbers = [(name, known[name].type if name in known else pa.float64()) for name in names]
     return pa.schema([*texts[:-1], numbers[0], texts[-1], *numbers[1:]]).with_metadata(stamp_metadata(stamp))
 
 

@@ -59,7 +59,12 @@ def write_noisy_measurements(
     digest of the file's content.
     """
     require_publishable([measurements], stamp)
-    _require_fitting(measurements, constraints, layout)
+    if not constraints or any(len(one.values) != measurements.nodes for one in constraints):
+        raise ValueError("constraints must have one row for every geounit of the measurements")
+    if any(one.values.shape[1] != prod(one.shape) for one in constraints):
+        raise ValueError("constraints must have as many figures as their shape says")
+    if not len(measurements.queries) == len(layout.queries) == len(layout.recodes):
+        raise ValueError("the layout must name every query")
     parts = slices(measurements.geounits, layout.partition, sum(map(prod, measurements.shapes)))
     seal = _seal(measurements, len(parts), plan_digest, stamp)
     part = _Part(measurements, tuple(constraints), layout, seal)
@@ -86,17 +91,6 @@ class _Part:
     constraints: tuple[Constraint, ...]
     layout: NmfLayout
     seal: dict[str, str]
-
-
-def _require_fitting(
-    measurements: LevelMeasurements, constraints: Sequence[Constraint], layout: NmfLayout
-) -> None:
-    if not constraints or any(len(one.values) != measurements.nodes for one in constraints):
-        raise ValueError("constraints must have one row for every geounit of the measurements")
-    if any(one.values.shape[1] != prod(one.shape) for one in constraints):
-        raise ValueError("constraints must have as many figures as their shape says")
-    if not len(measurements.queries) == len(layout.queries) == len(layout.recodes):
-        raise ValueError("the layout must name every query")
 
 
 def _seal(
