@@ -79,11 +79,11 @@ def write_interval_page(folder: Path, page: IntervalPage) -> tuple[str, ...]:
         ],
         facts=[
             (
-                words,
+                kind,
                 f"{sum(len(one.codes) for one in page.rows if one.kind == kind):,}",
                 "areas and histograms",
             )
-            for kind, words in zip(kinds, kinds, strict=True)
+            for kind in kinds
         ],
         exhibits=exhibits,
         settings=list(page.settings.items()),
