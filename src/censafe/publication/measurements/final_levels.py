@@ -220,8 +220,8 @@ def _pieces(finished: FinishedLevel) -> Iterator[list[Any]]:
     for first in range(0, len(finished.cell), _CHUNK):
         last = min(first + _CHUNK, len(finished.cell))
         low, high = (int(node) for node in np.searchsorted(pointer, [first, last - 1], side="right") - 1)
-        entries = np.diff(np.clip(pointer[low : high + 2], first, last))
-        node = np.repeat(np.arange(low, high + 1, dtype=np.int32), entries)
+        bounds = np.clip(pointer[low : high + 2], first, last)
+        node = np.repeat(np.arange(low, high + 1, dtype=np.int32), bounds[1:] - bounds[:-1])
         none = pa.nulls(len(node), pa.float64())
         yield [node, finished.cell[first:last], finished.count[first:last], none]
     if finished.states is None:

@@ -70,8 +70,8 @@ def write_noisy_measurements(
     part = _Part(measurements, tuple(constraints), layout, seal)
     with atomic_folder(path) as folder:
         files = [(one.path(folder, table), table, one) for one in parts for table in (DPQUERY, CONSTRAINT)]
-        for file, _, _ in files:
-            file.parent.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            file[0].parent.mkdir(parents=True, exist_ok=True)
         with ThreadPoolExecutor(_THREADS) as pool:
             list(pool.map(lambda file: _write(*file, part), files))
     return sha256_path(path)
