@@ -68,12 +68,15 @@ def write_noisy_measurements(
     parts = slices(measurements.geounits, layout.partition, sum(map(prod, measurements.shapes)))
     seal = _seal(measurements, len(parts), plan_digest, stamp)
     part = _Part(measurements, tuple(constraints), layout, seal)
-    with atomic_folder(path) as folder:
-        files = [(one.path(folder, table), table, one) for one in parts for table in (DPQUERY, CONSTRAINT)]
-        for file in files:
-            file[0].parent.mkdir(parents=True, exist_ok=True)
-        with ThreadPoolExecutor(_THREADS) as pool:
-            list(pool.map(lambda file: _write(*file, part), files))
+    with atomic_folder(path) as folder, ThreadPoolExecutor(_THREADS) as pool:
+        writing = []
+        for one in parts:
+            for table in (DPQUERY, CONSTRAINT):
+                file = one.path(folder, table)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                writing.append(pool.submit(_write, file, table, one, part))
+        for written in writing:
+            written.result()
     return sha256_path(path)
 
 
