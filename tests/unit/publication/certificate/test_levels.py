@@ -108,8 +108,9 @@ def test_a_stamp_must_fit(tmp_path: Path) -> None:
 
 
 def test_a_certificate_says_whose_records_are_protected_and_which_counts_are_exact() -> None:
-    plan = replace(_source().plan, settings={"records": "person, housing unit"})
-    source = replace(_source(), plan=plan, contents=replace(_estimates(), exact_records=("units",)))
+    manifest, contents = _source().manifest, replace(_estimates(), exact_records=("units",))
+    plan = replace(manifest.plan, settings={"records": "person, housing unit"})
+    source = replace(_source(), manifest=replace(manifest, plan=plan), contents=contents)
     document = certificate_document(source)
     assert document["promise"]["unit_words"] == (
         "every single person's record and every single housing unit's record"

@@ -126,7 +126,7 @@ def test_a_test_key_is_stamped_and_disagreement_is_refused(tmp_path: Path) -> No
 
 
 def test_the_manifest_tells_what_was_done_after_the_measurements(tmp_path: Path) -> None:
-    plan = _source().plan
+    plan = _source().manifest.plan
     manifest = Manifest(
         plan, ConfigRecord("ddhca", {}, {}), "data", "c0", None, test_key=True, created="2026-01-02T03:04:05Z"
     )
