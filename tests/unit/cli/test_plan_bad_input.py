@@ -38,6 +38,27 @@ BAD = {
         ("topdown", "pl94-us", "--target", "persons.votingage * hhgq/County=5"),
         "is not measured at County",
     ),
+    "level of a target": (("phsafe", "sdhc-us", "--target", "PH3/county=20"), "PH3 has no level 'county'"),
+    "level of SafeTab": (("safetab-h", "ddhcb", "--target", "village_1=20"), "no level 'village_1'"),
+    "not measured at the root": (
+        ("topdown", "pl94-us", "--target", "persons.total/US=20"),
+        "is not measured at US",
+    ),
+    "total below 0": (
+        ("phsafe", "sdhc-us", "--maximize", "accuracy", "--total", "-1"),
+        "give a budget above 0",
+    ),
+    "total missing": (("phsafe", "sdhc-us", "--maximize", "accuracy"), "needs --total"),
+    "total alone": (("phsafe", "sdhc-us", "--target", "PH3=20", "--total", "1"), "--total is the budget for"),
+    "no targets": (("phsafe", "sdhc-us", "--minimize", "rho"), "at least one"),
+    "pure DP": (
+        ("phsafe", "sdhc-us", "--set", "privacy_definition=puredp", "--target", "PH3=20"),
+        "zcdp only",
+    ),
+    "pure DP of SafeTab": (
+        ("safetab-p", "ddhca", "--set", "privacy_definition=puredp", "--target", "usa_1=20"),
+        "zcdp only",
+    ),
     "impossible": (
         ("phsafe", "sdhc-us", "--target", "PH3=20@99.99999999999999999999%"),
         "closer to 1 than margins",
