@@ -33,8 +33,8 @@ from scipy import sparse
 from censafe import synthesize
 from censafe.estimation.topdown.operator import descent, parent
 from censafe.estimation.topdown.operator.descent import estimate_operator_level
-from censafe.estimation.topdown.operator.family import zero_multipliers
 from censafe.estimation.topdown.operator.newton import climb
+from censafe.estimation.topdown.operator.parent import zero_multipliers
 from censafe.estimation.topdown.operator.problem import PassProblem, pass_problem
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config

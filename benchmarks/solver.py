@@ -27,7 +27,9 @@ import numpy as np  # noqa: E402 (after the numbers of threads)
 from numpy.typing import NDArray  # noqa: E402
 from scipy import sparse  # noqa: E402
 
-from censafe.estimation.topdown import ParentProblem, round_parent, solve_l2  # noqa: E402
+from censafe.estimation.topdown.least_squares.problem import ParentProblem  # noqa: E402
+from censafe.estimation.topdown.least_squares.solve import solve_l2  # noqa: E402
+from censafe.estimation.topdown.rounding.controlled import round_parent  # noqa: E402
 
 Floats = NDArray[np.float64]
 Labels = dict[str, NDArray[np.int64]]

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
         validate,
     )
     from censafe.api.tables import replicate, table_names, tables, write_segments, write_tables
-    from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver
     from censafe.estimation.topdown.least_squares.problem import ParentProblem
+    from censafe.estimation.topdown.least_squares.solve import ParentSolver
     from censafe.model.plan import NoiseLaw
 
 _SOLVING = "estimation.topdown.least_squares"
@@ -87,8 +87,8 @@ _NAMES = {
         "validate",
     ),
     "api.tables": ("replicate", "table_names", "tables", "write_segments", "write_tables"),
-    f"{_SOLVING}.custom_solver": ("ParentSolver",),
     f"{_SOLVING}.problem": ("ParentProblem",),
+    f"{_SOLVING}.solve": ("ParentSolver",),
     "model.plan": ("NoiseLaw",),
 }
 

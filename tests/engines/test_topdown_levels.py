@@ -35,7 +35,7 @@ from support.topdown_inputs import write_1940
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some batches of a few parents each, so that there is something to divide."""
-    monkeypatch.setattr("censafe.estimation.topdown.levels.parents._BATCH_WORK", 2e4)
+    monkeypatch.setattr("censafe.estimation.topdown.levels.batches._BATCH_WORK", 2e4)
 
 
 def both(level: Any, passes: Any, workers: EngineTasks) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from censafe.errors import DataError
-from censafe.estimation.topdown.levels.joint import impossible_blocks
-from censafe.estimation.topdown.levels.joint_limits import household_limits, occupied_limits
+from censafe.estimation.topdown.levels.joint import household_limits, impossible_blocks, occupied_limits
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
 from censafe.geography.spines.sums import sum_vectors
 from censafe.geography.spines.tree import LevelRule, build_spine

@@ -2,8 +2,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from censafe.estimation.topdown import L2Status, ParentProblem, round_parent, solve_l2
 from censafe.estimation.topdown.least_squares.feasibility import has_point
+from censafe.estimation.topdown.least_squares.problem import L2Status, ParentProblem
+from censafe.estimation.topdown.least_squares.solve import solve_l2
+from censafe.estimation.topdown.rounding.controlled import round_parent
 from support.parents import objective, small_parent
 
 SEEDS = st.integers(0, 2**32 - 1)

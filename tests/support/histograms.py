@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from censafe.model.schema import Attribute, Schema
+from censafe.model.schema import Attribute, CellQuery, Schema
 
 PL94 = Schema(
     "pl94_persons",
@@ -20,6 +20,12 @@ E2E = Schema(
     "e2e_1940",
     (Attribute("hhgq", 8), Attribute("age18plus", 2), Attribute("hispanic", 2), Attribute("race", 6)),
 )
+
+
+def answers_of(query: CellQuery, histogram: np.ndarray) -> np.ndarray:
+    """Answers of one histogram, shape (answers,), from its cells, shape (cells,)."""
+    counted = query.label >= 0
+    return np.bincount(query.label[counted], histogram[counted], query.answers).astype(np.int64)
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> Path:

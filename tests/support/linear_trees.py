@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.downward import LinearTree
-from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
-from censafe.estimation.topdown.whole_tree.upward import lower_estimates
+from censafe.estimation.topdown.whole_tree.downward import LinearTree, passing
+from censafe.estimation.topdown.whole_tree.exact_sums import shifts
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates, own_right_sides
+from censafe.model.arrays import Flags, Floats, Ordinals
 
 SHAPE = (3, 2, 2, 4)
 CELLS = 48
@@ -32,10 +34,147 @@ ALLOWED = ~((AXES[0] == 2) & (AXES[1] == 0))
 
 
 @dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of the cells of some geounits of a level in some sums.
+
+    Args:
+        functional: which sum each row belongs to, shape (rows,).
+        node: geounit of each row, shape (rows,); a sum may name a geounit several times.
+        vector: weights of its cells, shape (rows, cells).
+    """
+
+    functional: Ordinals
+    node: Ordinals
+    vector: Floats = field(repr=False)
+
+
+class SweptTree(LinearTree):
+    """Estimates of any geounits and variances of any sums, in sweeps up and down that the package's own sums are held against."""
+
+    def estimate(self, depth: int, nodes: Ordinals) -> Floats:
+        """Estimates of some geounits from the answers of the whole tree, shape (len(nodes), cells)."""
+        return self.blocks.flat(self._whole(depth, nodes))
+
+    def variances(self, sums: Mapping[int, Weights], functionals: int) -> tuple[Floats, Floats]:
+        """Estimates and variances of weighted sums over cells of any geounits of any levels, in one sweep from below.
+
+        Returns:
+            Estimates from the whole tree and their variances, each of shape (functionals,).
+
+        Source: topdown_solver.md 9.2, in matrix form.
+        """
+        value, variance = np.zeros(functionals), np.zeros(functionals)
+        functional, node = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        vector = np.zeros((0, self.blocks.combinations, *self.blocks.sizes))
+        for depth in range(len(self.levels) - 1, -1, -1):
+            if depth in sums:
+                more = sums[depth]
+                functional = np.concatenate([functional, more.functional])
+                node = np.concatenate([node, more.node])
+                vector = np.concatenate([vector, self.blocks.spread(more.vector)])
+            functional, node, vector = _merged(functional, node, vector)
+            through = self._passing(depth)[node]
+            passed = (
+                functional[through],
+                self.levels[depth].parent[node[through]].astype(np.int64),
+                vector[through],
+            )
+            functional, node, vector = functional[~through], node[~through], vector[~through]
+            estimate = self._lower(depth, node, exact=True)
+            held = self.blocks.apply(self.lower[depth].conditioned()[self.lower[depth].pattern[node]], vector)
+            np.add.at(value, functional, _dots(vector, estimate))
+            np.add.at(variance, functional, _dots(vector, held))
+            if depth == 0:
+                return value, variance
+            node = self.levels[depth].parent[node].astype(np.int64)
+            functional, node, held = _merged(functional, node, held)
+            above = self.lower[depth - 1]
+            below = above.below[above.pattern[node]]
+            vector = self.blocks.apply(below, held)
+            np.subtract.at(variance, functional, _dots(held, vector))
+            np.subtract.at(value, functional, self._sum_below(depth - 1, node, held))
+            functional = np.concatenate([functional, passed[0]])
+            node = np.concatenate([node, passed[1]])
+            vector = np.concatenate([vector, passed[2]])
+        return value, variance
+
+    def covariances(
+        self, first: Mapping[int, Weights], second: Mapping[int, Weights], functionals: int
+    ) -> Floats:
+        """Covariances of two lists of weighted sums, pair by pair."""
+        pairs: dict[int, Weights] = {}
+        for depth in {*first, *second}:
+            rows = [
+                (one.functional + shift * functionals, one.node, sign * one.vector)
+                for source, signs in ((first, (1.0, 1.0)), (second, (1.0, -1.0)))
+                for shift, sign in enumerate(signs)
+                for one in ([source[depth]] if depth in source else [])
+            ]
+            pairs[depth] = Weights(*(np.concatenate(column) for column in zip(*rows, strict=True)))
+        _, variance = self.variances(pairs, 2 * functionals)
+        return 0.25 * (variance[:functionals] - variance[functionals:])
+
+    def _passing(self, depth: int) -> Flags:
+        above = self.levels[depth - 1].nodes if depth else 0
+        return passing(self.levels[depth], self.lower[depth], above)
+
+    def _sum_below(self, depth: int, nodes: Ordinals, held: Floats) -> Floats:
+        """Held weights times the precision times the sum of the children's estimates."""
+        right = self.lower[depth].right
+        return np.zeros(len(nodes)) if right is None else _dots(held, right[nodes])
+
+    def _lower(self, depth: int, nodes: Ordinals, *, exact: bool) -> Floats:
+        level, own = self.levels[depth], self.lower[depth]
+        pattern = own.pattern[nodes]
+        right = np.empty((len(nodes), self.blocks.combinations, *self.blocks.sizes))
+        for place, node in enumerate(nodes.tolist()):
+            part, kind = slice(node, node + 1), own.kind[pattern[place : place + 1]]
+            right[place] = own_right_sides(self.blocks, level, part, np.zeros(1, np.int64), 1, kind)[0]
+        if own.right is not None:
+            right += own.right[nodes]
+        if not exact:
+            return self.blocks.apply(own.covariance[pattern], right)
+        found = self.blocks.apply(self.lower[depth].conditioned()[pattern], right)
+        return found + shifts(own.lift[pattern], own.known[nodes], len(self.blocks.sizes))
+
+    def _whole(self, depth: int, nodes: Ordinals) -> Floats:
+        found = self._lower(depth, nodes, exact=True)
+        if depth == 0:
+            return found
+        above = self.lower[depth - 1]
+        parents, place = np.unique(self.levels[depth].parent[nodes].astype(np.int64), return_inverse=True)
+        right = above.right
+        if right is None:
+            return found
+        whole = self._whole(depth - 1, parents)
+        through = self._passing(depth)[nodes]
+        found[through] = whole[place.ravel()[through]]
+        news = self.blocks.apply(above.below[above.pattern[parents]], whole) - right[parents]
+        pattern = self.lower[depth].pattern[nodes]
+        held = self.lower[depth].conditioned()[pattern]
+        return found + self.blocks.apply(held, news[place.ravel()])
+
+
+def _merged(functional: Ordinals, node: Ordinals, vector: Floats) -> tuple[Ordinals, Ordinals, Floats]:
+    """One row for each pair of functional and geounit."""
+    width = int(node.max(initial=0)) + 1
+    keys, place = np.unique(functional * width + node, return_inverse=True)
+    found = np.zeros((len(keys), *vector.shape[1:]))
+    np.add.at(found, place.ravel(), vector)
+    first, second = np.divmod(keys, width)
+    return first, second, found
+
+
+def _dots(left: Floats, right: Floats) -> Floats:
+    rows = len(left)
+    return np.asarray((left * right).reshape(rows, math.prod(left.shape[1:])).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
 class SmallTree:
     """A tree, and every answer as a row over the cells of all leaves."""
 
-    tree: LinearTree
+    tree: SweptTree
     members: tuple[np.ndarray, ...]  # of every level, which leaves a geounit has
     truth: tuple[np.ndarray, ...]
     rows: np.ndarray
@@ -136,7 +275,7 @@ def small_tree(
         totals = truth[depth].sum(axis=1).astype(np.int64) if depth < exact else None
         objective = None if sums else LevelObjective.of(LABELS, variances, values, kinds)
         levels.append(TreeLevel(f"level {depth}", objective, parents[depth], support, totals))
-    tree = LinearTree(blocks, levels, lower_estimates(blocks, levels))
+    tree = SweptTree(blocks, levels, lower_estimates(blocks, levels))
     return SmallTree(
         tree, tuple(members), truth, np.vstack(rows), np.concatenate(answers), np.concatenate(weights),
         leaf.ravel(), exact,
@@ -145,7 +284,8 @@ def small_tree(
 
 def lower_estimate(tree: LinearTree, depth: int, nodes: np.ndarray) -> np.ndarray:
     """Estimates of some geounits from their own answers and all below them, shape (len(nodes), cells)."""
-    return tree.blocks.flat(tree._lower(depth, nodes, exact=False))
+    swept = SweptTree(tree.blocks, tree.levels, tree.lower)
+    return tree.blocks.flat(swept._lower(depth, nodes, exact=False))
 
 
 def lower_covariance(tree: LinearTree, depth: int, nodes: np.ndarray) -> np.ndarray:

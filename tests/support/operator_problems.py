@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from censafe.estimation.topdown import ParentProblem
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
 from censafe.estimation.topdown.operator.newton import climb, evaluate
 from censafe.estimation.topdown.operator.parent import judge
 from censafe.estimation.topdown.operator.problem import Dual, Observed, PassProblem, pass_problem

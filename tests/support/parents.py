@@ -6,7 +6,8 @@ from itertools import product
 import numpy as np
 from scipy.linalg import block_diag
 
-from censafe.estimation.topdown import ParentProblem, solve_l2
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 
 
 def small_parent(seed, *, children=3, cells=4, rows=True, masks=True, root=False):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown.batches import batch
+from censafe.estimation.topdown.levels import batches
 from censafe.estimation.topdown.levels import descent as descending
 from censafe.estimation.topdown.levels import descent as estimating
 from censafe.estimation.topdown.levels.descent import estimate_level
@@ -52,7 +52,7 @@ def test_a_repaired_parent_is_named_and_published_levels_agree(
     censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(estimating, "family_rules", lambda *_: None)
-    monkeypatch.setattr(batch, "estimate_family", empty_a_cell)
+    monkeypatch.setattr(batches, "estimate_family", empty_a_cell)
     data, out = write_1940(tmp_path / "data"), tmp_path / "out"
     done = censafe("run", "topdown", "e2e-1940", data, out, "--test-key", 1)
     assert done.code == 0, done.err

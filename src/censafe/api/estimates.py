@@ -13,7 +13,7 @@ from censafe.api.releases import Release
 from censafe.errors import UsageError
 
 if TYPE_CHECKING:
-    from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver
+    from censafe.estimation.topdown.least_squares.solve import ParentSolver
     from censafe.model.observer import Observer
     from censafe.products.run.options import EstimateOptions, IntervalOptions
 

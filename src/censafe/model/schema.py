@@ -191,13 +191,6 @@ class CellQuery:
         """Whether every answer of ``coarse`` is a sum of answers, whichever cells are empty."""
         return all(own.refines(other) for own, other in zip(self.factors, coarse.factors, strict=True))
 
-    def answer(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Answers of one histogram, int64, shape (answers,), from its cells, shape (cells,)."""
-        sums = np.zeros(self.answers, dtype=np.int64)
-        counted = self.label >= 0
-        np.add.at(sums, self.label[counted], histogram[counted])
-        return sums
-
 
 def make_query(
     schema: Schema, text: str, recodes: Mapping[str, Recode], *, measured: bool = True

@@ -38,6 +38,20 @@ class SparseLevel:
         """Sum of all counts."""
         return int(self.count.sum(dtype=np.int64))
 
+    def part(self, first: int, last: int) -> SparseLevel:
+        """Copies of the histograms of consecutive geounits.
+
+        Example:
+            >>> level = SparseLevel(np.array(["a", "b"]), np.array([0, 1, 3]), np.array([9, 4, 7], np.int32), np.array([1, 2, 3], np.int32))
+            >>> part = level.part(1, 2)
+            >>> part.geounits.tolist(), part.node_ptr.tolist(), part.cell.tolist()
+            (['b'], [0, 2], [4, 7])
+        """
+        pointer = self.node_ptr[first : last + 1]
+        entries = slice(int(pointer[0]), int(pointer[-1]))
+        cell, count = self.cell[entries].copy(), self.count[entries].copy()
+        return SparseLevel(self.geounits[first:last], pointer - pointer[0], cell, count)
+
 
 @dataclass(frozen=True, eq=False)
 class ExactHistograms:

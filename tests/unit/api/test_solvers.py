@@ -29,7 +29,7 @@ def test_a_solver_is_called_for_every_parent_and_its_points_are_published(run: c
     seen: list[tuple[int, int]] = []
 
     def ours(problem: censafe.ParentProblem) -> np.ndarray:
-        from censafe.estimation.topdown import solve_l2
+        from censafe.estimation.topdown.least_squares.solve import solve_l2
 
         seen.append(problem.B.shape)
         return solve_l2(problem).x
@@ -49,7 +49,7 @@ def test_a_solver_is_called_for_every_parent_and_its_points_are_published(run: c
 def test_a_toy_solver_gives_every_child_its_share(run: censafe.Release) -> None:
     def proportional(problem: censafe.ParentProblem) -> np.ndarray:
         if problem.p is None or len(problem.rows) or not problem.allowed.all():
-            from censafe.estimation.topdown import solve_l2
+            from censafe.estimation.topdown.least_squares.solve import solve_l2
 
             return solve_l2(problem).x
         return np.tile(problem.p / problem.children, (problem.children, 1))

@@ -90,7 +90,7 @@ def test_json_is_read_by_the_guard_alone() -> None:
     }
     assert reading == {
         "cli/summary.py",
-        "estimation/topdown/batches/encoding.py",
+        "estimation/topdown/levels/workers.py",
         "model/parsing.py",
         "population/blocks/histogram_files.py",
         "population/detailed/workers.py",

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.model.arrays import Floats, Integers
+from censafe.model.arrays import Floats
 
 
 class Objective(Protocol):
@@ -33,18 +33,6 @@ class Objective(Protocol):
     def value(self, x: Floats) -> float:
         """In half chi-square units, less the value at no counts."""
         return float((x * (0.5 * self.apply(x) - self.linear)).sum())
-
-    def curvature(self, group: Integers) -> Floats:
-        """Second derivative where a child gets one record in every cell of a group, shape (C, groups).
-
-        Args:
-            group: of every cell, -1 for none, shape (K,).
-        """
-        found = []
-        for number in range(int(group.max(initial=-1)) + 1):
-            along = np.tile((group == number).astype(np.float64), (len(self.linear), 1))
-            found.append((along * self.apply(along)).sum(axis=1))
-        return np.array(found).reshape(-1, len(self.linear)).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +61,8 @@ class DenseObjective(Objective):
 
     def apply(self, x: Floats) -> Floats:
         """The curvature times counts."""
-        found: Floats = np.einsum("ck,ckl->cl", x, self.h[self.h_of])
-        return found
+        curved: Floats = np.einsum("ck,ckl->cl", x, self.h[self.h_of])
+        return curved
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +81,10 @@ class GroupAnswers:
 
     def sums(self, x: Floats) -> Floats:
         """Sums of counts, shape (C, groups)."""
-        found = np.zeros(self.values.shape)
+        sums = np.zeros(self.values.shape)
         inside = self.group >= 0
-        np.add.at(found.T, self.group[inside], x.T[inside])
-        return found
+        np.add.at(sums.T, self.group[inside], x.T[inside])
+        return sums
 
     def spread(self, of_group: Floats) -> Floats:
         """Of every cell what its group has, 0 where it has none, shape (C, K)."""
@@ -125,10 +113,10 @@ class OperatorObjective(Objective):
     @property
     def linear(self) -> Floats:
         """Weighted targets, and weighted sums at every cell of their group."""
-        found: Floats = self.diagonal * self.target
+        linear: Floats = self.diagonal * self.target
         for one in self.answers:
-            found = found + one.spread(one.weight * one.values)
-        return found
+            linear = linear + one.spread(one.weight * one.values)
+        return linear
 
     def value(self, x: Floats) -> float:
         """Half the weighted squares of the residuals themselves, nothing subtracted, so that nothing cancels."""
@@ -138,7 +126,7 @@ class OperatorObjective(Objective):
 
     def apply(self, x: Floats) -> Floats:
         """The curvature times counts: products of the diagonal, and sums spread over their groups."""
-        found: Floats = self.diagonal * x
+        curved: Floats = self.diagonal * x
         for one in self.answers:
-            found = found + one.spread(one.weight * one.sums(x))
-        return found
+            curved = curved + one.spread(one.weight * one.sums(x))
+        return curved

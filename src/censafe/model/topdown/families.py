@@ -30,22 +30,6 @@ class Families:
         """Number of parents."""
         return len(self.child_ptr) - 1
 
-    @staticmethod
-    def one(first: int, last: int, support: NDArray[np.integer]) -> Families:
-        """One parent with consecutive children.
-
-        Example:
-            >>> one = Families.one(3, 5, np.array([0, 7]))
-            >>> one.child.tolist(), one.cell_ptr.tolist()
-            ([3, 4], [0, 2])
-        """
-        return Families(
-            np.array([0, last - first], np.int64),
-            np.arange(first, last, dtype=np.int64),
-            np.array([0, len(support)], np.int64),
-            np.ascontiguousarray(support, np.int32),
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
@@ -71,11 +55,21 @@ class Wanted:
         return found
 
 
-class Gathering(Protocol):
-    """Where noisy answers come from: measurements that were stored, or draws at the time of asking.
+class AnswerSource(Protocol):
+    """Where noisy answers come from: measurements that were stored, or draws when they are needed.
 
-    A source may be asked from several threads at once, and gives the same number whenever it is asked for one answer.
+    A source may be used by several threads at once, and gives the same number whenever one answer is needed again.
     """
+
+    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Some noisy answers of one query at consecutive geounits.
+
+        Args:
+            chosen: positions of the answers, rising, shape (m,).
+
+        Returns:
+            int64, shape (last - first, m), in C order; 0 where nothing is measured.
+        """
 
     def gather(self, wanted: Wanted) -> NDArray[np.int64]:
         """Noisy answers, parent by parent, child by child, in the order of `wanted`."""

@@ -19,7 +19,25 @@ from censafe.model.topdown.constraints import (
     LinearConstraint,
     OwnAnswers,
 )
-from censafe.model.topdown.outputs import OutputLayout
+
+
+@dataclass(frozen=True)
+class OutputLayout:
+    """What a run publishes of a histogram beside the histogram itself.
+
+    Args:
+        digits: of the lowest areas for which the microdata have columns; 0 where there are no microdata.
+        intervals: queries whose intervals are given where none are asked for; empty for the total and all margins.
+        report: what an evaluation compares: queries of the schema with words for each; empty for what its attributes suggest.
+    """
+
+    title: str = "Histograms by TopDown"
+    digits: int = 0
+    microdata: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    intervals: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
+    report: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -196,21 +214,6 @@ class MeasuredHistogram:
 
 
 @dataclass(frozen=True)
-class Pass:
-    """One outer pass of the estimation of a geounit's children.
-
-    Args:
-        l2: inner passes of queries that are fitted; those that are not measured have no term.
-        carried: queries whose rounded answers hold in all later passes of the stack; none in its last pass.
-    """
-
-    histogram: str
-    l2: tuple[tuple[str, ...], ...]
-    rounding: tuple[tuple[str, ...], ...]
-    carried: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Stack:
     """Histograms of which one level is estimated together."""
 
@@ -220,25 +223,6 @@ class Stack:
     def name(self) -> str:
         """Names of the histograms, joined."""
         return " with ".join(histogram.name for histogram in self.histograms)
-
-    def passes(self, level: str) -> tuple[Pass, ...]:
-        """The outer passes of a level: all of the first histogram, then those of the next.
-
-        Example:
-            >>> from censafe.products.topdown.configuration.config import load_config
-            >>> stack = load_config("pl94-us").stacks[0]
-            >>> [(one.histogram, one.rounding[0], one.carried) for one in stack.passes("County")]
-            [('persons', ('total',), ())]
-        """
-        steps = [
-            (histogram.name, l2, rounding)
-            for histogram in self.histograms
-            for l2, rounding in zip(histogram.passes[level].l2, histogram.passes[level].rounding, strict=True)
-        ]
-        return tuple(
-            Pass(name, l2, rounding, rounding[-1] if number < len(steps) else ())
-            for number, (name, l2, rounding) in enumerate(steps, 1)
-        )
 
 
 def constraints_on(histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]:

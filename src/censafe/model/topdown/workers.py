@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from censafe.model.topdown.families import Gathering
+from censafe.model.topdown.families import AnswerSource
 
 
 class EngineWorkers(Protocol):
@@ -44,15 +41,12 @@ class DrawingEffort(NamedTuple):
     """Of processors."""
 
 
-class OpenedAnswers(Gathering, Protocol):
+class OpenedAnswers(AnswerSource, Protocol):
     """Noisy answers of consecutive geounits, numbered from 0, where an engine has its workers."""
 
     @property
     def effort(self) -> DrawingEffort:
         """What drawing took so far."""
-
-    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Some noisy answers of one query at consecutive geounits."""
 
     def close(self) -> None:
         """Forget the key, where there is one."""

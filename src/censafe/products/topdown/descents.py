@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
-from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, query_weight
+from censafe.estimation.topdown.least_squares.solve import ParentSolver
 from censafe.estimation.topdown.levels.descent import Descent
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.operator.descent import OperatorDescent
 from censafe.estimation.topdown.operator.facilities import ExactSums
-from censafe.estimation.topdown.operator.further import FurtherAnswers, answer_weights, level_sums
+from censafe.estimation.topdown.operator.parent import FurtherAnswers, answer_weights, level_sums
 from censafe.geography.spines.choice import standard_levels
 from censafe.geography.spines.sums import sum_histograms
 from censafe.model import SparseLevel

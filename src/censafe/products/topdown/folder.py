@@ -23,7 +23,7 @@ from censafe.estimation.topdown.levels.facts import (
     whole_geounits,
 )
 from censafe.estimation.topdown.levels.limits import GroupTotals, LevelLimits
-from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel
+from censafe.estimation.topdown.whole_tree.upward import Children, LowerLevel
 from censafe.geography.regions import states
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.tree import Spine, build_spine

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from censafe.estimation.topdown import L2Status, ParentProblem, solve_l2
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.least_squares.problem import L2Status, ParentProblem
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 
 SHAPE = (3, 2, 4)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown import ParentProblem, solve_l2
 from censafe.estimation.topdown.least_squares.ordinary import fit_family
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.least_squares.start import fit_two_cells, share_total
 from censafe.estimation.topdown.least_squares.structures import ParentEquations, sides_without_groups
 

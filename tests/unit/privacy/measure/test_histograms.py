@@ -23,6 +23,7 @@ from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
 from censafe.privacy.measure import histograms as mechanism
 from censafe.privacy.measure.histograms import measure_histograms
 from censafe.privacy.noise.sampler import draw
+from support.histograms import answers_of
 
 SCHEMA = Schema("pair", (Attribute("adult", 2), Attribute("race", 3)))
 QUERIES = [make_query(SCHEMA, text, {}) for text in ("total", "race", "detailed")]
@@ -51,7 +52,7 @@ def test_answers_are_the_sums_of_cells_plus_addressed_noise():
         noise = draw(
             LAW, part_key(), query=ordinal, geounits=np.arange(3, dtype=np.uint64), answers=query.answers
         )
-        true = np.stack([query.answer(row) for row in TRUTH])
+        true = np.stack([answers_of(query, row) for row in TRUTH])
         assert np.array_equal(values, true + noise)
     assert found.source == "seeded"
     assert not found.private
@@ -71,7 +72,7 @@ def test_geounits_of_other_budgets_get_other_noise_at_the_same_addresses(monkeyp
         for row, law in ((0, strong), (1, LAW)):
             units = np.array([row], np.uint64)
             noise = draw(law, part_key(), query=ordinal, geounits=units, answers=query.answers)
-            assert np.array_equal(values[row], query.answer(TRUTH[row]) + noise[0])
+            assert np.array_equal(values[row], answers_of(query, TRUTH[row]) + noise[0])
         assert not values[2].any()
     assert found.variances[1] == (pytest.approx(100.0),) * 3
     assert found.variances[2] == (np.inf,) * 3

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import UsageError
-from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
-from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
+from censafe.estimation.topdown.cell_sums.own import AnswerGroups, OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.structure import SumProblem, SumTerm
 from censafe.estimation.topdown.cell_sums.tree import SumLevel, sum_tree
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
@@ -136,7 +135,9 @@ def test_estimates_from_both_equal_dense_least_squares(seed: int) -> None:
     wanted = wanted.reshape(len(SUMS), -1)
     for node in range(3):
         block = slice(node * OURS.cells, (node + 1) * OURS.cells)
-        assert np.allclose(wanted @ estimate[node], tree.values(1)[node], rtol=0, atol=1e-9)
+        assert np.allclose(
+            wanted @ estimate[node], tree.problem.values(tree.states(1))[node], rtol=0, atol=1e-9
+        )
         dense = np.einsum("ij,jk,ik->i", wanted, covariance[block, block], wanted)
         assert np.allclose(dense, tree.union_variances([(1, node)]), rtol=1e-9, atol=1e-9)
 
@@ -183,7 +184,7 @@ def test_occupancy_says_of_housing_units_what_both_answers_say() -> None:
         covariance - gain @ holds @ covariance,
     )
     wanted = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 1.0, 0, 0, 0]])
-    assert np.allclose(wanted @ estimate, tree.values(0)[0], rtol=0, atol=1e-9)
+    assert np.allclose(wanted @ estimate, tree.problem.values(tree.states(0))[0], rtol=0, atol=1e-9)
     dense = np.diag(wanted @ covariance @ wanted.T)
     assert np.allclose(dense, tree.union_variances([(0, 0)]), rtol=0, atol=1e-9)
 

@@ -12,10 +12,12 @@ from censafe.errors import CheckError, ConfigError, DataError
 from censafe.estimation.topdown.levels.joint import (
     bounded_facts,
     estimation_order,
+    household_limits,
     impossible_blocks,
+    joint_pair,
     joint_remarks,
+    occupied_limits,
 )
-from censafe.estimation.topdown.levels.joint_limits import household_limits, joint_pair, occupied_limits
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import SparseLevel

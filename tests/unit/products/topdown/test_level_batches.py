@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.batches import batch as batches
+from censafe.estimation.topdown.levels import batches
 from censafe.estimation.topdown.levels import descent as estimating
 from censafe.estimation.topdown.levels.checks import adds_up, check_level
 from censafe.estimation.topdown.levels.descent import estimate_level
@@ -53,7 +53,7 @@ def test_batches_give_what_the_general_way_gives(monkeypatch, seed, bounded, kno
 def test_one_and_two_workers_give_the_same_bits(monkeypatch):
     spine, parents, task = random_level(1, bounded=True, known=False, parents=40)
     chosen = rules(TOTALS_FIRST)
-    monkeypatch.setattr("censafe.estimation.topdown.levels.parents._BATCH_WORK", 2e4)
+    monkeypatch.setattr("censafe.estimation.topdown.levels.batches._BATCH_WORK", 2e4)
     shares: list[float] = []
     one, report = estimated(spine, parents, task, chosen)
     two, repeated = estimate_level(task, chosen, parents, spine.levels[1], workers=2, progress=shares.append)
@@ -134,7 +134,7 @@ def test_children_of_a_repaired_parent_add_up_to_its_changed_counts_and_the_chan
     found, report = estimated(spine, parents, task, rules(ONE))
     before = parents.count[own]
     cells = parents.cell[own]
-    assert [repair.document() for repair in report.repairs] == [
+    assert report.repairs == [
         {
             "geounit": str(spine.levels[1].geounits[chosen]),
             "cells": [

@@ -1,4 +1,4 @@
-"""How a list of sums of cells falls into small independent problems.
+"""How a list of sums of cells falls into small independent problems, and the sums as combinations of the states of these.
 
 An attribute that every query keeps or sums, and no structural zero or facility names, is averaged over or contrasted: the answers then say
 the same about every contrast of its levels, and nothing about its average. With such attributes a_1 .. a_E the cells are base cells
@@ -14,26 +14,152 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
+from scipy.sparse import csr_array
 
-from censafe.estimation.topdown.cell_sums.parts import (
-    dense_numbers,
-    in_terms_of,
-    independent,
-    is_short,
-    joint_classes,
-    outer_axes,
-    products,
-)
-from censafe.estimation.topdown.cell_sums.readings import SumEntry, SumFamily, SumReadings
 from censafe.model import CellQuery
 from censafe.model.arrays import Flags, Floats
 from censafe.model.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class SumFamily:
+    """One small problem.
+
+    Args:
+        group: group of base cells that every atom is in by query, shape (queries, atoms); -1 where the query tells all cells apart.
+        atom: of every base cell, -1 for cells that are empty, shape (base cells,).
+        state: sums of atoms that are handed on, shape (k, atoms).
+        asked: functions of base cells as combinations of the state, shape (functions, k).
+        columns: of every column the contrast of each averaged attribute, 0 for its sum.
+        known: sums that are known exactly as combinations of the state, shape (groups, k); none but in the family of all averages.
+    """
+
+    queries: tuple[int, ...]
+    times: tuple[float, ...]
+    group: NDArray[np.int64] = field(repr=False)
+    cells: Floats = field(repr=False)
+    atom: NDArray[np.int64] = field(repr=False)
+    kind: NDArray[np.int64] = field(repr=False)
+    state: Floats = field(repr=False)
+    asked: Floats = field(repr=False)
+    columns: tuple[tuple[int, ...], ...]
+    gram: Floats = field(repr=False)
+    known: Floats = field(repr=False)
+
+    @property
+    def atoms(self) -> int:
+        """Number of atoms."""
+        return len(self.cells)
+
+    @property
+    def size(self) -> int:
+        """Number k of sums in the state."""
+        return len(self.state)
+
+
+@dataclass(frozen=True)
+class SumEntry:
+    """One product in a sum: its family, function, column, and the number before it."""
+
+    family: int
+    function: int
+    column: int
+    weight: float
+
+
+class SumReadings:
+    """Sums as combinations of states."""
+
+    def __init__(self, families: Sequence[SumFamily], entries: Sequence[tuple[SumEntry, ...]]) -> None:
+        self.families = tuple(families)
+        self.entries = tuple(entries)
+
+    @property
+    def sums(self) -> int:
+        """How many sums are asked for."""
+        return len(self.entries)
+
+    @property
+    def width(self) -> int:
+        """Numbers in the states of one geounit."""
+        return sum(len(family.columns) * family.size for family in self.families)
+
+    def flat(self, states: Sequence[Floats]) -> Floats:
+        """States of all families side by side, shape (n, width)."""
+        return np.concatenate([one.reshape(len(one), -1) for one in states], axis=1)
+
+    def parted(self, flat: Floats) -> tuple[Floats, ...]:
+        """The reverse of :meth:`flat`."""
+        shapes = [(len(family.columns), family.size) for family in self.families]
+        ends = np.cumsum([columns * size for columns, size in shapes])[:-1]
+        parts = np.split(flat, ends, axis=1)
+        return tuple(part.reshape(len(flat), *shape) for part, shape in zip(parts, shapes, strict=True))
+
+    def values(self, states: Sequence[Floats]) -> Floats:
+        """Values of the sums from the states of some areas.
+
+        Args:
+            states: by family, shape (areas, columns, k).
+        """
+        sums = np.zeros((len(states[0]), self.sums))
+        for state, family, member in zip(states, self.families, self._members, strict=True):
+            functions = (state @ family.asked.T).reshape(len(state), -1)
+            sums += np.asarray((member @ functions.T).T)
+        return sums
+
+    @cached_property
+    def _members(self) -> tuple[csr_array, ...]:
+        """Of every family how its functions of all columns make up the sums, sparse, shape (sums, columns times functions)."""
+        members = []
+        for place, family in enumerate(self.families):
+            own = [
+                (number, one.column * len(family.asked) + one.function, one.weight)
+                for number, entries in enumerate(self.entries)
+                for one in entries
+                if one.family == place
+            ]
+            number, cell, weight = np.array(own, np.float64).reshape(-1, 3).T
+            shape = self.sums, len(family.columns) * len(family.asked)
+            members.append(csr_array((weight, (number.astype(np.int64), cell.astype(np.int64))), shape=shape))
+        return tuple(members)
+
+    def variances(self, covariances: Sequence[Floats]) -> Floats:
+        """Variances of the sums from covariances of their functions in one area, shape (sums,).
+
+        Args:
+            covariances: by family, shape (functions, functions).
+        """
+        variances = np.zeros(self.sums)
+        for covariance, (number, first, second, weight) in zip(covariances, self._pairs, strict=True):
+            variances += np.bincount(number, weight * covariance[first, second], self.sums)
+        return np.maximum(variances, 0.0)
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Floats], ...]:
+        """Of every family the pairs of entries of one sum: the sum, both functions, and the weight of their covariance."""
+        rows: list[list[tuple[int, int, int, float]]] = [[] for _ in self.families]
+        for number, entries in enumerate(self.entries):
+            for one in entries:
+                for other in entries:
+                    if one.family == other.family:
+                        gram = float(self.families[one.family].gram[one.column, other.column])
+                        if gram:
+                            weight = one.weight * other.weight * gram
+                            rows[one.family].append((number, one.function, other.function, weight))
+        pairs = []
+        for own in rows:
+            numbers = np.array([row[:3] for row in own], np.int64).reshape(-1, 3)
+            weights = np.array([row[3] for row in own], np.float64)
+            pairs.append((numbers[:, 0], numbers[:, 1], numbers[:, 2], weights))
+        return tuple(pairs)
+
 
 EXACT_ATOMS: Final = 300  # up to which the state is all atoms
 
@@ -88,26 +214,21 @@ class SumProblem(SumReadings):
         super().__init__(*self._families(terms))
 
     @property
-    def base_shape(self) -> tuple[int, ...]:
-        """Levels of the attributes that are not averaged."""
-        return tuple(self.schema.shape[axis] for axis in self.base)
-
-    @property
     def base_cells(self) -> int:
-        """Combinations of their levels."""
-        return math.prod(self.base_shape)
+        """Combinations of the levels of the attributes that are not averaged."""
+        return math.prod(self.schema.shape[axis] for axis in self.base)
 
     @cached_property
     def base_labels(self) -> tuple[NDArray[np.int64], ...]:
         """Of every query the group of each base cell, shape (base cells,)."""
-        found = []
+        labels = []
         for query in self.queries:
             label = np.zeros((), np.int64)
             for axis in self.base:
                 factor = query.factors[axis]
                 label = label[..., None] * factor.groups + factor.of_level
-            found.append(label.reshape(-1))
-        return tuple(found)
+            labels.append(label.reshape(-1))
+        return tuple(labels)
 
     def _of_base(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
         """Values of cells that do not depend on averaged attributes, by base cell."""
@@ -143,11 +264,11 @@ class SumProblem(SumReadings):
     def _contrasts(self, place: int) -> Floats:
         """Column of ones, and of every set of levels its indicator less its mean, shape (levels, 1 + sets)."""
         levels = self.schema.shape[self.outer[place]]
-        found = np.ones((levels, 1 + len(self._sets[place])))
+        contrasts = np.ones((levels, 1 + len(self._sets[place])))
         for number, chosen in enumerate(self._sets[place], 1):
             inside = np.isin(np.arange(levels), list(chosen)).astype(np.float64)
-            found[:, number] = inside - inside.mean()
-        return found
+            contrasts[:, number] = inside - inside.mean()
+        return contrasts
 
     def _families(
         self, sums: Sequence[Sequence[tuple[float, int, tuple[tuple[int, float], ...]]]]
@@ -193,9 +314,9 @@ class SumProblem(SumReadings):
         active = [query for query in range(len(times)) if times[query] > 0]
         inside = np.flatnonzero(self.allowed)
         labels = [self.base_labels[query][inside] for query in active]
-        whole = [int(dense_numbers(label).max(initial=-1)) + 1 == len(inside) for label in labels]
+        tells_all_apart = [int(dense_numbers(label).max(initial=-1)) + 1 == len(inside) for label in labels]
         known = self._known if key[0] and self._known is not None else None
-        apart = [label for label, single in zip(labels, whole, strict=True) if not single]
+        apart = [label for label, single in zip(labels, tells_all_apart, strict=True) if not single]
         apart += [self._tables[number][inside].astype(np.int64) for number in functions]
         apart += [self.kinds[inside].astype(np.int64)]
         apart += [] if known is None else [known[inside].astype(np.int64)]
@@ -207,7 +328,7 @@ class SumProblem(SumReadings):
         group = np.array(
             [
                 np.full(len(first), -1) if single else label[first]
-                for label, single in zip(labels, whole, strict=True)
+                for label, single in zip(labels, tells_all_apart, strict=True)
             ],
             np.int64,
         ).reshape(len(active), len(first))
@@ -237,3 +358,90 @@ class SumProblem(SumReadings):
             if is_short(labels):
                 rows.append((labels == answers[:, None]).astype(np.float64))
         return independent(np.concatenate(rows))
+
+
+SHORT: Final = 100  # answers, up to which a query is part of the state
+_INDEPENDENT: Final = 1e-9
+_APART: Final = 16  # times as many numbers as labels, up to which a table of them is quicker than sorting
+
+
+def is_short(group: NDArray[np.int64]) -> bool:
+    """Whether a query, given by the group of every atom, has so few answers that they are part of the state."""
+    return bool(group.min(initial=0) >= 0 and dense_numbers(group).max(initial=-1) < SHORT)
+
+
+def outer_axes(
+    schema: Schema, queries: Sequence[CellQuery], fixed: Sequence[NDArray[np.generic]]
+) -> tuple[int, ...]:
+    """Axes that every query keeps or sums, and along which nothing else changes."""
+    axes = []
+    for axis, levels in enumerate(schema.shape):
+        plain = all(
+            query.factors[axis].groups == 1 or np.array_equal(query.factors[axis].of_level, np.arange(levels))
+            for query in queries
+        )
+        free = all(
+            bool((values.reshape(schema.shape) == values.reshape(schema.shape).take([0], axis)).all())
+            for values in fixed
+        )
+        if levels > 1 and plain and free:
+            axes.append(axis)
+    return tuple(axes)
+
+
+def products(outer: Sequence[tuple[int, float]]) -> list[tuple[tuple[int, ...], float]]:
+    """A product of indicators as a sum of products of means and contrasts: the column and number of each."""
+    terms: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
+    for number, share in outer:
+        parts = [(0, share), (number, 1.0)] if number else [(0, share)]
+        terms = [((*column, chosen), weight * times) for column, weight in terms for chosen, times in parts]
+    return [(column, weight) for column, weight in terms if weight]
+
+
+def joint_classes(labels: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
+    """Classes of equal labels, numbered from 0.
+
+    Example:
+        >>> joint_classes([np.array([4, 4, 0, 4]), np.array([1, 0, 0, 1])]).tolist()
+        [2, 1, 0, 2]
+    """
+    classes = np.zeros(len(labels[0]), np.int64)
+    for label in labels:
+        place = dense_numbers(label)
+        classes = dense_numbers(classes * (int(place.max(initial=0)) + 1) + place)
+    return classes
+
+
+def dense_numbers(label: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The rank of every label among those that occur, from 0; sorted only where labels are far apart."""
+    if not len(label):
+        return np.zeros(0, np.int64)
+    lowest, highest = int(label.min()), int(label.max())
+    if highest - lowest >= _APART * len(label):
+        return np.unique(label, return_inverse=True)[1].ravel().astype(np.int64)
+    used = np.zeros(highest - lowest + 1, np.bool_)
+    used[label - lowest] = True
+    rank = np.cumsum(used) - 1
+    return np.asarray(rank[label - lowest], np.int64)
+
+
+def in_terms_of(state: Floats, rows: Floats) -> Floats:
+    """Rows as combinations of the state."""
+    if len(rows) == 0:
+        return np.zeros((0, len(state)))
+    return np.asarray(np.linalg.lstsq(state.T, rows.T, rcond=None)[0].T)
+
+
+def independent(rows: Floats) -> Floats:
+    """As many of the rows as are linearly independent; the others are combinations of them.
+
+    Example:
+        >>> independent(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])).shape
+        (2, 2)
+    """
+    every = np.unique(rows, axis=0)
+    length = np.sqrt((every * every).sum(axis=1))
+    every, length = every[length > 0], length[length > 0]
+    triangle, order = qr((every / length[:, None]).T, mode="r", pivoting=True)
+    rank = int((np.abs(np.diag(triangle)) > _INDEPENDENT).sum())
+    return every[np.sort(order[:rank])]

@@ -13,14 +13,16 @@ the variance sum of K_c' V_c K_c less H' T^+ H. All covariances follow from publ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.cell_sums.readings import SumReadings
+from censafe.estimation.topdown.cell_sums.structure import SumEntry, SumProblem, SumReadings
+from censafe.geography.spines.tree import Spine
 from censafe.model.arrays import Flags, Floats
 
 _NULL: Final = 1e-9  # share of the largest variance below which one is rounding: variances of a state differ by 1e5 and more
@@ -90,17 +92,11 @@ class SumTree:
         self._found = tuple(found)
         self._whole: list[list[Floats]] | None = None
 
-    def states(self, depth: int, *, whole: bool = True) -> list[Floats]:
-        """Estimated states of a level by family, shape (n, columns, k)."""
-        if not whole:
-            return self._found[depth].states
+    def states(self, depth: int) -> list[Floats]:
+        """Estimated states of a level by family from the answers of the whole tree, shape (n, columns, k)."""
         if self._whole is None:
             self._whole = self._downward()
         return self._whole[depth]
-
-    def values(self, depth: int) -> Floats:
-        """Estimates of the sums at all geounits of a level, from the answers of the whole tree, shape (n, sums)."""
-        return self.problem.values(self.states(depth))
 
     def union_values(self, members: Sequence[tuple[int, int]]) -> Floats:
         """Estimates of the sums in a union of geounits, shape (sums,)."""
@@ -112,11 +108,11 @@ class SumTree:
 
     def union_variances(self, members: Sequence[tuple[int, int]]) -> Floats:
         """Variances of these estimates, shape (sums,)."""
-        found = []
+        covariances = []
         for place, family in enumerate(self.problem.families):
-            asked = family.asked.T
-            found.append(self._covariance(place, [(depth, node, asked) for depth, node in members]))
-        variances = self.problem.variances(found)
+            functions = family.asked.T
+            covariances.append(self._covariance(place, [(depth, node, functions) for depth, node in members]))
+        variances = self.problem.variances(covariances)
         return np.where(variances < _EXACT, 0.0, variances)
 
     def _covariance(self, family: int, members: Sequence[tuple[int, int, Floats]]) -> Floats:
@@ -133,7 +129,11 @@ class SumTree:
                 pattern = int(known.pattern[node])
                 parent = int(level.parent[node])
                 if pattern == _NONE:
-                    self._require_alone(depth, node)
+                    if depth == 0 or not self._alone(depth)[node]:
+                        raise CheckError(
+                            f"level {level.name}: a geounit without any answers is not the only child of its parent, so that there is no "
+                            "linear estimate of it"
+                        )
                     matrices[depth - 1][parent] = matrices[depth - 1].get(parent, 0) + matrix
                     continue
                 spread = known.covariances[pattern][family] @ matrix
@@ -148,7 +148,7 @@ class SumTree:
         return total
 
     def _downward(self) -> list[list[Floats]]:
-        found = [self._found[0].states]
+        levels = [self._found[0].states]
         for depth in range(1, len(self.levels)):
             above, below, level = self._found[depth - 1], self._found[depth], self.levels[depth]
             alone = self._alone(depth)
@@ -158,21 +158,14 @@ class SumTree:
                 nodes = np.flatnonzero((pairs == (pattern, sort)).all(axis=1))
                 parents = level.parent[nodes]
                 for place, state in enumerate(states):
-                    wide = found[-1][place][parents]
+                    wide = levels[-1][place][parents]
                     if pattern == _NONE:
                         state[nodes] = np.where(alone[nodes, None, None], wide, np.nan)
                     elif sort != _NONE:
                         gain = below.covariances[pattern][place] @ above.inverse[sort][place]
                         state[nodes] += (wide - above.sums[place][parents]) @ gain.T
-            found.append(states)
-        return found
-
-    def _require_alone(self, depth: int, node: int) -> None:
-        if depth == 0 or not self._alone(depth)[node]:
-            raise CheckError(
-                f"level {self.levels[depth].name}: a geounit without any answers is not the only child of its parent, so that there is no linear "
-                "estimate of it"
-            )
+            levels.append(states)
+        return levels
 
     def _alone(self, depth: int) -> Flags:
         """Which geounits are the only children of their parents."""
@@ -185,12 +178,12 @@ def sum_tree(problem: SumReadings, levels: Sequence[SumLevel]) -> SumTree:
 
     Source: generalized least squares on a tree; bluedown.md 4.
     """
-    found: list[_Level] = []
+    combined: list[_Level] = []
     for depth in range(len(levels) - 1, -1, -1):
-        below = found[0] if found else None
+        below = combined[0] if combined else None
         parent = levels[depth + 1].parent if below is not None else None
-        found.insert(0, _combined(problem, levels[depth], below, parent))
-    return SumTree(problem, levels, found)
+        combined.insert(0, _combined(problem, levels[depth], below, parent))
+    return SumTree(problem, levels, combined)
 
 
 def _combined(
@@ -217,15 +210,15 @@ def _combined(
     for number, (own_number, sort) in enumerate(unique.tolist()):
         nodes = np.flatnonzero(pattern == number)
         own = None if own_number == _NONE or level.own is None else level.own.covariances(own_number)
-        found = []
+        by_family = []
         for place, family in enumerate(problem.families):
             below_part = None if sort == _NONE else totals[sort][place]
             own_part = None if own is None else own[place]
             covariance = _join(states[place], sums[place] if sums else None, nodes, own_part, below_part)
             if level.known is not None and len(family.known):
                 covariance = _imposed(states[place], nodes, covariance, family.known, level.known[nodes])
-            found.append(covariance)
-        covariances.append(tuple(found))
+            by_family.append(covariance)
+        covariances.append(tuple(by_family))
     none = (unique == _NONE).all(axis=1)
     inverse = [tuple(_inverse(one) for one in parts) for parts in totals]
     return _Level(np.where(none[pattern], _NONE, pattern), states, covariances, sorts, sums, inverse)
@@ -260,11 +253,11 @@ def _imposed(
 
 def _less(covariance: Floats, gained: Floats) -> Floats:
     """A covariance less what is known beside it; what is left of rounding alone is 0."""
-    found = covariance - gained
-    exact = np.diag(found) <= _LEFT * np.diag(covariance)
-    found[exact] = 0.0
-    found[:, exact] = 0.0
-    return (found + found.T) / 2
+    rest = covariance - gained
+    exact = np.diag(rest) <= _LEFT * np.diag(covariance)
+    rest[exact] = 0.0
+    rest[:, exact] = 0.0
+    return (rest + rest.T) / 2
 
 
 def _sorts(
@@ -305,11 +298,157 @@ def _inverse(matrix: Floats) -> Floats:
     """The inverse on the directions in which a covariance is above zero."""
     scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     inside = np.flatnonzero(scale > 0)
-    found = np.zeros_like(matrix)
+    inverse = np.zeros_like(matrix)
     if len(inside):
         own = scale[inside]
         values, vectors = np.linalg.eigh(matrix[np.ix_(inside, inside)] / own / own[:, None])
         good = values > _NULL * max(float(values[-1]), 1.0)
         part = vectors[:, good] / own[:, None]
-        found[np.ix_(inside, inside)] = (part / values[good]) @ part.T
-    return found
+        inverse[np.ix_(inside, inside)] = (part / values[good]) @ part.T
+    return inverse
+
+
+class StackedSums(SumReadings):
+    """The sums of two histograms of which some are the same in every geounit, such as households and occupied housing units by tenure.
+
+    Sums that the two share lie in the families of all averages. These are put side by side into one family, with states of both; in it the
+    differences of the shared sums are known to be 0. The first ones stand before the second ones.
+
+    Args:
+        shared: the last sums of both, as many, are the same in every geounit.
+    """
+
+    def __init__(self, first: SumProblem, second: SumProblem, shared: int) -> None:
+        if len(first.families) != 1 or first.families[0].gram.size != 1:
+            raise ValueError("the first problem of a stack has one family with one column")
+        self.place = next(number for number, one in enumerate(second.families) if not any(one.columns[0]))
+        own, other = first.families[0], second.families[self.place]
+        self.scale = float(other.gram[0, 0])
+        width = own.size, other.size
+        known = np.vstack(
+            [
+                np.hstack([own.known, np.zeros((len(own.known), width[1]))]),
+                np.hstack([np.zeros((len(other.known), width[0])), other.known]),
+                np.hstack([_rows(first, 0, shared), -_rows(second, self.place, shared)]),
+            ]
+        )
+        joint = replace(
+            other,
+            state=block_diag(own.state, other.state),
+            asked=block_diag(own.asked, other.asked),
+            gram=np.ones((1, 1)),
+            known=known,
+        )
+        families = [joint if number == self.place else one for number, one in enumerate(second.families)]
+        entries = [tuple(replace(one, family=self.place) for one in row) for row in first.entries]
+        moved = [tuple(_moved(one, self.place, len(own.asked)) for one in row) for row in second.entries]
+        super().__init__(families, [*entries, *moved])
+
+    def states(self, first: Sequence[Floats], second: Sequence[Floats]) -> tuple[Floats, ...]:
+        """States of both, by family."""
+        joint = np.concatenate([first[0], second[self.place]], axis=2)
+        return tuple(joint if number == self.place else one for number, one in enumerate(second))
+
+
+def _rows(problem: SumProblem, family: int, shared: int) -> Floats:
+    """The last sums as combinations of the state of the family of all averages, which is all of them."""
+    rows = np.zeros((shared, problem.families[family].size))
+    for row, entries in enumerate(problem.entries[len(problem.entries) - shared :]):
+        if any(one.family != family for one in entries):
+            raise ValueError("shared sums are those of all levels of the attributes that are averaged")
+        for one in entries:
+            rows[row] += one.weight * problem.families[family].asked[one.function]
+    return rows
+
+
+def _moved(entry: SumEntry, place: int, functions: int) -> SumEntry:
+    return replace(entry, function=entry.function + functions) if entry.family == place else entry
+
+
+@dataclass(frozen=True, eq=False)
+class StackedAnswers:
+    """Own answers of a level of both.
+
+    Args:
+        pattern: of every geounit, -1 where one of them is not measured, shape (n,).
+    """
+
+    sums: StackedSums
+    first: LevelAnswers
+    second: LevelAnswers
+    pattern: NDArray[np.int64] = field(repr=False)
+    pairs: NDArray[np.int64] = field(repr=False)
+
+    @staticmethod
+    def of(sums: StackedSums, first: LevelAnswers, second: LevelAnswers) -> StackedAnswers:
+        """Find the patterns."""
+        rows = np.stack([first.pattern, second.pattern], axis=1)
+        pairs, place = np.unique(rows, axis=0, return_inverse=True)
+        none = (rows < 0).any(axis=1)
+        return StackedAnswers(sums, first, second, np.where(none, -1, place.ravel()).astype(np.int64), pairs)
+
+    def covariances(self, pattern: int) -> tuple[Floats, ...]:
+        """Covariances of the states of a pattern, by family."""
+        own, other = self.pairs[pattern].tolist()
+        covariances = list(self.second.covariances(other))
+        place, scale = self.sums.place, self.sums.scale
+        covariances[place] = block_diag(self.first.covariances(own)[0], scale * covariances[place])
+        return tuple(covariances)
+
+
+def used_geounits(spine: Spine, kinds: Sequence[tuple[NDArray[np.int64], int]]) -> tuple[Flags, ...]:
+    """Geounits whose answers are used: the widest ones, and all children of those that an area of some kind cuts.
+
+    Args:
+        kinds: of every kind, the area of every block in the order of the spine, -1 for none, and the lowest depth that may be used for it.
+
+    Returns:
+        Of every level, shape (n,).
+    """
+    used = [np.zeros(level.nodes, np.bool_) for level in spine.levels]
+    used[0][:] = True
+    for area_of, lowest in kinds:
+        own = used[0]
+        for depth in range(min(lowest, len(spine.levels) - 1)):
+            cut = own & (_area(spine, depth, area_of)[1] < 0)
+            own = cut[spine.levels[depth + 1].parent]
+            used[depth + 1] |= own
+    return tuple(used)
+
+
+def area_members(
+    spine: Spine, area_of: NDArray[np.int64], areas: int, used: Sequence[Flags]
+) -> tuple[list[list[tuple[int, int]]], Flags]:
+    """The geounits that make up every area.
+
+    Args:
+        area_of: area of every block in the order of the spine, -1 for none.
+    """
+    members: list[list[tuple[int, int]]] = [[] for _ in range(areas)]
+    whole = np.ones(areas, np.bool_)
+    inside = np.ones(spine.levels[0].nodes, np.bool_)
+    for depth in range(len(spine.levels)):
+        area, same = _area(spine, depth, area_of)
+        reached = inside & used[depth]
+        for node in np.flatnonzero(reached & (same >= 0) & (area >= 0)).tolist():
+            members[int(area[node])].append((depth, node))
+        cut = inside & (same < 0)
+        if depth + 1 == len(spine.levels):
+            break
+        below = cut[spine.levels[depth + 1].parent]
+        lost = below & ~used[depth + 1]
+        if lost.any():
+            block = lost[spine.ancestors(depth + 1)]
+            gone = np.unique(area_of[block])
+            whole[gone[gone >= 0]] = False
+        inside = below & used[depth + 1]
+    return members, whole
+
+
+def _area(
+    spine: Spine, depth: int, area_of: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lowest area of the blocks of every geounit, and 0 where that is the area of all of them, else -1."""
+    starts = spine.starts[depth]
+    low, high = np.minimum.reduceat(area_of, starts), np.maximum.reduceat(area_of, starts)
+    return low, np.where(low == high, 0, -1)

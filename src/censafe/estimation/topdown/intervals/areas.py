@@ -16,8 +16,12 @@ from scipy.sparse import csr_array
 
 from censafe.errors import DataError
 from censafe.estimation.topdown.whole_tree.downward import LinearTree
-from censafe.estimation.topdown.whole_tree.sums import Functionals, whole_levels
-from censafe.estimation.topdown.whole_tree.unions import union_covariances, whole_members
+from censafe.estimation.topdown.whole_tree.sums import (
+    Functionals,
+    union_covariances,
+    whole_levels,
+    whole_members,
+)
 from censafe.geography.area_lists import read_block_areas
 from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.paths import RunSpine
@@ -84,21 +88,21 @@ def area_sets(
 ) -> tuple[AreaSet, ...]:
     """All kinds of areas of a run, the widest level first, the areas of the list last."""
     known = areas or AreaNames()
-    found = [*_published(run, known), *_walked(run)]
+    sets = [*_published(run, known), *_walked(run)]
     if listed is None:
-        return tuple(found)
+        return tuple(sets)
     leaf = run.standard.leaf
     kinds, remarks = read_block_areas(listed, leaf.codes, leaf.form)
-    taken = {one.kind for one in found}
+    taken = {one.kind for one in sets}
     for kind in kinds:
         if kind.name in taken:
             raise DataError(
                 f"{listed}: column {kind.name} has the name of a level; fix: give it another name"
             )
-        found.append(AreaSet(kind.name, kind.codes, known.given(kind.codes), kind.area_of))
+        sets.append(AreaSet(kind.name, kind.codes, known.given(kind.codes), kind.area_of))
     for text in remarks:
         observer.remark(text)
-    return tuple(found)
+    return tuple(sets)
 
 
 def _published(run: RunSpine, areas: AreaNames) -> Iterator[AreaSet]:
@@ -125,8 +129,8 @@ def _walked(run: RunSpine) -> Iterator[AreaSet]:
     back = _back(run)
     for depth, level in enumerate(run.spine.levels[:-1]):
         codes = level.geounits
-        held = run.spine.ancestors(depth).astype(np.int64)
-        area_of = held if back is None else held[back]
+        ancestors = run.spine.ancestors(depth).astype(np.int64)
+        area_of = ancestors if back is None else ancestors[back]
         yield AreaSet(_SPINE + level.name, codes, np.full(len(codes), ""), area_of, level.name)
 
 
@@ -134,9 +138,9 @@ def _back(run: RunSpine) -> NDArray[np.int64] | None:
     """Place in the order of the run of every block of the standard order; None where they agree."""
     if run.order is None:
         return None
-    found = np.empty_like(run.order)
-    found[run.order] = np.arange(len(found))
-    return found
+    place = np.empty_like(run.order)
+    place[run.order] = np.arange(len(place))
+    return place
 
 
 def area_estimates(
@@ -144,9 +148,9 @@ def area_estimates(
 ) -> Iterator[AreaEstimates]:
     """Unbiased estimates and their variances for every kind of areas, in their order."""
     names = [level.name for level in tree.levels]
-    wanted = {one.level for one in sets} | {names[-1]}
+    used = {one.level for one in sets} | {names[-1]}
     every = zip(names, whole_levels(tree, functionals), strict=True)
-    levels = {name: level for name, level in every if name in wanted}
+    levels = {name: level for name, level in every if name in used}
     back = _back(run)
     blocks = levels[names[-1]].values
     standard = blocks if back is None else blocks[back]
@@ -162,11 +166,11 @@ def area_estimates(
 def _variances(tree: LinearTree, functionals: Functionals, run: RunSpine, areas: AreaSet) -> Floats:
     """Variances of sums over unions of blocks, some areas at a time."""
     union_of = areas.area_of if run.order is None else areas.area_of[run.order]
-    found = np.empty((areas.number, functionals.number))
+    variances = np.empty((areas.number, functionals.number))
     step = max(1, _BATCH // max(1, functionals.moments[:1].size))
     members = whole_members(tree, union_of)
     for first in range(0, areas.number, step):
         last = min(first + step, areas.number)
         rows = {depth: one.among(first, last) for depth, one in members.items()}
-        found[first:last] = functionals.variances(union_covariances(tree, rows, last - first))
-    return found
+        variances[first:last] = functionals.variances(union_covariances(tree, rows, last - first))
+    return variances

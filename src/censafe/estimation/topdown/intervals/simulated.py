@@ -138,5 +138,5 @@ class ErrorClasses:
         for one in range(len(SIZES)):
             nearest = int(known[np.abs(known - one).argmin()])
             offsets[one] = self._found[nearest].interval(confidence)
-        found = published[..., None] + offsets[size_class(published)]
-        return np.maximum(found[..., 0], 0.0), np.maximum(found[..., 1], 0.0)
+        ends = published[..., None] + offsets[size_class(published)]
+        return np.maximum(ends[..., 0], 0.0), np.maximum(ends[..., 1], 0.0)

@@ -62,8 +62,8 @@ class _Pairs:
             aim = aim - step * dual_step
         return np.where(self.on, aim / self.value, 0.0)
 
-    def longest(self, step: Floats, dual_step: Floats) -> tuple[float, float]:
-        return _longest(self.value, step, self.on), _longest(self.dual, dual_step, self.on)
+    def longest(self, step: Floats, dual_step: Floats) -> float:
+        return min(_longest(self.value, step, self.on), _longest(self.dual, dual_step, self.on))
 
 
 def _longest(value: Floats, step: Floats, on: Mask) -> float:
@@ -81,6 +81,13 @@ class _Iterate:
     equal: Floats
     sums: Floats
     groups: Floats
+
+    def gap(self) -> float:
+        return self.x.gap() + self.low.gap() + self.high.gap()
+
+    def row_multipliers(self) -> Floats:
+        low = np.where(self.low.on, self.low.dual, 0.0)
+        return low - np.where(self.high.on, self.high.dual, 0.0) + self.equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,36 +126,33 @@ class _Newton:
         share = np.maximum(self.allowed.sum(axis=0), 1)
         level = np.ones(cells) if self.p is None else np.maximum(self.p / share, 1e-3)
         x = np.where(self.allowed, np.broadcast_to(level, (children, cells)), 0.0)
-        steep = max(1e-3, float(np.abs(self._gradient(x)).mean()))
-        held = x @ self.a.T
+        steep = max(1e-3, float(np.abs(self.objective.gradient(x)).mean()))
+        sums_of_rows = x @ self.a.T
         own = _Pairs(np.where(self.allowed, x, 1.0), np.full(x.shape, steep), self.allowed)
         pairs = []
-        for distance, side in ((held - self.lo, self.lo), (self.hi - held, self.hi)):
+        for distance, side in ((sums_of_rows - self.lo, self.lo), (self.hi - sums_of_rows, self.hi)):
             on = np.isfinite(side) & ~self.is_equal
             value = np.where(on, np.maximum(np.where(on, distance, 1.0), 0.1), 1.0)
             pairs.append(_Pairs(value, np.full(side.shape, steep), on))
         nothing = np.zeros(0 if self.p is None else cells)
         return _Iterate(own, pairs[0], pairs[1], np.zeros(self.lo.shape), nothing, np.zeros(len(self.pair)))
 
-    def _gradient(self, x: Floats) -> Floats:
-        return self.objective.gradient(x)
-
     def score(self, at: _Iterate) -> float:
         """About what the certificate of the point will say; infinite while it misses sums and rows."""
         x = np.where(self.allowed, at.x.value, 0.0)
-        held = x @ self.a.T
+        sums_of_rows = x @ self.a.T
         off = max(
             0.0 if self.p is None else float(np.abs(self.p - x.sum(axis=0)).max(initial=0.0)),
             float(np.abs(self.group_totals - self.pair @ x.sum(axis=1)).max(initial=0.0)),
-            float(np.where(np.isfinite(self.lo), self.lo - held, 0.0).max(initial=0.0)),
-            float(np.where(np.isfinite(self.hi), held - self.hi, 0.0).max(initial=0.0)),
+            float(np.where(np.isfinite(self.lo), self.lo - sums_of_rows, 0.0).max(initial=0.0)),
+            float(np.where(np.isfinite(self.hi), sums_of_rows - self.hi, 0.0).max(initial=0.0)),
         )
         if not off * self.unit <= _LEAST_MISS:
             return np.inf
-        nu = np.where(at.low.on, at.low.dual, 0.0) - np.where(at.high.on, at.high.dual, 0.0) + at.equal
-        rest = self._gradient(x) - at.x.dual - nu @ self.a - (self.pair.T @ at.groups)[:, None]
+        nu = at.row_multipliers()
+        rest = self.objective.gradient(x) - at.x.dual - nu @ self.a - (self.pair.T @ at.groups)[:, None]
         rest = rest - (at.sums if self.p is not None else 0.0)
-        return at.x.gap() + at.low.gap() + at.high.gap() + float((np.abs(rest) * x).sum())
+        return at.gap() + float((np.abs(rest) * x).sum())
 
     def factor(self, at: _Iterate) -> tuple[Floats, Floats]:
         """Inverses of the children's systems and of what couples them."""
@@ -166,11 +170,11 @@ class _Newton:
                 np.linalg.inv(system * scale[:, None] * scale) * scale[:, None] * scale
             )
         across = inverse.sum(axis=2)
-        whole = np.diag(self.pair @ across.sum(axis=1)) if len(self.pair) else np.zeros((0, 0))
+        across_groups = np.diag(self.pair @ across.sum(axis=1)) if len(self.pair) else np.zeros((0, 0))
         if self.p is None:
             return inverse, np.zeros((0, 0))
         corner = self.pair @ across
-        coupling = np.block([[inverse.sum(axis=0), corner.T], [corner, whole]])
+        coupling = np.block([[inverse.sum(axis=0), corner.T], [corner, across_groups]])
         return inverse, coupling + np.diag(1e-15 * coupling.diagonal() + 1e-300)
 
     def _missing(self, x: Floats) -> Floats:
@@ -212,15 +216,15 @@ class _Newton:
 
     def step(self, at: _Iterate, parts: tuple[Floats, Floats], center: float, last: _Steps | None) -> _Steps:
         x = np.where(self.allowed, at.x.value, 0.0)
-        held, low, high = x @ self.a.T, at.low, at.high
-        off_low = np.where(low.on, held - np.where(low.on, self.lo, 0.0) - low.value, 0.0)
-        off_high = np.where(high.on, np.where(high.on, self.hi, 0.0) - held - high.value, 0.0)
-        off_equal = np.where(self.is_equal, np.where(self.is_equal, self.lo, 0.0) - held, 0.0)
+        sums_of_rows, low, high = x @ self.a.T, at.low, at.high
+        off_low = np.where(low.on, sums_of_rows - np.where(low.on, self.lo, 0.0) - low.value, 0.0)
+        off_high = np.where(high.on, np.where(high.on, self.hi, 0.0) - sums_of_rows - high.value, 0.0)
+        off_equal = np.where(self.is_equal, np.where(self.is_equal, self.lo, 0.0) - sums_of_rows, 0.0)
         aim = at.x.target(center, *((last.x, last.z) if last else (None, None)))
         aim_low = low.target(center, *(last.low if last else (None, None)))
         aim_high = high.target(center, *(last.high if last else (None, None)))
-        nu = np.where(low.on, low.dual, 0.0) - np.where(high.on, high.dual, 0.0) + at.equal
-        rest = -self._gradient(x) + np.where(self.allowed, at.x.dual, 0.0) + nu @ self.a + aim
+        nu = at.row_multipliers()
+        rest = -self.objective.gradient(x) + np.where(self.allowed, at.x.dual, 0.0) + nu @ self.a + aim
         rest += (
             aim_low - low.ratio() * off_low - aim_high + high.ratio() * off_high + self.weight * off_equal
         ) @ self.a
@@ -235,11 +239,10 @@ class _Newton:
         )  # fmt: skip
 
 
-def _lengths(at: _Iterate, step: _Steps) -> tuple[float, float]:
-    found = [at.x.longest(step.x, step.z), at.low.longest(*step.low), at.high.longest(*step.high)]
-    primal, dual = (min(side) for side in zip(*found, strict=True))
-    both = min(1.0, _TOWARDS_BOUNDARY * min(primal, dual))  # one length: the objective is quadratic
-    return both, both
+def _length(at: _Iterate, step: _Steps) -> float:
+    """The share of a step that keeps all pairs positive: one for point and multipliers, as the objective is quadratic."""
+    longest = min(at.x.longest(step.x, step.z), at.low.longest(*step.low), at.high.longest(*step.high))
+    return min(1.0, _TOWARDS_BOUNDARY * longest)
 
 
 def _moved(at: _Iterate, step: _Steps, length: float) -> _Iterate:
@@ -267,20 +270,20 @@ def interior_point(problem: ParentProblem, h: Floats, tight: Tightened) -> Inter
     newton = _Newton(problem, h, tight)
     at = newton.start()
     pairs = int(at.x.on.sum() + at.low.on.sum() + at.high.on.sum())
-    first = (at.x.gap() + at.low.gap() + at.high.gap()) / max(1, pairs)
+    first = at.gap() / max(1, pairs)
     best, least = at, np.inf
     with np.errstate(all="ignore"):
         for _ in range(_MOST_STEPS):
-            mean = (at.x.gap() + at.low.gap() + at.high.gap()) / max(1, pairs)
+            mean = at.gap() / max(1, pairs)
             try:
                 parts = newton.factor(at)
                 plain = newton.step(at, parts, 0.0, None)
-                ahead = _moved(at, plain, _lengths(at, plain)[0])
-                left = (ahead.x.gap() + ahead.low.gap() + ahead.high.gap()) / max(1, pairs)
+                ahead = _moved(at, plain, _length(at, plain))
+                left = ahead.gap() / max(1, pairs)
                 step = newton.step(at, parts, mean * min(1.0, max(left / mean, 0.0)) ** 3, plain)
             except np.linalg.LinAlgError:
                 break
-            length = _lengths(at, step)[0]
+            length = _length(at, step)
             new = _moved(at, step, length)
             if not (np.isfinite(new.x.value).all() and np.isfinite(new.x.dual).all()):
                 break
@@ -299,7 +302,7 @@ def _read(newton: _Newton, at: _Iterate) -> InteriorPoint:
     mean = float(curve.mean()) if curve.size else 1.0
     active = np.where(at.low.on & (at.low.value * mean < at.low.dual), -1, 0)
     active = np.where(at.high.on & (at.high.value * mean < at.high.dual), 1, active)
-    nu = np.where(at.low.on, at.low.dual, 0.0) - np.where(at.high.on, at.high.dual, 0.0) + at.equal
+    nu = at.row_multipliers()
     x = np.where(newton.allowed, at.x.value, 0.0)
     return InteriorPoint(
         x * newton.unit, free, np.where(newton.is_equal, 2, active).astype(np.int8), nu * newton.unit,

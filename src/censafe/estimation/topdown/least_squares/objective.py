@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,17 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from censafe.estimation.topdown.whole_tree.cells import Below
 from censafe.model.compiled import compiled
 from censafe.model.topdown.answer_sums import AnswerSums
-from censafe.model.topdown.families import Families, Gathering, Wanted
+from censafe.model.topdown.families import AnswerSource, Families, Wanted
 from censafe.model.topdown.level_measurements import Answers, LevelMeasurements
 from censafe.model.topdown.workers import DrawingEffort
 
 _Ints = NDArray[np.int64]
 _Narrow = NDArray[np.int32]
-
-
-def label_matrix(labels: Sequence[NDArray[np.integer]]) -> _Narrow:
-    """Labels of all queries as one matrix, int32, shape (queries, cells)."""
-    return np.ascontiguousarray(np.stack(list(labels)), np.int32)
 
 
 def wanted_answers(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow]:
@@ -38,72 +32,14 @@ def wanted_answers(families: Families, labels: _Narrow) -> tuple[Wanted, _Narrow
         int32, shape (queries, entries).
 
     Example:
-        >>> wanted, place = wanted_answers(Families.one(0, 1, np.array([1, 3])), np.array([[0, 0, 0, 0], [0, 1, 2, 3]], np.int32))
+        >>> one = Families(np.array([0, 1]), np.array([0]), np.array([0, 2]), np.array([1, 3], np.int32))
+        >>> wanted, place = wanted_answers(one, np.array([[0, 0, 0, 0], [0, 1, 2, 3]], np.int32))
         >>> wanted.query.tolist(), wanted.answer.tolist(), place.tolist()
         ([0, 1, 1], [0, 1, 3], [[0, 0], [1, 2]])
     """
     answers = int(labels.max(initial=-1)) + 1
     pointer, query, answer, place = _list_answers(families.cell_ptr, families.cell, labels, answers)
     return Wanted(families.child_ptr, families.child, pointer, query, answer), place
-
-
-def right_sides(
-    families: Families,
-    labels: _Narrow,
-    weights: NDArray[np.float64],
-    kinds: _Narrow,
-    source: Gathering,
-) -> NDArray[np.float64]:
-    """B, the sum of w A'y over the queries in their order, of every child of every parent.
-
-    Args:
-        labels: of every query, the answer of each cell of the schema, shape (queries, cells).
-        weights: of an answer by kind of geounit and query, shape (kinds, queries).
-        kinds: kind of every geounit of the level, shape (geounits,).
-
-    Returns:
-        float64: parent by parent the matrix (children, cells) in C order, one after another.
-
-    Example:
-        >>> from censafe.estimation.topdown.least_squares.objective import StoredAnswers
-        >>> source = StoredAnswers((np.array([[5]], np.int32), np.array([[4, 3]], np.int32)))
-        >>> labels = np.array([[0, 0], [0, 1]], np.int32)
-        >>> right_sides(Families.one(0, 1, np.array([0, 1])), labels, np.array([[1.0, 2.0]]), np.zeros(1, np.int32), source)
-        array([13., 11.])
-    """
-    wanted, place = wanted_answers(families, labels)
-    values = source.gather(wanted)
-    entries = np.diff(families.child_ptr) * np.diff(families.cell_ptr)
-    found = np.zeros(int(entries.sum()), np.float64)
-    kind_of = np.ascontiguousarray(kinds[families.child])
-    _accumulate(
-        families.child_ptr, kind_of, families.cell_ptr, wanted.answer_ptr, place, weights, values, found
-    )
-    return found
-
-
-def gather_stored(values: Sequence[Answers], wanted: Wanted) -> _Ints:
-    """Wanted answers out of whole matrices.
-
-    Args:
-        values: of every query, shape (geounits, answers).
-
-    Returns:
-        int64: parent by parent, child by child, in the order of `wanted`.
-    """
-    found = np.empty(int(wanted.starts[-1]), np.int64)
-    for query, matrix in enumerate(values):
-        _gather(
-            wanted.child_ptr,
-            wanted.child,
-            wanted.answer_ptr,
-            wanted.query,
-            wanted.answer,
-            query,
-            matrix,
-            found,
-        )
-    return found
 
 
 @compiled()
@@ -207,21 +143,6 @@ def query_weight(variance: float) -> float:
     return 1.0 / max(variance, _LEAST_VARIANCE)
 
 
-class AnswerSource(Gathering, Protocol):
-    """Where noisy answers come from: stored ones, or ones that are drawn when they are asked for."""
-
-    def answers(self, query: int, first: int, last: int, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Some noisy answers of one query at consecutive geounits.
-
-        Args:
-            chosen: positions of the answers, rising, shape (m,).
-
-        Returns:
-            int64, shape (last - first, m), in C order; 0 where nothing is measured.
-        """
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class StoredAnswers:
     """Noisy answers that are stored whole.
@@ -241,7 +162,11 @@ class StoredAnswers:
 
     def gather(self, wanted: Wanted) -> NDArray[np.int64]:
         """Noisy answers, parent by parent, child by child, in the order of `wanted`."""
-        return gather_stored(self.values, wanted)
+        gathered = np.empty(int(wanted.starts[-1]), np.int64)
+        places = wanted.child_ptr, wanted.child, wanted.answer_ptr, wanted.query, wanted.answer
+        for query, matrix in enumerate(self.values):
+            _gather(*places, query, matrix, gathered)
+        return gathered
 
     @property
     def effort(self) -> DrawingEffort:
@@ -265,16 +190,16 @@ class StoredAnswers:
     def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of noisy answers of some geounits, int64, shape (n, sums)."""
         query, answer, slot = asked.listed()
-        found = np.zeros((len(geounits), asked.sums), np.int64)
+        sums_of_geounits = np.zeros((len(geounits), asked.sums), np.int64)
         starts = np.append(0, np.cumsum(np.bincount(query, minlength=len(self.values))))
         for values, (first, last) in zip(self.values, pairwise(starts.tolist()), strict=True):
             rows = max(1, _AT_ONCE // max(1, last - first))
             for some in range(0, len(geounits), rows):
-                sums = found[some : some + rows]
+                sums = sums_of_geounits[some : some + rows]
                 place = np.arange(0, sums.size, asked.sums)[:, None] + slot[first:last]
                 own = values[np.ix_(geounits[some : some + rows], answer[first:last])]
                 np.add.at(sums.reshape(-1), place.reshape(-1), own.reshape(-1).astype(np.int64))
-        return found
+        return sums_of_geounits
 
 
 def _as_it_is(part: StoredAnswers) -> StoredAnswers:
@@ -379,41 +304,49 @@ class LevelObjective:
         return replace(self, weights=weights)
 
     @property
-    def coarse(self) -> CoarseObjective | None:
-        """What is known about the sums that are fitted before the cells; None where there are none."""
+    def coarse(self) -> tuple[NDArray[np.int32], LevelObjective] | None:
+        """Sums that are fitted before the cells, which one each cell belongs to, and their objective; None where there are none."""
         if self.below is None or self.below.coarse is None:
             return None
-        one = self.below.coarse
-        below = replace(self.below, tables=one.tables, right=one.right, coarse=None)
-        return CoarseObjective(one.label, replace(self, weights=np.zeros_like(self.weights), below=below))
+        coarse = self.below.coarse
+        below = replace(self.below, tables=coarse.tables, right=coarse.right, coarse=None)
+        return coarse.label, replace(self, weights=np.zeros_like(self.weights), below=below)
 
     @cached_property
     def label_matrix(self) -> NDArray[np.int32]:
         """Labels of all queries, shape (queries, cells)."""
-        return label_matrix(self.labels)
+        return np.ascontiguousarray(np.stack(self.labels), np.int32)
 
     def right_sides(self, families: Families) -> NDArray[np.float64]:
-        """B of many parents at once; the same bits as from :meth:`equations`.
+        """B, the sum of w A'y, of many parents at once; the same bits as from :meth:`equations`.
 
         Returns:
             float64: parent by parent the matrix (children, cells) in C order, one after another.
+
+        Example:
+            >>> both = LevelObjective.of((np.array([0, 0], np.int32), np.array([0, 1], np.int32)), (1.0, 0.5),
+            ...                          (np.array([[5]], np.int32), np.array([[4, 3]], np.int32)))
+            >>> both.right_sides(Families(np.array([0, 1]), np.array([0]), np.array([0, 2]), np.array([0, 1], np.int32)))
+            array([13., 11.])
         """
-        found = right_sides(families, self.label_matrix, self.weights, self.kinds, self.source)
+        wanted, place = wanted_answers(families, self.label_matrix)
+        values = self.source.gather(wanted)
+        entries = np.diff(families.child_ptr) * np.diff(families.cell_ptr)
+        right = np.zeros(int(entries.sum()), np.float64)
+        kind_of = np.ascontiguousarray(self.kinds[families.child])
+        _accumulate(
+            families.child_ptr,
+            kind_of,
+            families.cell_ptr,
+            wanted.answer_ptr,
+            place,
+            self.weights,
+            values,
+            right,
+        )
         if self.below is not None:
-            self.below.add_right_sides(families, found)
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class CoarseObjective:
-    """Sums of cells and their objective.
-
-    Args:
-        label: which sum each cell belongs to, int32, shape (cells,).
-    """
-
-    label: NDArray[np.int32] = field(repr=False)
-    objective: LevelObjective = field(repr=False)
+            self.below.add_right_sides(families, right)
+        return right
 
 
 @compiled()

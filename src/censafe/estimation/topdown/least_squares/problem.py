@@ -12,14 +12,6 @@ from censafe.errors import CheckError
 from censafe.model.arrays import Floats
 
 
-def _no_ordinals() -> NDArray[np.int32]:
-    return np.zeros(0, dtype=np.int32)
-
-
-def _no_totals() -> Floats:
-    return np.zeros(0)
-
-
 class L2Status(Enum):
     """How a solve ended; only the two kinds of ``OK`` raise no warning."""
 
@@ -63,9 +55,9 @@ class ParentProblem:
     rows: NDArray[np.uint8]
     lo: Floats
     hi: Floats
-    h_of: NDArray[np.int32] = field(default_factory=_no_ordinals)
-    group: NDArray[np.int32] = field(default_factory=_no_ordinals)
-    group_totals: Floats = field(default_factory=_no_totals)
+    h_of: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    group: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    group_totals: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         children, cells = self.B.shape
@@ -73,15 +65,13 @@ class ParentProblem:
         stack = self.H[None] if self.H.ndim == 2 else self.H
         put(self, "H", np.ascontiguousarray(stack, dtype=np.float64))
         for name, default in (("h_of", 0), ("group", -1)):
-            given = getattr(self, name)
-            chosen = given if len(given) else np.full(children, default)
+            ordinals = getattr(self, name)
+            chosen = ordinals if len(ordinals) else np.full(children, default)
             put(self, name, np.ascontiguousarray(chosen, dtype=np.int32))
-        put(self, "group_totals", np.ascontiguousarray(self.group_totals, dtype=np.float64))
-        put(self, "B", np.ascontiguousarray(self.B, dtype=np.float64))
+        for name in ("B", "lo", "hi", "group_totals"):
+            put(self, name, np.ascontiguousarray(getattr(self, name), dtype=np.float64))
         put(self, "allowed", np.ascontiguousarray(self.allowed, dtype=np.bool_))
         put(self, "rows", np.ascontiguousarray(self.rows, dtype=np.uint8))
-        put(self, "lo", np.ascontiguousarray(self.lo, dtype=np.float64))
-        put(self, "hi", np.ascontiguousarray(self.hi, dtype=np.float64))
         if self.p is not None:
             if not np.issubdtype(self.p.dtype, np.integer):
                 raise CheckError("the counts of a parent are not integers: its level is not final")

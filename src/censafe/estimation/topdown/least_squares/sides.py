@@ -211,9 +211,9 @@ def tighten(problem: ParentProblem) -> Tightened:
     coupled = problem.p is not None
     p = np.zeros(problem.cells) if problem.p is None else problem.p.astype(np.float64)
     allowed = problem.allowed & (p > 0) if coupled and not p.all() else problem.allowed
-    made = Tightened(allowed.copy(), problem.lo.copy(), problem.hi.copy())
-    if tighten_sides(p, coupled, made.sides(problem)):
-        return made
+    tightened = Tightened(allowed.copy(), problem.lo.copy(), problem.hi.copy())
+    if tighten_sides(p, coupled, tightened.sides(problem)):
+        return tightened
     return _named(problem, allowed)
 
 

@@ -1,11 +1,15 @@
-"""The fractional histograms of one parent's children: exact, certified least squares under all constraints."""
+"""The fractional histograms of one parent's children: exact, certified least squares under all constraints, or the judged points of a user's solver."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.active_set import solve_active_set
 from censafe.estimation.topdown.least_squares.certificate import GAP_TOLERANCE, VIOLATION_TOLERANCE, certify
 from censafe.estimation.topdown.least_squares.feasibility import has_point, violated_cut
@@ -23,22 +27,14 @@ from censafe.estimation.topdown.least_squares.structures import (
 from censafe.model.arrays import Floats
 
 _EPS = 1e-8
+_NO_POINT = "no point meets sums, bounds and rows"
 _MOST_STEPS = 8  # towards the optimum of a singular objective
 _RESOLUTION = 1e-15  # of the size of the objective, which is all that floating-point numbers can tell apart
 
 
 @dataclass(eq=False)
-class _Iterate:
-    """Iterates of one solve, written by the compiled kernel."""
-
-    state: SignState
-    point: PrimalDual
-    iterations: int = 0
-
-
-@dataclass(frozen=True, eq=False)
 class _Setting:
-    """What the kernels need, in their types."""
+    """What the kernels need, in their types, and the iterates that they write."""
 
     problem: ParentProblem
     equations: ParentEquations
@@ -46,6 +42,9 @@ class _Setting:
     ridge: float
     start: Floats
     curvature: Floats
+    state: SignState
+    point: PrimalDual
+    iterations: int = 0
 
 
 def solve_l2(problem: ParentProblem) -> L2Result:
@@ -104,18 +103,12 @@ def _solve(problem: ParentProblem) -> L2Result:
     if known is not None:
         return known
     setting = _setting(problem, tight)
-    shape, multipliers = problem.B.shape, problem.cells + len(problem.group_totals)
-    at = _Iterate(
-        SignState((setting.start > 0) & tight.allowed, np.where(tight.lo == tight.hi, 2, 0).astype(np.int8)),
-        PrimalDual(np.zeros(shape), np.zeros(multipliers), np.zeros(tight.lo.shape), np.zeros(shape)),
-    )
-    result = _run(setting, at, L2Status.OK)
+    result = _run(setting, L2Status.OK)
     if result is not None:
         return result
     if not has_point(problem):
-        reason = violated_cut(problem) or "no point meets sums, bounds and rows"
-        return _infeasible(problem, reason, at.iterations)
-    return _after_interior(setting, tight, at)
+        return _infeasible(problem, violated_cut(problem) or _NO_POINT, setting.iterations)
+    return _after_interior(setting, tight)
 
 
 def _known(problem: ParentProblem, tight: Tightened) -> L2Result | None:
@@ -127,26 +120,6 @@ def _known(problem: ParentProblem, tight: Tightened) -> L2Result | None:
     return None
 
 
-def result_without_choice(problem: ParentProblem) -> L2Result | None:
-    """The result of a problem that has no point or only one; None where there is something to choose."""
-    found = _known(problem, tighten(problem))
-    if found is None and not has_point(problem):
-        return _infeasible(problem, violated_cut(problem) or "no point meets sums, bounds and rows", 0)
-    return found
-
-
-def uncertified(problem: ParentProblem, x: Floats) -> L2Result:
-    """A point that comes without multipliers: its violation, and a bound on its gap that holds for any multipliers.
-
-    Args:
-        x: shape (C, K), not negative.
-    """
-    setting = _setting(problem, tighten(problem))
-    nu = np.zeros(problem.lo.shape)
-    violation, gap = _certified(setting, x, nu, np.zeros(len(problem.group_totals)))
-    return L2Result(x, L2Status.APPROXIMATE, gap, violation, 0, nu, setting.ridge)
-
-
 def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:
     h, start = problem.H.copy(), np.empty(problem.B.shape)
     p = np.zeros(problem.cells) if problem.p is None else problem.p.astype(np.float64)
@@ -155,23 +128,29 @@ def _setting(problem: ParentProblem, tight: Tightened) -> _Setting:
     start_point(equations, start, curvature, ridge)
     # one ridge for all children, as the steps assume
     h += (ridge.max() - ridge)[:, None, None] * np.eye(problem.cells)
-    return _Setting(problem, equations, tight.sides(problem), float(ridge.max()), start, curvature)
+    shape, multipliers = problem.B.shape, problem.cells + len(problem.group_totals)
+    return _Setting(
+        problem, equations, tight.sides(problem), float(ridge.max()), start, curvature,
+        SignState((start > 0) & tight.allowed, np.where(tight.lo == tight.hi, 2, 0).astype(np.int8)),
+        PrimalDual(np.zeros(shape), np.zeros(multipliers), np.zeros(tight.lo.shape), np.zeros(shape)),
+    )  # fmt: skip
 
 
-def _run(setting: _Setting, at: _Iterate, status: L2Status) -> L2Result | None:
+def _run(setting: _Setting, status: L2Status) -> L2Result | None:
     eps_x = _EPS * min(100.0, max(1.0, 1e-4 * float(np.abs(setting.start).max())))
     eps_mu = _EPS * max(1.0, 1e-6 * float(np.abs(setting.problem.B).max()))
-    made = solve_active_set(
-        setting.equations, setting.sides, at.state, at.point, Tolerances(eps_x, eps_mu), True
+    iterations = solve_active_set(
+        setting.equations, setting.sides, setting.state, setting.point, Tolerances(eps_x, eps_mu), True
     )
-    at.iterations += abs(made)
-    if not np.isfinite(at.point.x).all():
+    setting.iterations += abs(iterations)
+    point = setting.point
+    if not np.isfinite(point.x).all():
         return None
-    x = np.maximum(at.point.x, 0.0)
-    violation, gap = _certified(setting, x, at.point.nu, at.point.multiplier[setting.problem.cells :])
+    x = np.maximum(point.x, 0.0)
+    violation, gap = _certified(setting, x, point.nu, point.multiplier[setting.problem.cells :])
     if violation > VIOLATION_TOLERANCE or gap > GAP_TOLERANCE:
         return None
-    return L2Result(x, status, gap, violation, at.iterations, at.point.nu, setting.ridge)
+    return L2Result(x, status, gap, violation, setting.iterations, point.nu, setting.ridge)
 
 
 def _certified(setting: _Setting, x: Floats, nu: Floats, gamma: Floats) -> tuple[float, float]:
@@ -179,18 +158,18 @@ def _certified(setting: _Setting, x: Floats, nu: Floats, gamma: Floats) -> tuple
     return float(violation), float(gap)
 
 
-def _after_interior(setting: _Setting, tight: Tightened, at: _Iterate) -> L2Result:
+def _after_interior(setting: _Setting, tight: Tightened) -> L2Result:
     """The active set once more, from the state of an interior point; if that fails too, the interior point itself."""
     point = interior_point(setting.problem, setting.equations.h, tight)
-    at.state.free[:], at.state.active[:] = point.free, point.active
-    result = _run(setting, at, L2Status.OK_AFTER_INTERIOR)
+    setting.state.free[:], setting.state.active[:] = point.free, point.active
+    result = _run(setting, L2Status.OK_AFTER_INTERIOR)
     if result is not None:
         return result
     nu = point.row_multipliers
     violation, gap = _certified(setting, point.x, nu, point.group_multipliers)
     good = violation <= VIOLATION_TOLERANCE and gap <= GAP_TOLERANCE
     status = L2Status.OK_AFTER_INTERIOR if good else L2Status.APPROXIMATE
-    return L2Result(point.x, status, gap, violation, at.iterations, nu, setting.ridge)
+    return L2Result(point.x, status, gap, violation, setting.iterations, nu, setting.ridge)
 
 
 def _without_choice(problem: ParentProblem, tight: Tightened) -> L2Result:
@@ -214,3 +193,67 @@ def _infeasible(problem: ParentProblem, reason: str, iterations: int) -> L2Resul
     return L2Result(
         np.zeros(problem.B.shape), L2Status.INFEASIBLE, infinite, infinite, iterations, zero, reason=reason
     )
+
+
+Solver = Callable[[ParentProblem], L2Result]
+"""Takes the problem of a parent and returns a point with its status, gap and violation; ours is ``solve_l2``."""
+
+
+class ParentSolver(Protocol):
+    """Finds real numbers of persons for the children of one parent.
+
+    It is called for every fit of every parent that has persons and more than one child, and of the root, from several threads.
+    """
+
+    def __call__(self, problem: ParentProblem, /) -> ArrayLike:
+        """Return a point of shape (problem.children, problem.cells), in persons.
+
+        It must meet ``x >= 0``, ``x == 0`` where not ``problem.allowed``, sums of ``problem.p`` over the children, and
+        ``problem.lo <= x @ problem.rows.T <= problem.hi``, all within a relative 1e-6. What it makes small is its own choice;
+        ours is the sum over children of ``x' H x / 2 - b' x``.
+        """
+
+
+def judged_solver(find: ParentSolver) -> Solver:
+    """A solver whose points are checked and whose gaps are bounded before they are rounded.
+
+    Example:
+        >>> parent = ParentProblem.without_rows(np.eye(2), np.zeros((2, 2)), np.array([4, 2]))
+        >>> judged_solver(lambda problem: np.tile(problem.p / problem.children, (problem.children, 1)))(parent).x
+        array([[2., 1.],
+               [2., 1.]])
+    """
+
+    def solver(problem: ParentProblem) -> L2Result:
+        tight = tighten(problem)
+        known = _known(problem, tight)
+        if known is not None:
+            return known
+        if not has_point(problem):
+            return _infeasible(problem, violated_cut(problem) or _NO_POINT, 0)
+        x = np.array(find(problem), dtype=np.float64)
+        if x.shape != problem.B.shape or not np.isfinite(x).all():
+            raise CheckError(
+                f"a point of {_name(find)} has the shape {x.shape} or is not finite; it must be finite and {problem.B.shape}"
+            )
+        # the gap is bounded without multipliers
+        setting, point, nu = (
+            _setting(problem, tight),
+            np.ascontiguousarray(np.maximum(x, 0.0)),
+            np.zeros(problem.lo.shape),
+        )
+        violation, gap = _certified(setting, point, nu, np.zeros(len(problem.group_totals)))
+        worst = max(violation, float(-x.min(initial=0.0)))
+        if worst > VIOLATION_TOLERANCE:
+            raise CheckError(
+                f"a point of {_name(find)} breaks a sum, a bound or a row of its parent by a relative {worst:.1e}; "
+                f"at most {VIOLATION_TOLERANCE:.0e} is accepted"
+            )
+        status = L2Status.OK if gap <= GAP_TOLERANCE else L2Status.APPROXIMATE
+        return L2Result(point, status, gap, violation, 0, nu, setting.ridge)
+
+    return solver
+
+
+def _name(find: object) -> str:
+    return str(getattr(find, "__name__", type(find).__name__))

@@ -22,19 +22,19 @@ _Array = TypeVar("_Array", NDArray[np.int32], NDArray[np.int64])
 
 def check_level(
     level: SpineLevel,
-    found: SparseLevel,
+    histograms: SparseLevel,
     limits: LevelLimits,
     cells: int,
     parents: SparseLevel | None,
 ) -> None:
     """Check counts, sums to parents, exact totals and bounds of every geounit, as integers."""
-    flags, totals = np.zeros(found.nodes, np.uint8), np.zeros(found.nodes, np.int64)
+    flags, totals = np.zeros(histograms.nodes, np.uint8), np.zeros(histograms.nodes, np.int64)
     exact = np.zeros(0, np.int64) if limits.totals is None else limits.totals
     unit_kind = np.zeros(0, np.int32) if limits.kinds is None else writable(limits.kinds)
     bounds = writable(limits.lower), writable(limits.upper)
-    _flag(SparseArrays.of(found), writable(exact), unit_kind, *bounds, flags, totals)
+    _flag(SparseArrays.of(histograms), writable(exact), unit_kind, *bounds, flags, totals)
     _require(level, "counts below 1", flags & _COUNT)
-    if parents is not None and not adds_up(level, found, cells, parents):
+    if parents is not None and not adds_up(level, histograms, cells, parents):
         raise CheckError(
             f"level {level.name}: children do not add up to their parents; please report this as a bug"
         )
@@ -48,10 +48,10 @@ def check_level(
         _require(level, "totals that are not the exact ones of their group", inside & wrong[limits.groups.of])
 
 
-def adds_up(level: SpineLevel, found: SparseLevel, cells: int, parents: SparseLevel) -> bool:
+def adds_up(level: SpineLevel, histograms: SparseLevel, cells: int, parents: SparseLevel) -> bool:
     """Whether histograms are those of the level above when they are added up cell by cell."""
     first_child = np.searchsorted(level.parent, np.arange(parents.nodes + 1)).astype(np.int64)
-    return int(_compare(first_child, SparseArrays.of(found), SparseArrays.of(parents), cells)) == 0
+    return int(_compare(first_child, SparseArrays.of(histograms), SparseArrays.of(parents), cells)) == 0
 
 
 def writable(values: _Array) -> _Array:

@@ -13,11 +13,15 @@ from typing import Literal, cast
 import numpy as np
 from numba import int32, int64, void
 
-from censafe.estimation.topdown.batches.batch import EstimatedBatch, ParentLevel, entry_ranges, family_at
-from censafe.estimation.topdown.batches.workers import estimated_batches
-from censafe.estimation.topdown.least_squares.custom_solver import ParentSolver, judged_solver
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.least_squares.solve import solve_l2
+from censafe.estimation.topdown.least_squares.solve import ParentSolver, judged_solver, solve_l2
+from censafe.estimation.topdown.levels.batches import (
+    EstimatedBatch,
+    ParentLevel,
+    batch_edges,
+    entry_ranges,
+    family_at,
+)
 from censafe.estimation.topdown.levels.checks import check_level
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
@@ -27,17 +31,10 @@ from censafe.estimation.topdown.levels.general_parents import (
     estimate_roots,
     root_family,
 )
-from censafe.estimation.topdown.levels.parents import batch_edges
-from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, rounding_chains
+from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
 from censafe.estimation.topdown.levels.passes import ParentEstimate
-from censafe.estimation.topdown.levels.task import (
-    CellRules,
-    LevelReport,
-    LevelTask,
-    PassRule,
-    RepairedParent,
-    family_rules,
-)
+from censafe.estimation.topdown.levels.task import CellRules, LevelReport, LevelTask, PassRule, family_rules
+from censafe.estimation.topdown.levels.workers import estimated_batches
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
 from censafe.geography.spines.tree import SpineLevel
 from censafe.model import SparseLevel
@@ -69,76 +66,77 @@ def estimate_level(
     report = LevelReport(task.level.name, task.level.nodes)
     if parents is None or above is None:
         report.parents = 1
-        found, wanted = _roots(task, rules, report), None
+        histograms, sums = _roots(task, rules, report), None
     else:
         report.parents = above.nodes
-        found, wanted = _children(
-            ParentLevel(task, rules, parents, above, family_rules(task, rules)), report, workers, progress
-        )
-    check_level(task.level, found, task.limits, rules.cells, wanted)
-    return found, report
+        histograms, sums = _children(task, rules, parents, above, report, workers, progress)
+    check_level(task.level, histograms, task.limits, rules.cells, sums)
+    return histograms, report
 
 
 def _roots(task: LevelTask, rules: CellRules, report: LevelReport) -> SparseLevel:
     """The geounits without a parent: one alone by the passes, several by one fit of each group."""
     if task.level.nodes == 1 and task.limits.groups is None:
         family = root_family(rules, task.limits)
-        made = estimate_family(task, rules, family)
-        _count(made, family, report)
-        found = {0: (family.support, made.counts[0])}
+        estimate = estimate_family(task, rules, family)
+        _count(estimate, family, report)
+        roots = {0: (family.support, estimate.counts[0])}
     else:
-        found = estimate_roots(task, rules, report)
-    held = [(found[root][0], found[root][1]) for root in sorted(found)]
-    pointer = np.append(0, np.cumsum([np.count_nonzero(counts) for _, counts in held])).astype(np.int64)
-    cell = np.concatenate([cells[counts > 0] for cells, counts in held])
-    count = np.concatenate([counts[counts > 0] for _, counts in held])
+        roots = estimate_roots(task, rules, report)
+    in_order = [roots[root] for root in sorted(roots)]
+    pointer = np.append(0, np.cumsum([np.count_nonzero(counts) for _, counts in in_order])).astype(np.int64)
+    cell = np.concatenate([cells[counts > 0] for cells, counts in in_order])
+    count = np.concatenate([counts[counts > 0] for _, counts in in_order])
     return SparseLevel(task.level.geounits, pointer, cell.astype(np.int32), count.astype(np.int32))
 
 
 def _children(
-    level: ParentLevel, report: LevelReport, workers: int | EngineWorkers, progress: Progress | None
+    task: LevelTask,
+    rules: CellRules,
+    parents: SparseLevel,
+    above: SpineLevel,
+    report: LevelReport,
+    workers: int | EngineWorkers,
+    progress: Progress | None,
 ) -> tuple[SparseLevel, SparseLevel]:
     """Histograms of the children, and what they must add up to: the level above with its repairs."""
-    cells, children = np.diff(level.parents.node_ptr), np.diff(level.above.first_child)
-    report.empty = int((cells == 0).sum())
-    report.copied = int(((cells > 0) & (children == 1)).sum())
+    cells, children = np.diff(parents.node_ptr), np.diff(above.first_child)
+    copied = np.flatnonzero((cells > 0) & (children == 1))
+    report.empty, report.copied = int((cells == 0).sum()), len(copied)
     chosen = np.flatnonzero((cells > 0) & (children > 1))
     edges = batch_edges(children[chosen], cells[chosen]) if len(chosen) else np.zeros(1, np.int64)
     work = np.append(0.0, np.cumsum(children[chosen] * cells[chosen].astype(np.float64) ** 2))
-    spans = [chosen[first:last] for first, last in pairwise(edges.tolist())]
+    spans = tuple(chosen[first:last] for first, last in pairwise(edges.tolist()))
+    level = ParentLevel(task, rules, parents, above, family_rules(task, rules), spans)
     done: list[EstimatedBatch] = []
-    for batch in estimated_batches(level, spans, workers):
+    for batch in estimated_batches(level, workers):
         done.append(batch)
-        _report(level, batch, report)
+        report.add_batch(batch.ordinary, np.diff(batch.families.cell_ptr))
+        no_counts = np.zeros(len(batch.families.cell), np.int64)
+        for place, estimate in batch.general:
+            family = family_at(level, batch.families, no_counts, batch.parents, place)
+            _count(estimate, family, report)
+            report.general += 1
         if progress is not None:
             progress(float(work[edges[len(done)]] / work[-1]))
-    return _joined(level, done, np.flatnonzero((cells > 0) & (children == 1))), _repaired(level, done)
+    return _joined(level, done, copied), _repaired(level, done)
 
 
-def _report(level: ParentLevel, batch: EstimatedBatch, report: LevelReport) -> None:
-    cells = np.diff(batch.families.cell_ptr)
-    report.add_batch(batch.found, int(cells[batch.found.done].max(initial=0)))
-    for place, made in batch.general:
-        family = family_at(
-            level, batch.families, np.zeros(len(batch.families.cell), np.int64), batch.parents, place
-        )
-        _count(made, family, report)
-        report.general += 1
-
-
-def _count(made: ParentEstimate, family: Family, report: LevelReport) -> None:
+def _count(estimate: ParentEstimate, family: Family, report: LevelReport) -> None:
     """Count a parent of the general way; its worst solve says how it ended."""
-    for solve in made.solves:
+    for solve in estimate.solves:
         report.add(solve, len(family.support))
-    worst = [solve.status for solve in made.solves if not solve.status.exact]
-    later = [solve.status for solve in made.solves if solve.status.value != "ok"]
-    report.statuses[(worst or later or [made.solves[-1].status])[0].value] += 1
-    report.rounded[made.roundings[-1]] += 1
+    worst = [solve.status for solve in estimate.solves if not solve.status.exact]
+    later = [solve.status for solve in estimate.solves if solve.status.value != "ok"]
+    report.statuses[(worst or later or [estimate.solves[-1].status])[0].value] += 1
+    report.rounded[estimate.roundings[-1]] += 1
     if worst:
         report.approximate.append(family.parent)
-    if made.changes:
-        cells = tuple((int(family.support[one.cell]), one.before, one.after) for one in made.changes)
-        report.repairs.append(RepairedParent(family.parent, cells))
+    if estimate.changes:
+        cells = [
+            [int(family.support[change.cell]), change.before, change.after] for change in estimate.changes
+        ]
+        report.repairs.append({"geounit": family.parent, "cells": cells})
 
 
 def _joined(level: ParentLevel, done: list[EstimatedBatch], copied: Integers) -> SparseLevel:
@@ -147,15 +145,14 @@ def _joined(level: ParentLevel, done: list[EstimatedBatch], copied: Integers) ->
     entries = np.zeros(nodes, np.int64)
     entries[first_child[copied]] = np.diff(level.parents.node_ptr)[copied]
     for batch in done:
-        entries[batch.families.child] = batch.found.sizes
-        for place, made in batch.general:
+        entries[batch.families.child] = batch.ordinary.sizes
+        for place, estimate in batch.general:
             span = slice(int(batch.families.child_ptr[place]), int(batch.families.child_ptr[place + 1]))
-            entries[batch.families.child[span]] = (made.counts > 0).sum(axis=1)
+            entries[batch.families.child[span]] = (estimate.counts > 0).sum(axis=1)
     pointer = np.zeros(nodes + 1, np.int64)
     np.cumsum(entries, out=pointer[1:])
     cell, count = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], np.int32)
-    _, entry = entry_ranges(level.parents.node_ptr, copied)
-    starts = np.append(0, np.cumsum(np.diff(level.parents.node_ptr)[copied]))
+    starts, entry = entry_ranges(level.parents.node_ptr, copied)
     _place(
         pointer[first_child[copied]],
         starts,
@@ -165,24 +162,31 @@ def _joined(level: ParentLevel, done: list[EstimatedBatch], copied: Integers) ->
         count,
     )
     for batch in done:
-        found = batch.found
-        _place(pointer[first_child[batch.parents]], found.starts, found.cell, found.count, cell, count)
-        for place, made in batch.general:
+        ordinary = batch.ordinary
+        _place(
+            pointer[first_child[batch.parents]],
+            ordinary.starts,
+            ordinary.cell,
+            ordinary.records,
+            cell,
+            count,
+        )
+        for place, estimate in batch.general:
             support = batch.families.cell[batch.families.cell_ptr[place] : batch.families.cell_ptr[place + 1]]
-            child, held = np.nonzero(made.counts)
+            child, column = np.nonzero(estimate.counts)
             start = int(pointer[batch.families.child[batch.families.child_ptr[place]]])
-            cell[start : start + len(held)] = support[held]
-            count[start : start + len(held)] = made.counts[child, held]
+            cell[start : start + len(column)] = support[column]
+            count[start : start + len(column)] = estimate.counts[child, column]
     return SparseLevel(level.task.level.geounits, pointer, cell, count)
 
 
 def _repaired(level: ParentLevel, done: list[EstimatedBatch]) -> SparseLevel:
     """The level above with the counts that were changed for its children."""
     changed = [
-        (int(batch.parents[place]), made.changes)
+        (int(batch.parents[place]), estimate.changes)
         for batch in done
-        for place, made in batch.general
-        if made.changes
+        for place, estimate in batch.general
+        if estimate.changes
     ]
     parents = level.parents
     if not changed:
@@ -233,8 +237,7 @@ class Descent(EstimationFromRoot):
     ) -> tuple[SparseLevel, LevelReport]:
         level = self._spine.levels[depth]
         task = LevelTask(level, objective, self._limits[depth])
-        rules = rules_of(self._histogram, level.name, self._choices)
-        rules = replace(rules, solver=self._solver)
+        rules = replace(rules_of(self._histogram, level.name, self._choices), solver=self._solver)
         return estimate_level(
             task, rules, parents, above, workers=self._workers, progress=self._progress(above)
         )
@@ -253,9 +256,12 @@ def rules_of(histogram: MeasuredHistogram, level: str, choices: Choices) -> Cell
         ([8, 16, 1008], ((0,), (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)))
     """
     schema, passes = histogram.schema, passes_of(histogram, level, choices)
-    chains = [rounding_chains(histogram, outer) for outer in passes.rounding]
+    chains = [
+        tuple(tuple(query.label for query in inner) for inner in query_chains(histogram, outer))
+        for outer in passes.rounding
+    ]
     fits = [measured_fits(histogram, level, outer) for outer in passes.l2]
-    rules = tuple(PassRule(fit, chain, chain[-1]) for fit, chain in zip(fits, chains, strict=True) if fit)
+    rules = tuple(PassRule(fit, chain) for fit, chain in zip(fits, chains, strict=True) if fit)
     tree = tuple(label for chain in chains for inner in chain for label in inner if label.any())
     return CellRules(
         schema.schema.cells, schema.allowed(), tree, rules,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from censafe.geography.grfc import BlockAreas
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.subtrees import Subtree, levels_above
 from censafe.geography.spines.tree import Spine
-from censafe.model import SparseLevel
 from censafe.model.topdown.level_measurements import LevelBudgets
 
 
@@ -44,18 +43,18 @@ def standard_depth(run: RunSpine, depth: int) -> int:
 def whole_geounits(run: RunSpine, depth: int) -> NDArray[np.int32]:
     """Of every geounit, the standard geounit that it is a part of, whose parts must be siblings."""
     level = run.spine.levels[depth]
-    held = run.standard.ancestors(standard_depth(run, depth))
-    held = held if run.order is None else held[run.order]
+    ancestors = run.standard.ancestors(standard_depth(run, depth))
+    ancestors = ancestors if run.order is None else ancestors[run.order]
     starts = run.spine.starts[depth]
-    whole = held[starts]
-    within = np.repeat(whole, np.diff(np.append(starts, len(held))))
-    parents = np.unique(np.stack([whole, level.parent]), axis=1)
-    if not np.array_equal(within, held) or len(np.unique(parents[0])) != parents.shape[1]:
+    parted = ancestors[starts]
+    within = np.repeat(parted, np.diff(np.append(starts, len(ancestors))))
+    parents = np.unique(np.stack([parted, level.parent]), axis=1)
+    if not np.array_equal(within, ancestors) or len(np.unique(parents[0])) != parents.shape[1]:
         raise ConfigError(
             f"exact_totals: the spine {run.name} parts geounits of level {level.name} between parents, so that their totals cannot "
             "be exact; allowed: totals of the states and above, or of the blocks; fix: --set spine=standard"
         )
-    return whole
+    return parted
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,48 +103,13 @@ def facts_above(public: PublicFacts, depth: int) -> PublicFacts:
 def facts_below(public: PublicFacts, part: Subtree) -> PublicFacts:
     """Limits of a part of the tree, its widest level included."""
     limits = {
-        name: tuple(
-            _limits(level, part.nodes(depth)) for depth, level in enumerate(levels) if depth >= part.depth
-        )
+        name: tuple(level.part(*span) for level, span in zip(levels[part.depth :], part.spans, strict=True))
         for name, levels in public.limits.items()
     }
     return _facts(part.spine(public.spine), limits)
-
-
-def part_of(level: SparseLevel, nodes: slice) -> SparseLevel:
-    """Histograms of neighboring geounits.
-
-    Example:
-        >>> level = SparseLevel(np.array(["a", "b"]), np.array([0, 1, 3]), np.array([9, 4, 7], np.int32), np.array([1, 2, 3], np.int32))
-        >>> part = part_of(level, slice(1, 2))
-        >>> part.geounits.tolist(), part.node_ptr.tolist(), part.cell.tolist()
-        (['b'], [0, 2], [4, 7])
-    """
-    pointer = level.node_ptr[nodes.start : nodes.stop + 1]
-    entries = slice(int(pointer[0]), int(pointer[-1]))
-    return SparseLevel(
-        level.geounits[nodes], pointer - pointer[0], level.cell[entries].copy(), level.count[entries].copy()
-    )
 
 
 def _facts(spine: Spine, limits: dict[str, tuple[LevelLimits, ...]]) -> PublicFacts:
     return PublicFacts(
         RunSpine("part", spine, spine, None, {}), np.zeros((0, 0), np.int32), limits, budgets={}, imputed=()
     )
-
-
-def _limits(limits: LevelLimits, nodes: slice) -> LevelLimits:
-    cuts = limits.cuts
-    if cuts is not None:
-        cuts = replace(cuts, lower=cuts.lower[nodes], upper=cuts.upper[nodes])
-    groups = limits.groups
-    if groups is not None:
-        groups = _groups(groups, groups.of[nodes])
-    totals = None if limits.totals is None else limits.totals[nodes]
-    return LevelLimits(totals, limits.lower[nodes], limits.upper[nodes], cuts, groups, limits.kinds)
-
-
-def _groups(groups: GroupTotals, of: NDArray[np.int32]) -> GroupTotals:
-    present = np.unique(of[of >= 0])
-    place = np.where(of >= 0, np.searchsorted(present, of), -1)
-    return GroupTotals(place.astype(np.int32), groups.totals[present])

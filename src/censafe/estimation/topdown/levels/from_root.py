@@ -24,6 +24,8 @@ class EstimationFromRoot(ABC):
 
     Args:
         workers: threads that estimate parents, or those of an engine; the result does not depend on them.
+
+    Its `split` is that of the last level's open records among kinds of facility, from which the next level starts; None without any.
     """
 
     def __init__(
@@ -41,12 +43,7 @@ class EstimationFromRoot(ABC):
         self._workers = workers
         self._levels: list[SparseLevel] = []
         self._repaired = False
-        self._split: Integers | None = None
-
-    @property
-    def split(self) -> Integers | None:
-        """The split of the last level's open records among kinds of facility, which the next level starts from; None without any."""
-        return self._split
+        self.split: Integers | None = None
 
     @property
     def levels(self) -> tuple[SparseLevel, ...]:
@@ -68,7 +65,7 @@ class EstimationFromRoot(ABC):
         """
         depth = len(self._levels)
         above = (self._levels[-1], self._spine.levels[depth - 1]) if depth else (None, None)
-        found, report = self._estimated(depth, objective, *above)
+        histograms, report = self._estimated(depth, objective, *above)
         if report.approximate:
             self._observer.remark(
                 f"Warning: {part}: {len(report.approximate)} of {sum(report.statuses.values())} problems have no "
@@ -80,8 +77,8 @@ class EstimationFromRoot(ABC):
                 "manifest names them with every changed cell."
             )
         self._repaired = self._repaired or bool(report.repairs)
-        self._levels.append(found)
-        return found, report
+        self._levels.append(histograms)
+        return histograms, report
 
     def adopt(self, level: SparseLevel, split: Integers | None = None) -> None:
         """Take the next level as it was estimated before, with its split; where it was, a repair of its parents shows in its sums."""
@@ -89,7 +86,7 @@ class EstimationFromRoot(ABC):
             own = self._spine.levels[len(self._levels)]
             self._repaired = not adds_up(own, level, self._histogram.schema.schema.cells, self._levels[-1])
         self._levels.append(level)
-        self._split = split
+        self.split = split
 
     def _progress(self, above: SpineLevel | None) -> Callable[[float], None]:
         """What takes the share of a level that is done, with the number of its parents."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown import ParentProblem
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.least_squares.sides import KindLimits, kind_sides
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from censafe.estimation.topdown.least_squares.sides import kind_sides
 from censafe.estimation.topdown.levels.limits import LevelLimits
 from censafe.estimation.topdown.levels.passes import (
     Equations,
@@ -21,7 +21,7 @@ from censafe.estimation.topdown.levels.passes import (
     ParentEstimate,
     estimate_parent,
 )
-from censafe.estimation.topdown.levels.task import CellRules, LevelReport, LevelTask
+from censafe.estimation.topdown.levels.task import CellRules, LevelReport, LevelTask, kind_limits
 from censafe.model.arrays import Integers
 
 
@@ -57,10 +57,10 @@ class RootProblem:
         """One fit of all queries, after that of the sums that come first where the objective has such."""
         places = np.arange(len(self.cells), dtype=np.int32)
         fits = [Fit((places,), self._equations(objective))]
-        coarse = objective.coarse
-        if coarse is not None:
-            label = self.tree((coarse.label,))[-1]
-            fits.insert(0, Fit((label,), self._equations(coarse.objective), (label,)))
+        if objective.coarse is not None:
+            label, coarse = objective.coarse
+            label = self.tree((label,))[-1]
+            fits.insert(0, Fit((label,), self._equations(coarse), (label,)))
         return (OuterPass(tuple(fits), (self.tree(groups),)),)
 
     def _equations(self, objective: LevelObjective) -> Equations:
@@ -79,8 +79,8 @@ class RootProblem:
     def split(self, counts: Integers) -> Iterator[tuple[int, Integers, Integers]]:
         """Position, cells and counts of every member, from counts at all places."""
         for member, (first, last) in zip(self.members, pairwise(self.edges), strict=True):
-            held = np.flatnonzero(counts[first:last]) + first
-            yield member, self.cells[held], counts[held]
+            places = np.flatnonzero(counts[first:last]) + first
+            yield member, self.cells[places], counts[places]
 
 
 def root_problems(limits: LevelLimits, allowed: NDArray[np.bool_]) -> Iterator[RootProblem]:
@@ -170,10 +170,10 @@ def estimate_roots(
     task: LevelTask, rules: CellRules, report: LevelReport
 ) -> dict[int, tuple[Integers, Integers]]:
     """Cells and counts of several roots, those of a group with a total of their sum together."""
-    found: dict[int, tuple[Integers, Integers]] = {}
+    roots_by_position: dict[int, tuple[Integers, Integers]] = {}
     for roots in root_problems(task.limits, rules.allowed):
         try:
-            made = estimate_parent(
+            estimate = estimate_parent(
                 roots.problem,
                 roots.passes(task.objective, rules.tree),
                 leaves=rules.leaves,
@@ -182,16 +182,18 @@ def estimate_roots(
             )
         except CheckError as error:
             raise CheckError(f"level {task.level.name}, the root: {error}") from error
-        for solve in made.solves:
+        for solve in estimate.solves:
             report.add(solve, roots.problem.cells)
-        worst = [solve.status for solve in made.solves if not solve.status.exact]
-        report.statuses[(worst or [made.solves[-1].status])[0].value] += 1
-        report.rounded[made.roundings[-1]] += 1
+        worst = [solve.status for solve in estimate.solves if not solve.status.exact]
+        report.statuses[(worst or [estimate.solves[-1].status])[0].value] += 1
+        report.rounded[estimate.roundings[-1]] += 1
         if worst:
             report.approximate.append("")
-        counts = made.counts
-        found |= {member: (cells, held) for member, cells, held in roots.split(counts[0])}
-    return found
+        counts = estimate.counts
+        roots_by_position |= {
+            member: (cells, own_counts) for member, cells, own_counts in roots.split(counts[0])
+        }
+    return roots_by_position
 
 
 def estimate_family(task: LevelTask, rules: CellRules, family: Family) -> ParentEstimate:
@@ -208,76 +210,52 @@ def estimate_family(task: LevelTask, rules: CellRules, family: Family) -> Parent
 
 
 def _passes(objective: LevelObjective, rules: CellRules, family: Family) -> tuple[OuterPass, ...]:
+    """The passes on the cells of a parent.
+
+    Of a root the sums over the attribute with the most levels are fitted before its cells. A root has no parent whose empty cells are
+    known. Most of its cells hold nobody or few, so that counts that cannot be negative come out too large in sum, and what is left for
+    the large cells too small. The sums do not suffer from that: their estimates come first and are held.
+    """
+
+    def equations(own: LevelObjective) -> Equations:
+        return lambda chosen: own.equations(family.first, family.last, family.support[chosen])
+
+    def fit(queries: tuple[int, ...]) -> Fit:
+        labels = tuple(objective.labels[query][family.support] for query in queries)
+        apart = labels
+        if objective.below is not None and any(objective.labels[query].any() for query in queries):
+            apart = (*labels, family.support.astype(np.int32))
+        return Fit(apart, equations(objective.fitting(queries)), labels)
+
+    first: tuple[Fit, ...] = ()
+    if family.p is None and objective.coarse is not None:
+        label, coarse = objective.coarse
+        label = label[family.support]
+        first = (Fit((label,), equations(coarse), (label,)),)
     return tuple(
         OuterPass(
-            (*_coarse_fit(objective, family), *(_fit(objective, queries, family) for queries in outer.fits)),
+            (*first, *map(fit, outer.fits)),
             tuple(tuple(label[family.support] for label in inner) for inner in outer.rounding),
-            tuple(label[family.support] for label in outer.held),
         )
         for outer in rules.outer_passes(len(objective.labels))
     )
 
 
-def _coarse_fit(objective: LevelObjective, family: Family) -> tuple[Fit, ...]:
-    """Of a root the fit of sums over the attribute with the most levels, before that of its cells.
-
-    A root has no parent whose empty cells are known. Most of its cells hold nobody or few, so that counts that cannot be negative
-    come out too large in sum, and what is left for the large cells too small. The sums do not suffer from that: their
-    estimates come first and are held.
-    """
-    coarse = objective.coarse
-    if family.p is not None or coarse is None:
-        return ()
-    label = coarse.label[family.support]
-    equations = coarse.objective.equations
-    return (
-        Fit(
-            (label,),
-            lambda chosen: equations(family.first, family.last, family.support[chosen]),
-            (label,),
-        ),
-    )
-
-
-def _fit(objective: LevelObjective, queries: tuple[int, ...], family: Family) -> Fit:
-    labels = tuple(objective.labels[query][family.support] for query in queries)
-    known = labels
-    if objective.below is not None and any(objective.labels[query].any() for query in queries):
-        known = (*labels, family.support.astype(np.int32))
-    return Fit(known, _equations(objective, queries, family), labels)
-
-
-def _equations(objective: LevelObjective, queries: tuple[int, ...], family: Family) -> Equations:
-    own = objective.fitting(queries)
-    return lambda chosen: own.equations(family.first, family.last, family.support[chosen])
-
-
 def _problem(task: LevelTask, rules: CellRules, family: Family) -> ParentProblem:
     """The parent with its masks and those side rows that can bind; the passes bring H and B."""
-    limits, these = task.limits, np.arange(family.last - family.first)
-    span = slice(family.first, family.last)
-    children, cells = len(these), len(family.support)
-    kinds, cuts = limits.lower.shape[1], limits.cuts
-    kind_limits = KindLimits(
-        limits.lower[span].copy(),
-        limits.upper[span].copy(),
-        np.zeros(0, np.int64) if limits.totals is None else limits.totals[span].copy(),
-        np.zeros((0, kinds), np.uint8) if cuts is None else cuts.sets,
-        np.zeros((children, 0)) if cuts is None else cuts.lower[span].copy(),
-        np.zeros((children, 0)) if cuts is None else cuts.upper[span].copy(),
-    )
+    limits = task.limits.part(family.first, family.last)
+    children, cells = family.last - family.first, len(family.support)
     sides = kind_sides(
         np.zeros(cells, np.int32) if limits.kinds is None else limits.kinds[family.support],
-        these,
+        np.arange(children),
         np.zeros(cells, np.int64) if family.p is None else family.p,
         family.p is not None,
-        kind_limits,
+        kind_limits(limits),
     )
-    h = np.broadcast_to(np.zeros((1, 1, 1)), (1, cells, cells))
     group, totals = np.zeros(0, np.int32), np.zeros(0)
     if limits.groups is not None:
-        group, totals = limits.groups.within(family.first, family.last)
+        group, totals = limits.groups.of, limits.groups.totals.astype(np.float64)
     return ParentProblem(
-        h, np.zeros((children, cells)), family.p, sides.allowed, sides.rows, sides.lo, sides.hi,
-        group=group, group_totals=totals,
+        np.broadcast_to(np.zeros((1, 1, 1)), (1, cells, cells)), np.zeros((children, cells)), family.p,
+        sides.allowed, sides.rows, sides.lo, sides.hi, group=group, group_totals=totals,
     )  # fmt: skip

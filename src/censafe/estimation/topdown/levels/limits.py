@@ -1,4 +1,9 @@
-"""Limits of the histograms of every level that follow from what is published exactly: totals, facilities, structural zeros."""
+"""Limits of the histograms of every level that follow from what is published exactly: totals, facilities, structural zeros.
+
+Constraints in compact form, which dense parents are estimated with, are a total, and bounds of sums that part the cells by kind. A constraint is
+recognized by its groups of cells and its right side alone. Whatever is not recognized belongs to the operator form, which takes exact sums
+of any groups (`estimation.topdown.operator`).
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,79 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.estimation.topdown.levels.compact import CompactForm, compact_form
 from censafe.geography.spines.sums import sum_vectors
 from censafe.geography.spines.tree import Spine, SpineLevel
+from censafe.model import CellQuery
 from censafe.model.arrays import Integers
-from censafe.model.topdown.constraints import LinearConstraint
+from censafe.model.topdown.constraints import CellGroups, FacilityCounts, LinearConstraint, OwnAnswers
 from censafe.model.topdown.histograms import HistogramSchema
+
+
+@dataclass(frozen=True, eq=False)
+class CompactForm:
+    """What the constraints of a histogram say, geounit by geounit.
+
+    Args:
+        kinds: the query by whose answers, the kinds, counts of units bound the records; None where they bound nothing.
+        exact: lowest level at which the total is exact, with all above it; None where it is at none.
+    """
+
+    kinds: CellQuery | None = None
+    fewest: tuple[int, ...] = ()
+    most: tuple[int, ...] = ()
+    exact: str | None = None
+
+    def exact_levels(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Those of some levels, root first, at which the total is exact.
+
+        Example:
+            >>> CompactForm(exact="State").exact_levels(("US", "State", "County"))
+            ('US', 'State')
+        """
+        return () if self.exact not in names else tuple(names[: names.index(self.exact) + 1])
+
+
+def compact_form(schema: HistogramSchema, constraints: Sequence[LinearConstraint]) -> CompactForm | None:
+    """The compact form of some constraints; None where one of them has none.
+
+    Compact are the total of all cells that is published exactly, and one lower and one upper bound by counts of units, on
+    groups that part the cells.
+
+    Example:
+        >>> from censafe.model.topdown.histograms import constraints_on
+        >>> from censafe.products.topdown.configuration.config import load_config
+        >>> persons, held = (load_config(name).histogram("persons") for name in ("pl94-us", "dhc-us"))
+        >>> form = compact_form(persons.schema, constraints_on(persons))
+        >>> form.kinds.name, form.fewest, form.exact
+        ('hhgq', (0, 1, 1, 1, 1, 1, 1, 1), 'State')
+        >>> compact_form(held.schema, constraints_on(held)) is None
+        True
+    """
+    totals: list[str | None] = []
+    bounds: dict[str, tuple[CellGroups, tuple[int, ...]]] = {}
+    for constraint in constraints:
+        groups, relation, right = constraint.groups, constraint.relation, constraint.right
+        if isinstance(right, OwnAnswers) and (relation, groups) == ("=", CellGroups("total")) and not totals:
+            totals.append(constraint.lowest)
+        elif (
+            isinstance(right, FacilityCounts)
+            and relation != "="
+            and constraint.lowest is None
+            and relation not in bounds
+        ):
+            bounds[relation] = groups, right.each
+        else:
+            return None
+    exact = totals[0] if totals else None
+    if not bounds:
+        return CompactForm(exact=exact)
+    if bounds.keys() != {"<=", ">="} or bounds["<="][0] != bounds[">="][0]:
+        return None
+    (_, fewest), (groups, most) = bounds[">="], bounds["<="]
+    kinds = schema.grouped(groups)
+    if (kinds.label < 0).any() or {len(fewest), len(most)} != {kinds.answers}:
+        return None
+    return CompactForm(kinds, fewest, most, exact)
 
 
 def contradictions(
@@ -64,18 +136,18 @@ class GroupTotals:
     of: NDArray[np.int32] = field(repr=False)
     totals: Integers
 
-    def within(self, first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Groups among some neighbors, numbered from 0, and their totals.
+    def part(self, first: int, last: int) -> GroupTotals:
+        """The groups of consecutive geounits, numbered from 0.
 
         Example:
-            >>> groups = GroupTotals(np.array([7, 0, 0, 2, -1], np.int32), np.arange(8))
-            >>> [part.tolist() for part in groups.within(1, 5)]
-            [[0, 0, 1, -1], [0.0, 2.0]]
+            >>> part = GroupTotals(np.array([7, 0, 0, 2, -1], np.int32), np.arange(8)).part(1, 5)
+            >>> part.of.tolist(), part.totals.tolist()
+            ([0, 0, 1, -1], [0, 2])
         """
         own = self.of[first:last]
         present = np.unique(own[own >= 0])
         numbers = np.where(own >= 0, np.searchsorted(present, own), -1)
-        return numbers.astype(np.int32), self.totals[present].astype(np.float64)
+        return GroupTotals(numbers.astype(np.int32), self.totals[present])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +168,20 @@ class LevelLimits:
     cuts: CutLimits | None = None
     groups: GroupTotals | None = None
     kinds: NDArray[np.int32] | None = field(default=None, repr=False)
+
+    def part(self, first: int, last: int) -> LevelLimits:
+        """The limits of consecutive geounits."""
+        cuts = self.cuts
+        if cuts is not None:
+            cuts = replace(cuts, lower=cuts.lower[first:last], upper=cuts.upper[first:last])
+        return replace(
+            self,
+            totals=None if self.totals is None else self.totals[first:last],
+            lower=self.lower[first:last],
+            upper=self.upper[first:last],
+            cuts=cuts,
+            groups=None if self.groups is None else self.groups.part(first, last),
+        )
 
 
 def level_limits(
@@ -130,7 +216,7 @@ def level_limits(
         raise ValueError(
             f"totals of {sorted({*totals, *together})}: {schema.name} has those of {sorted(exact)}"
         )
-    found: list[LevelLimits] = []
+    levels: list[LevelLimits] = []
     below: _Sides | None = None
     for level, counts in zip(reversed(spine.levels), reversed(_units(spine, form, units)), strict=True):
         known, group = totals.get(level.name), together.get(level.name)
@@ -140,9 +226,9 @@ def level_limits(
         elif limits.kinds is not None and group is not None:
             below = _with_groups(level, limits, group)
         if limits.kinds is not None:
-            _require_agreement(level, limits.lower, limits.upper, known)
-        found.insert(0, limits)
-    return tuple(found)
+            _refuse(level, np.flatnonzero(contradictions(limits.lower, limits.upper, known)))
+        levels.insert(0, limits)
+    return tuple(levels)
 
 
 def _units(spine: Spine, form: CompactForm, units: Integers) -> Sequence[Integers]:
@@ -171,10 +257,6 @@ def _stated(
         return LevelLimits(totals, units, units, groups=groups)
     lower, upper = (units * np.asarray(each, np.int64) for each in (form.fewest, form.most))
     return LevelLimits(totals, lower, upper, groups=groups, kinds=form.kinds.label)
-
-
-def _require_agreement(level: SpineLevel, lower: Integers, upper: Integers, totals: Integers | None) -> None:
-    _refuse(level, np.flatnonzero(contradictions(lower, upper, totals)))
 
 
 def _refuse(level: SpineLevel, wrong: NDArray[np.int64]) -> None:

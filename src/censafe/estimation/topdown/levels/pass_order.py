@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.levels.compact import compact_form
+from censafe.estimation.topdown.levels.limits import compact_form
 from censafe.model import CellQuery
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import MeasuredHistogram, Passes, constraints_on
@@ -51,17 +51,13 @@ def measured_fits(
     return tuple(fit for fit in fits if fit)
 
 
-def rounding_chains(
-    histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
-) -> tuple[tuple[_Labels, ...], ...]:
-    """Groups of the cells in every inner pass of rounding: the totals alone where they come first, then the chain."""
-    return tuple(tuple(query.label for query in inner) for inner in query_chains(histogram, outer))
-
-
 def query_chains(
     histogram: MeasuredHistogram, outer: tuple[tuple[str, ...], ...]
 ) -> tuple[tuple[CellQuery, ...], ...]:
-    """The queries of the chains; the kinds of units come first, because their bounds must hold after rounding."""
+    """The queries of every inner pass of rounding: the totals alone where they come first, then the chain, coarse to fine.
+
+    The kinds of units come first, because their bounds must hold after rounding.
+    """
     schema = histogram.schema
     form = compact_form(schema, constraints_on(histogram))
     queries = [[schema.query(text) for text in inner] for inner in outer]

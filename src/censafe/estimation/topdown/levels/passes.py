@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.least_squares.custom_solver import Solver
 from censafe.estimation.topdown.least_squares.problem import L2Result, L2Status, ParentProblem
-from censafe.estimation.topdown.least_squares.solve import solve_l2
+from censafe.estimation.topdown.least_squares.solve import Solver, solve_l2
 from censafe.estimation.topdown.levels.repair import CellChange, repair_parent
-from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves
-from censafe.estimation.topdown.rounding.program import Rounding, round_point
+from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves, Rounding, round_point
 from censafe.model.arrays import Floats, Integers
 
 Labels = NDArray[np.int32]
@@ -47,13 +46,12 @@ class OuterPass:
     """Fits in order, then one rounding.
 
     Args:
-        rounding: inner passes of rounding: groups of the cells, coarse to fine over all of them, each of shape (K,).
-        held: queries whose integers the outer passes after it keep, each of shape (K,).
+        rounding: inner passes of rounding: groups of the cells, coarse to fine over all of them, each of shape (K,). The outer passes
+            after it keep the integers of the last one.
     """
 
     fits: tuple[Fit, ...]
     rounding: tuple[tuple[Labels, ...], ...]
-    held: tuple[Labels, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,65 +73,57 @@ def estimate_parent(
     problem: ParentProblem,
     passes: tuple[OuterPass, ...],
     *,
-    slack: float = 0.0,
     infeasible: Literal["repair", "stop"] = "stop",
     leaves: Leaves = "fractional",
     detailed_cost: DetailedCost = "fraction",
     solver: Solver = solve_l2,
 ) -> ParentEstimate:
     """Fit and round the children of one parent, pass by pass."""
-    options = _Options(slack, leaves, detailed_cost, solver)
+    rounding = partial(round_point, leaves=leaves, detailed_cost=detailed_cost)
     try:
-        return _through(problem, passes, options)
+        return _through(problem, passes, solver, rounding)
     except _InfeasibleError:
         if infeasible == "stop" or problem.p is None:
             raise
     repair = repair_parent(problem)
-    return replace(_through(replace(problem, p=repair.p), passes, options), changes=repair.changes)
+    return replace(_through(replace(problem, p=repair.p), passes, solver, rounding), changes=repair.changes)
 
 
 class _InfeasibleError(CheckError):
     """The children of a parent have no point."""
 
 
-@dataclass(frozen=True)
-class _Options:
-    slack: float
-    leaves: Leaves
-    detailed_cost: DetailedCost
-    solver: Solver
-
-
-def _through(problem: ParentProblem, passes: tuple[OuterPass, ...], options: _Options) -> ParentEstimate:
+def _through(
+    problem: ParentProblem, passes: tuple[OuterPass, ...], solver: Solver, rounding: Callable[..., Rounding]
+) -> ParentEstimate:
     """All passes of a parent in order."""
     solves: list[L2Result] = []
     roundings: list[str] = []
     counts = np.zeros(problem.allowed.shape, dtype=np.int64)
     for number, outer in enumerate(passes):
-        x, coarse, cell = _fitted(problem, outer, options, solves)
+        x, coarse, cell = _fitted(problem, outer, solver, solves)
         first = np.unique(cell, return_index=True)[1]
-        rounded = _rounded(x, coarse, outer.rounding, first, options)
+        rounded = _rounded(x, coarse, outer.rounding, first, rounding)
         roundings.append(rounded.method)
         counts = rounded.counts
         if number < len(passes) - 1:
-            problem = _holding(problem, outer.held, counts, cell, 0.0)
+            problem = _holding(problem, outer.rounding[-1], counts, cell)
         elif len(first) != problem.cells:
             raise CheckError("the last pass of a level does not tell all cells apart")
     return ParentEstimate(counts, tuple(solves), tuple(roundings))
 
 
 def _fitted(
-    problem: ParentProblem, outer: OuterPass, options: _Options, solves: list[L2Result]
+    problem: ParentProblem, outer: OuterPass, solver: Solver, solves: list[L2Result]
 ) -> tuple[Floats, ParentProblem, Integers]:
     """The last fit of an outer pass, its problem without the answers held inside the pass, its coarse cells."""
     finest = [*outer.fits[-1].labels, *(label for inner in outer.rounding for label in inner)]
-    finest += outer.held
     current = problem
     for fit in outer.fits[:-1]:
         coarse, cell = coarsen(current, fit, [*fit.labels, *fit.held])
-        current = _holding(current, fit.held, _solved(coarse, options, solves), cell, options.slack)
+        current = _holding(current, fit.held, _solved(coarse, solver, solves), cell)
     coarse, cell = coarsen(current, outer.fits[-1], finest)
-    x, unheld = _solved(coarse, options, solves), len(problem.rows)
+    x, unheld = _solved(coarse, solver, solves), len(problem.rows)
     return (
         x,
         replace(coarse, rows=coarse.rows[:unheld], lo=coarse.lo[:, :unheld], hi=coarse.hi[:, :unheld]),
@@ -146,7 +136,7 @@ def _rounded(
     problem: ParentProblem,
     passes: tuple[tuple[Labels, ...], ...],
     first: Integers,
-    options: _Options,
+    rounding: Callable[..., Rounding],
 ) -> Rounding:
     """Round on coarse cells; levels that tell all of them apart say nothing beyond the cells themselves."""
     levels = [[label[first] for label in inner] for inner in passes]
@@ -154,14 +144,11 @@ def _rounded(
     if len(levels) > 1 + total_first:
         raise CheckError("rounding knows one inner pass, or the total alone and then one")
     tree = tuple(label for inner in levels for label in inner if 1 < len(np.unique(label)) < problem.cells)
-    return round_point(
-        x, problem, tree,
-        leaves=options.leaves, detailed_cost=options.detailed_cost, total_first=total_first,
-    )  # fmt: skip
+    return rounding(x, problem, tree, total_first=total_first)
 
 
-def _solved(problem: ParentProblem, options: _Options, solves: list[L2Result]) -> Floats:
-    result = options.solver(problem)
+def _solved(problem: ParentProblem, solver: Solver, solves: list[L2Result]) -> Floats:
+    result = solver(problem)
     solves.append(result)
     if result.status is L2Status.INFEASIBLE:
         raise _InfeasibleError(f"no histograms meet the counts and limits of a parent: {result.reason}")
@@ -179,11 +166,11 @@ def coarsen(problem: ParentProblem, fit: Fit, labels: list[Labels]) -> tuple[Par
     """
     parts = [np.asarray(label, dtype=np.int64)[None] for label in labels]
     parts += [problem.rows.astype(np.int64), np.packbits(problem.allowed, axis=0).astype(np.int64)]
-    _, first, found = np.unique(np.vstack(parts), axis=1, return_index=True, return_inverse=True)
+    _, first, classes = np.unique(np.vstack(parts), axis=1, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    cell, chosen = place[found.ravel()], first[order].astype(np.int64)
+    cell, chosen = place[classes.ravel()], first[order].astype(np.int64)
     p = None
     if problem.p is not None:
         p = np.zeros(len(chosen), dtype=np.int64)
@@ -196,7 +183,7 @@ def coarsen(problem: ParentProblem, fit: Fit, labels: list[Labels]) -> tuple[Par
 
 
 def _holding(
-    problem: ParentProblem, held: tuple[Labels, ...], x: Floats | Integers, cell: Integers, slack: float
+    problem: ParentProblem, held: tuple[Labels, ...], x: Floats | Integers, cell: Integers
 ) -> ParentProblem:
     """The problem with answers of a coarse point as side rows; of queries that refine each other only the finest."""
     rows, answers = [], []
@@ -216,8 +203,8 @@ def _holding(
     return replace(
         problem,
         rows=np.vstack([problem.rows, *rows]),
-        lo=np.hstack([problem.lo, np.maximum(value - slack, 0.0)]),
-        hi=np.hstack([problem.hi, value + slack]),
+        lo=np.hstack([problem.lo, np.maximum(value, 0.0)]),
+        hi=np.hstack([problem.hi, value]),
     )
 
 

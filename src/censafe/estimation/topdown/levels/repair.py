@@ -38,36 +38,6 @@ class Repair:
     p: Integers
     changes: tuple[CellChange, ...]
 
-    @property
-    def moved(self) -> int:
-        """Persons moved between cells."""
-        return sum(abs(change.after - change.before) for change in self.changes) // 2
-
-
-class _Arcs:
-    """Arcs of a network under construction."""
-
-    def __init__(self) -> None:
-        self.tail: list[Integers] = []
-        self.head: list[Integers] = []
-        self.capacity: list[Integers] = []
-        self.cost: list[Integers] = []
-        self.count = 0
-
-    def add(self, tail: _Whole, head: _Whole, capacity: _Whole, cost: int) -> slice:
-        parts = np.broadcast_arrays(tail, head, capacity, np.int64(cost))
-        for store, part in zip((self.tail, self.head, self.capacity, self.cost), parts, strict=True):
-            store.append(np.ascontiguousarray(part, dtype=np.int64).ravel())
-        start, self.count = self.count, self.count + parts[0].size
-        return slice(start, self.count)
-
-    def solve(self, supply: Integers) -> Integers:
-        parts = [np.concatenate(part) for part in (self.tail, self.head, self.capacity, self.cost)]
-        parts[3] *= len(supply) + 1  # makes the flow the cheapest one
-        flow = np.zeros(self.count, dtype=np.int64)
-        min_cost_flow(len(supply), *parts, supply, flow)
-        return flow
-
 
 def repair_parent(problem: ParentProblem) -> Repair:
     """Change as few persons of a parent as possible, within their types, so that its children become feasible.
@@ -81,15 +51,19 @@ def repair_parent(problem: ParentProblem) -> Repair:
         raise CheckError("a root has no parent counts that could be repaired")
     chosen, total = type_rows(problem)
     if len(chosen) + (total is not None) != len(problem.rows) or len(problem.group_totals):
-        found = repaired_counts(problem)
-        if found is None:
+        counts = repaired_counts(problem)
+        if counts is None:
             raise CheckError("no change of cells within types makes the children of a parent feasible")
-        return _logged(problem.p, found)
+        return _logged(problem.p, counts)
     group = np.full(problem.cells, len(chosen))
     for g, row in enumerate(chosen):
         group[problem.rows[row] != 0] = g
     low, high = _sides(problem, chosen)
-    totals = (low.sum(axis=1), high.sum(axis=1)) if total is None else _total_sides(problem, total)
+    none = np.zeros((problem.children, 1), np.int64)
+    low, high = np.hstack([low, none]), np.hstack([high, none + _FAR])  # the cells of no type are free
+    totals = low.sum(axis=1), high.sum(axis=1)
+    if total is not None:
+        totals = _sides(problem, total)
     p, met = _repaired(problem, problem.p, group, low, high, totals)
     if not met:
         raise CheckError(
@@ -104,18 +78,9 @@ def _logged(before: Integers, after: Integers) -> Repair:
     return Repair(after, tuple(CellChange(int(k), int(before[k]), int(after[k])) for k in cells))
 
 
-def _sides(problem: ParentProblem, chosen: Integers) -> tuple[Integers, Integers]:
-    """Sides of the types and of the cells of no type, shape (C, T + 1)."""
-    low, high = np.maximum(problem.lo[:, chosen], 0), np.minimum(problem.hi[:, chosen], float(_FAR))
-    none = np.zeros((problem.children, 1))
-    return (
-        np.hstack([np.ceil(low), none]).astype(np.int64),
-        np.hstack([np.floor(high), none + float(_FAR)]).astype(np.int64),
-    )
-
-
-def _total_sides(problem: ParentProblem, total: int) -> tuple[Integers, Integers]:
-    low, high = np.maximum(problem.lo[:, total], 0), np.minimum(problem.hi[:, total], float(_FAR))
+def _sides(problem: ParentProblem, rows: Integers | int) -> tuple[Integers, Integers]:
+    """Whole sides of some rows by child."""
+    low, high = np.maximum(problem.lo[:, rows], 0), np.minimum(problem.hi[:, rows], float(_FAR))
     return np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
 
 
@@ -136,21 +101,31 @@ def _repaired(
     hub = cell[-1] + 1 + np.arange(types)
     demand = hub[-1] + 1 + np.arange(cells)
     everyone = np.int64(p.sum())
-    arcs, source = _Arcs(), np.int64(0)
-    paid = []
+    source, paid = np.int64(0), []
+    arcs: list[list[Integers]] = []
+
+    def add(tail: _Whole, head: _Whole, capacity: _Whole, cost: int) -> slice:
+        parts = np.broadcast_arrays(tail, head, capacity, np.int64(cost))
+        start = sum(arc[0].size for arc in arcs)
+        arcs.append([np.ascontiguousarray(part, dtype=np.int64).ravel() for part in parts])
+        return slice(start, start + parts[0].size)
+
     layers: tuple[tuple[_Whole, Integers, Integers, Integers], ...]
     layers = ((source, child, *totals), (child[:, None], kind, low, high))
     for tail, head, least, most in layers:
-        paid.append((arcs.add(tail, head, least, -_STEEP), least))
-        arcs.add(tail, head, np.maximum(most - least, 0), 0)
+        paid.append((add(tail, head, least, -_STEEP), least))
+        add(tail, head, np.maximum(most - least, 0), 0)
     c, k = np.nonzero(problem.allowed)
-    arcs.add(kind[c, group[k]], cell[k], everyone, 0)
-    own = arcs.add(cell, demand, everyone, 0)
-    away = arcs.add(cell, hub[group], everyone, 1)
-    arcs.add(hub[group], demand, everyone, 1)
-    outside = arcs.add(source, demand, everyone, 8 * _STEEP)
+    add(kind[c, group[k]], cell[k], everyone, 0)
+    own = add(cell, demand, everyone, 0)
+    away = add(cell, hub[group], everyone, 1)
+    add(hub[group], demand, everyone, 1)
+    outside = add(source, demand, everyone, 8 * _STEEP)
     supply = np.zeros(demand[-1] + 1, dtype=np.int64)
     supply[0], supply[demand] = everyone, -p
-    flow = arcs.solve(supply)
+    tails, heads, capacities, costs = (np.concatenate(parts) for parts in zip(*arcs, strict=True))
+    flow = np.zeros(len(tails), dtype=np.int64)
+    # prices times more than the nodes make the flow the cheapest one
+    min_cost_flow(len(supply), tails, heads, capacities, costs * (len(supply) + 1), supply, flow)
     met = not flow[outside].any() and all((flow[part] == least.ravel()).all() for part, least in paid)
     return flow[own] + flow[away], bool(met and (low <= high).all() and (totals[0] <= totals[1]).all())

@@ -11,17 +11,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown import L2Result
-from censafe.estimation.topdown.least_squares.custom_solver import Solver
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.least_squares.problem import L2Result
 from censafe.estimation.topdown.least_squares.sides import KindLimits
-from censafe.estimation.topdown.least_squares.solve import solve_l2
+from censafe.estimation.topdown.least_squares.solve import Solver, solve_l2
 from censafe.estimation.topdown.levels.checks import writable
-from censafe.estimation.topdown.levels.families import FamilyRules, RoundingRules
+from censafe.estimation.topdown.levels.families import DONE, FamilyResults, FamilyRules, RoundingRules
 from censafe.estimation.topdown.levels.limits import LevelLimits
-from censafe.estimation.topdown.levels.parents import BatchFound
 from censafe.estimation.topdown.rounding.controlled import DetailedCost, Leaves, rounding_options
 from censafe.geography.spines.tree import SpineLevel
+from censafe.model.arrays import Integers
 
 _DOMINANT = 1_000  # weight of totals that are rounded first
 
@@ -36,7 +35,6 @@ class PassRule:
 
     fits: tuple[tuple[int, ...], ...]
     rounding: tuple[tuple[NDArray[np.int32], ...], ...] = field(repr=False)
-    held: tuple[NDArray[np.int32], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +93,9 @@ def family_rules(task: LevelTask, rules: CellRules) -> FamilyRules | None:
     ):
         return None
     levels = [label for inner in rounding[int(first) :] for label in inner]
-    nodes, kinds = task.level.nodes, limits.lower.shape[1]
-    cuts, no_sets = limits.cuts, np.zeros((nodes, 0))
     return FamilyRules(
         unit_kind=np.zeros(rules.cells, np.int32) if limits.kinds is None else writable(limits.kinds),
-        limits=KindLimits(
-            lower=writable(limits.lower),
-            upper=writable(limits.upper),
-            totals=np.zeros(0, np.int64) if limits.totals is None else writable(limits.totals),
-            sets=np.zeros((0, kinds), np.uint8) if cuts is None else np.ascontiguousarray(cuts.sets),
-            least=no_sets if cuts is None else np.ascontiguousarray(cuts.lower),
-            most=no_sets if cuts is None else np.ascontiguousarray(cuts.upper),
-        ),
+        limits=kind_limits(limits),
         total_query=total,
         rounding=RoundingRules(
             levels=np.array(levels, np.int32).reshape(len(levels), rules.cells),
@@ -116,16 +105,18 @@ def family_rules(task: LevelTask, rules: CellRules) -> FamilyRules | None:
     )
 
 
-@dataclass(frozen=True)
-class RepairedParent:
-    """A parent whose cells were changed because its children could not meet them."""
-
-    geounit: str
-    cells: tuple[tuple[int, int, int], ...]
-
-    def document(self) -> dict[str, Any]:
-        """The change as JSON values; counts are estimates, not records."""
-        return {"geounit": self.geounit, "cells": [list(change) for change in self.cells]}
+def kind_limits(limits: LevelLimits) -> KindLimits:
+    """Totals and bounds by kind of unit in the types of the kernels; arrays without entries stand for what is not known."""
+    nodes, kinds = limits.lower.shape
+    cuts, no_sets = limits.cuts, np.zeros((nodes, 0))
+    return KindLimits(
+        lower=writable(limits.lower),
+        upper=writable(limits.upper),
+        totals=np.zeros(0, np.int64) if limits.totals is None else writable(limits.totals),
+        sets=np.zeros((0, kinds), np.uint8) if cuts is None else np.ascontiguousarray(cuts.sets),
+        least=no_sets if cuts is None else np.ascontiguousarray(cuts.lower),
+        most=no_sets if cuts is None else np.ascontiguousarray(cuts.upper),
+    )
 
 
 @dataclass
@@ -137,6 +128,7 @@ class LevelReport:
         gap: largest duality gap of the problems that have one, in half chi-square units; ``approximate`` lists the others.
         gap_share: largest gap divided by its objective, of wide geounits where it is above 1e-4; 0 where there is none.
         rounding_cost: of all ordinary parents: distance of cells to fractions and of marginals to rounded fractions.
+        repairs: parents whose cells were changed because their children could not meet them, as JSON values; counts are estimates.
     """
 
     level: str
@@ -155,7 +147,7 @@ class LevelReport:
     rounded: Counter[str] = field(default_factory=Counter)
     rounding_cost: float = 0.0
     approximate: list[str] = field(default_factory=list)
-    repairs: list[RepairedParent] = field(default_factory=list)
+    repairs: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, result: L2Result, cells: int) -> None:
         """Count one solve of the general way."""
@@ -166,19 +158,20 @@ class LevelReport:
         self.violation = max(self.violation, result.violation)
         self.most_cells = max(self.most_cells, cells)
 
-    def add_batch(self, found: BatchFound, most_cells: int) -> None:
-        """Count the ordinary parents of a batch."""
-        done = found.done
+    def add_batch(self, results: FamilyResults, cells: Integers) -> None:
+        """Count the ordinary parents of a batch, by the cells of every parent."""
+        done = results.state == DONE
         if not done.any():
             return
+        violation, gap, cost = results.measures[done].T
         self.statuses["ok"] += int(done.sum())
         self.rounded["flow"] += int(done.sum())
-        self.iterations += int(found.iterations[done].sum())
-        self.most_iterations = max(self.most_iterations, int(found.iterations[done].max()))
-        self.gap = max(self.gap, float(found.gap[done].max()))
-        self.violation = max(self.violation, float(found.violation[done].max()))
-        self.rounding_cost += float(found.cost[done].sum())
-        self.most_cells = max(self.most_cells, most_cells)
+        self.iterations += int(results.iterations[done].sum())
+        self.most_iterations = max(self.most_iterations, int(results.iterations[done].max()))
+        self.gap = max(self.gap, float(gap.max()))
+        self.violation = max(self.violation, float(violation.max()))
+        self.rounding_cost += float(np.ascontiguousarray(cost).sum())
+        self.most_cells = max(self.most_cells, int(cells[done].max()))
 
     def document(self) -> dict[str, Any]:
         """The report as JSON values, for the manifest."""
@@ -200,7 +193,7 @@ class LevelReport:
             "rounding_cost": self.rounding_cost,
             "violations": 0,
             "approximate": list(self.approximate),
-            "repairs": [repair.document() for repair in self.repairs],
+            "repairs": list(self.repairs),
             "integers_checked": True,
         }
 
@@ -214,16 +207,16 @@ def together(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         >>> both["geounits"], both["iterations"], both["gap_most"]
         (4, 6, 1e-09)
     """
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     for name, first in documents[0].items():
         values = [document[name] for document in documents]
         if isinstance(first, str | bool):
-            found[name] = first
+            report[name] = first
         elif isinstance(first, Mapping):
             counts = sum((Counter(value) for value in values), Counter[str]())
-            found[name] = dict(sorted(counts.items()))
+            report[name] = dict(sorted(counts.items()))
         elif isinstance(first, list):
-            found[name] = [item for value in values for item in value]
+            report[name] = [item for value in values for item in value]
         else:
-            found[name] = max(values) if name.endswith("_most") else sum(values)
-    return found
+            report[name] = max(values) if name.endswith("_most") else sum(values)
+    return report

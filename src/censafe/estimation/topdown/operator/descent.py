@@ -6,26 +6,30 @@ At every level each parent is solved by itself; its noisy answers are fetched wh
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import CheckError, ReleaseError
-from censafe.estimation.topdown.batches.encoding import decoded_rows, encoded_failure, encoded_rows
-from censafe.estimation.topdown.batches.parts import part_of_geounits, part_of_histograms
+from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.from_root import EstimationFromRoot
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of
 from censafe.estimation.topdown.levels.task import LevelReport
+from censafe.estimation.topdown.levels.workers import Row, part_of_geounits, rows_of_workers
 from censafe.estimation.topdown.operator.facilities import ExactSums, OpenRecords
-from censafe.estimation.topdown.operator.family import OpenSums, OperatorFamily
-from censafe.estimation.topdown.operator.further import FurtherAnswers, FurtherLevel, with_query
-from censafe.estimation.topdown.operator.parent import OperatorResult, estimate_operator_parent
+from censafe.estimation.topdown.operator.parent import (
+    FurtherAnswers,
+    FurtherLevel,
+    OpenSums,
+    OperatorFamily,
+    OperatorResult,
+    estimate_operator_parent,
+    with_query,
+)
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined, is_sum
 from censafe.estimation.topdown.operator.settle import settle_open, split_open
 from censafe.geography.spines.tree import Spine, SpineLevel
@@ -33,9 +37,9 @@ from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 from censafe.model.observer import Observer
 from censafe.model.topdown.choices import Choices
-from censafe.model.topdown.families import Wanted
+from censafe.model.topdown.families import AnswerSource, Wanted
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Passes
-from censafe.model.topdown.workers import EngineWorkers, OpenedAnswers, PartedAnswers, threads_of
+from censafe.model.topdown.workers import EngineWorkers, PartedAnswers, threads_of
 from censafe.model.work_ahead import worked_ahead
 
 _STATE = "State"
@@ -43,9 +47,10 @@ _STATE = "State"
 
 @dataclass(frozen=True, eq=False)
 class OperatorTask:
-    """A level, ready to be estimated.
+    """A level under its finished parents, ready to be estimated.
 
     Args:
+        parents: None at the root, as `above` is.
         held: exact sums of its geounits over the held groups of the first pass, as a level of histograms of them.
         open: records that these sums leave out, for their group is open, with the published sum and the kind of every group;
             None where there are none.
@@ -53,11 +58,24 @@ class OperatorTask:
     """
 
     level: SpineLevel
+    parents: SparseLevel | None
+    above: SpineLevel | None
     objective: LevelObjective
     held: SparseLevel
     rules: OperatorRules
     open: tuple[OpenRecords, Integers, Integers] | None = None
     further: FurtherLevel | None = None
+
+    @property
+    def units(self) -> int:
+        """Number of parents; of roots where they have none."""
+        return self.level.nodes if self.above is None else self.above.nodes
+
+    def children(self, unit: int) -> tuple[int, int]:
+        """First and one past the last child of a parent."""
+        if self.above is None:
+            return unit, unit + 1
+        return int(self.above.first_child[unit]), int(self.above.first_child[unit + 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,63 +95,41 @@ class SolvedParent:
     split: Integers | None = field(default=None, repr=False)
 
 
-def solve_parent(
-    task: OperatorTask, parents: SparseLevel | None, above: SpineLevel | None, unit: int
-) -> SolvedParent | None:
-    """The children of a parent; None where it is empty or has one child.
-
-    Args:
-        unit: position of the parent there.
-    """
-    family = _family(task, parents, above, unit)
+def solve_parent(task: OperatorTask, unit: int) -> SolvedParent | None:
+    """The children of a parent, by its position; None where it is empty or has one child."""
+    family = _family(task, unit)
     if family is None:
         return None
     family, split = settle_open(task.rules, family)
-    span = child_span(above, unit)
-    wide = above is None or task.level.name == _STATE
-    found = estimate_operator_parent(task.rules, family, wide=wide)
-    child, place = np.nonzero(found.counts)
-    sizes = np.bincount(child, minlength=span[1] - span[0])
-    count = found.counts[child, place].astype(np.int32)
-    result = replace(found, counts=np.zeros((0, 0), np.int64))
-    return SolvedParent(family.name, family.cell[place], count, sizes, found.counts.shape[1], result, split)
+    wide = task.above is None or task.level.name == _STATE
+    counts, result = estimate_operator_parent(task.rules, family, wide=wide)
+    child, place = np.nonzero(counts)
+    sizes = np.bincount(child, minlength=len(counts))
+    count = counts[child, place].astype(np.int32)
+    return SolvedParent(family.name, family.cell[place], count, sizes, counts.shape[1], result, split)
 
 
-def child_span(above: SpineLevel | None, unit: int) -> tuple[int, int]:
-    """First and one past the last child of a parent.
-
-    Args:
-        unit: position of the parent.
-    """
-    if above is None:
-        return unit, unit + 1
-    return int(above.first_child[unit]), int(above.first_child[unit + 1])
-
-
-def _family(
-    task: OperatorTask, parents: SparseLevel | None, above: SpineLevel | None, unit: int
-) -> OperatorFamily | None:
+def _family(task: OperatorTask, unit: int) -> OperatorFamily | None:
     """A parent that is to be solved; None for one that is empty or has one child."""
-    first, last = child_span(above, unit)
-    if above is not None and last - first == 1:
+    first, last = task.children(unit)
+    if task.above is not None and last - first == 1:
         return None
     held, right = _held(task, first, last)
-    cell, count = _cells(task, parents, unit, held)
-    name = str((task.level if above is None else above).names(np.array([unit]))[0])
+    cell, count = _cells(task, unit, held)
+    name = str((task.level if task.above is None else task.above).names(np.array([unit]))[0])
     if not len(cell):
         if right.any():
             raise CheckError(f"{name}: records are published where no cell may hold any")
         return None
     answers, values = _answers(task, first, last, cell)
     weights = task.objective.weights[task.objective.kinds[first:last]]
-    family = OperatorFamily(
-        name, cell, count, held, right, _open_sums(task, first, last, held), answers, values, weights
-    )
-    return _informed(task, family, first, last)
-
-
-def _informed(task: OperatorTask, family: OperatorFamily, first: int, last: int) -> OperatorFamily:
-    """A family with the answers that are there beside its own."""
+    open_sums = None
+    if task.open is not None:
+        rows, published, kind = task.open
+        span = rows.rows(first, last)
+        if span.start < span.stop:
+            open_sums = OpenSums(rows, (first, last), published[held], kind[held])
+    family = OperatorFamily(name, cell, count, held, right, open_sums, answers, values, weights)
     if task.further is None:
         return family
     return task.further.beside(family, first, last, len(task.objective.labels))
@@ -146,30 +142,20 @@ def _answers(
     rules = task.rules
     measured = [query for query in rules.queries if query < len(task.objective.labels)]
     answers = {query: np.unique(rules.labels[query][cell]).astype(np.int64) for query in measured}
-    wanted = Wanted(
+    reads = Wanted(
         np.array([0, last - first], np.int64),
         np.arange(first, last, dtype=np.int64),
         np.array([0, sum(len(one) for one in answers.values())], np.int64),
         np.concatenate([np.full(len(one), query, np.int32) for query, one in answers.items()]),
         np.concatenate([one.astype(np.int32) for one in answers.values()]),
     )
-    drawn = task.objective.source.gather(wanted).reshape(last - first, -1)
+    drawn = task.objective.source.gather(reads).reshape(last - first, -1)
     ends = np.cumsum([len(one) for one in answers.values()])[:-1]
     values = {
         query: np.ascontiguousarray(part)
         for query, part in zip(answers, np.split(drawn, ends, axis=1), strict=True)
     }
     return answers, values
-
-
-def _open_sums(task: OperatorTask, first: int, last: int, held: Integers) -> OpenSums | None:
-    if task.open is None:
-        return None
-    rows, published, kind = task.open
-    span = rows.rows(first, last)
-    if span.start == span.stop:
-        return None
-    return OpenSums(rows, (first, last), published[held], kind[held])
 
 
 def _held(task: OperatorTask, first: int, last: int) -> tuple[Integers, Integers]:
@@ -189,10 +175,9 @@ def _held(task: OperatorTask, first: int, last: int) -> tuple[Integers, Integers
     return present, right
 
 
-def _cells(
-    task: OperatorTask, parents: SparseLevel | None, unit: int, held: Integers
-) -> tuple[NDArray[np.int32], Integers | None]:
+def _cells(task: OperatorTask, unit: int, held: Integers) -> tuple[NDArray[np.int32], Integers | None]:
     """Cells of a parent and their counts; of a root all that may hold records."""
+    parents = task.parents
     if parents is not None:
         span = slice(int(parents.node_ptr[unit]), int(parents.node_ptr[unit + 1]))
         return parents.cell[span], parents.count[span].astype(np.int64)
@@ -203,71 +188,47 @@ def _cells(
 
 
 _PARTS = 32  # of a level, of like work
-_SOLUTION = ("steps", "products", "gap", "share", "violation", "cost", "entries", "uncertified")
 
 
-def solved_parents(
-    task: OperatorTask,
-    parents: SparseLevel | None,
-    above: SpineLevel | None,
-    units: range,
-    workers: int | EngineWorkers,
-) -> Iterator[SolvedParent | None]:
-    """The parents of a level in their order; what is found does not depend on who does it. None stands for an empty or copied one.
-
-    Args:
-        units: the parents, all of them.
-    """
-    source = task.objective.source
+def solved_parents(task: OperatorTask, workers: int | EngineWorkers) -> Iterator[SolvedParent | None]:
+    """The parents of a level in their order; the result does not depend on who solves them. None stands for an empty or copied one."""
+    source, parents, above = task.objective.source, task.parents, task.above
     if isinstance(workers, int) or parents is None or above is None or not isinstance(source, PartedAnswers):
-        yield from worked_ahead(partial(solve_parent, task, parents, above), units, threads_of(workers))
+        yield from worked_ahead(partial(solve_parent, task), range(task.units), threads_of(workers))
         return
-    edges = _edges(parents, above)
-    parcels = (_part(task, parents, above, source, *span) for span in pairwise(edges))
-    common = (task.rules, *task.objective.labels, *(() if task.further is None else (task.further.label,)))
-    for found in workers.each(partial(_solved, source.opener()), parcels, common):
-        rows, effort = decoded_rows(found)
-        source.add(effort)
-        yield from map(_solution, rows)
-
-
-def _edges(parents: SparseLevel, above: SpineLevel) -> list[int]:
-    """First parent of every part, and the number of all."""
     work = np.cumsum(np.diff(above.first_child) * np.diff(parents.node_ptr) + 1.0)
     cuts = np.searchsorted(work, work[-1] * np.arange(1, _PARTS) / _PARTS)
-    return np.unique(np.concatenate([[0], cuts, [above.nodes]])).astype(int).tolist()
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Consecutive parents with their children, both numbered from 0; the source of the objective of the task is what it gives of the children."""
-
-    task: OperatorTask
-    parents: SparseLevel
-    above: SpineLevel
+    edges = np.unique(np.concatenate([[0], cuts, [above.nodes]])).astype(int).tolist()
+    parts = (_part(task, parents, above, source, *span) for span in pairwise(edges))
+    parcels = ((part, part.objective.source) for part in parts)
+    common = (task.rules, *task.objective.labels, *(() if task.further is None else (task.further.label,)))
+    for rows in rows_of_workers(workers, source, _solution_rows, parcels, common):
+        yield from map(_solution, rows)
 
 
 def _part(
     task: OperatorTask, parents: SparseLevel, above: SpineLevel, source: PartedAnswers, first: int, last: int
-) -> _Part:
-    start, end = (int(above.first_child[one]) for one in (first, last))
+) -> OperatorTask:
+    """Consecutive parents with their children, both numbered from 0; its source is what workers open."""
+    start, end = (int(above.first_child[edge]) for edge in (first, last))
     objective, further = task.objective, task.further
     if objective.below is not None:
         raise CheckError("answers from below are not used in operator form; please report this as a bug")
     own = LevelObjective(
         objective.labels, objective.weights, objective.kinds[start:end], source.part(start, end)
     )
-    part = replace(
-        task,
+    if further is not None:
+        further = replace(further, values=further.values[start:end], weights=further.weights[start:end])
+    return OperatorTask(
         level=part_of_geounits(task.level, start, end),
+        parents=parents.part(first, last),
+        above=part_of_geounits(above, first, last),
         objective=own,
-        held=part_of_histograms(task.held, start, end),
+        held=task.held.part(start, end),
+        rules=task.rules,
         open=None if task.open is None else (_open(task.open[0], start, end), *task.open[1:]),
-        further=None
-        if further is None
-        else replace(further, values=further.values[start:end], weights=further.weights[start:end]),
+        further=further,
     )
-    return _Part(part, part_of_histograms(parents, first, last), part_of_geounits(above, first, last))
 
 
 def _open(rows: OpenRecords, first: int, last: int) -> OpenRecords:
@@ -283,83 +244,71 @@ def _open(rows: OpenRecords, first: int, last: int) -> OpenRecords:
     )  # fmt: skip
 
 
-def _solved(opener: Callable[[Any], OpenedAnswers], part: _Part) -> bytes:
-    """What a worker does with a part of a level."""
-    answers = opener(part.task.objective.source)
-    try:
-        task = replace(part.task, objective=replace(part.task.objective, source=answers))
-        found = [solve_parent(task, part.parents, part.above, unit) for unit in range(part.above.nodes)]
-        return encoded_rows(list(map(_row, found)), answers.effort)
-    except (CheckError, ReleaseError) as error:
-        return encoded_failure(error)
-    finally:
-        answers.close()
+def _solution_rows(part: OperatorTask, answers: AnswerSource) -> list[Row]:
+    """What a worker makes of a part of a level."""
+    task = replace(part, objective=replace(part.objective, source=answers))
+    return [_row(solve_parent(task, unit)) for unit in range(task.units)]
 
 
-def _row(found: SolvedParent | None) -> Mapping[str, Any]:
-    if found is None:
+def _row(solved: SolvedParent | None) -> Row:
+    if solved is None:
         nothing = np.zeros(0, np.int32)
         none = np.zeros(0, np.int64)
         return {"cell": nothing, "count": nothing, "sizes": none, "split": none, "words": "null"}
     words = {
-        "name": found.name,
-        "cells": found.cells,
-        "solution": [getattr(found.result, name) for name in _SOLUTION],
-        "width": None if found.split is None else found.split.shape[1],
+        "name": solved.name,
+        "cells": solved.cells,
+        "result": vars(solved.result),
+        "width": None if solved.split is None else solved.split.shape[1],
     }
-    split = np.zeros(0, np.int64) if found.split is None else found.split.ravel()
     return {
-        "cell": found.cell,
-        "count": found.count,
-        "sizes": found.sizes,
-        "split": split,
+        "cell": solved.cell,
+        "count": solved.count,
+        "sizes": solved.sizes,
+        "split": np.zeros(0, np.int64) if solved.split is None else solved.split.ravel(),
         "words": json.dumps(words),
     }
 
 
-def _solution(row: Mapping[str, Any]) -> SolvedParent | None:
+def _solution(row: Row) -> SolvedParent | None:
     words = row["words"]
     if words is None:
         return None
-    result = OperatorResult(
-        np.zeros((0, 0), np.int64), **dict(zip(_SOLUTION, words["solution"], strict=True))
-    )
+    result = OperatorResult(**words["result"])
     split = None if words["width"] is None else row["split"].reshape(-1, words["width"])
     return SolvedParent(words["name"], row["cell"], row["count"], row["sizes"], words["cells"], result, split)
 
 
 def estimate_operator_level(
     task: OperatorTask,
-    parents: SparseLevel | None,
-    above: SpineLevel | None,
     *,
     workers: int | EngineWorkers = 1,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[SparseLevel, LevelReport, Integers | None]:
     """Integer histograms of all geounits of a level, how they were solved, and the split of its open records; None where there are none."""
-    report = LevelReport(task.level.name, task.level.nodes)
+    report = LevelReport(task.level.name, task.level.nodes, parents=1 if task.above is None else task.units)
     pieces: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]] = []
-    units = range(task.level.nodes if above is None else above.nodes)
-    report.parents = 1 if above is None else above.nodes
     rows = None if task.open is None else task.open[0]
     split = None if rows is None or rows.split is None else rows.split.copy()
-    for unit, found in enumerate(solved_parents(task, parents, above, units, workers)):
-        pieces.append(_take(parents, above, unit, found, report))
-        if rows is not None and split is not None and found is not None and found.split is not None:
-            split[rows.rows(*child_span(above, unit))] = found.split
+    for unit, solved in enumerate(solved_parents(task, workers)):
+        if solved is None:
+            pieces.append(_copied(task, unit, report))
+        else:
+            _count(solved, report)
+            pieces.append((solved.cell, solved.count, solved.sizes))
+            if rows is not None and split is not None and solved.split is not None:
+                split[rows.rows(*task.children(unit))] = solved.split
         if progress is not None:
-            progress((unit + 1) / len(units))
-    sizes = np.concatenate([sizes for _, _, sizes in pieces])
+            progress((unit + 1) / task.units)
+    cell, count, sizes = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
     pointer = np.zeros(task.level.nodes + 1, np.int64)
     np.cumsum(sizes, out=pointer[1:])
-    cell = np.concatenate([cell for cell, _, _ in pieces])
-    count = np.concatenate([count for _, count, _ in pieces])
     return SparseLevel(task.level.geounits, pointer, cell, count), report, split
 
 
-def _count(found: SolvedParent, report: LevelReport) -> None:
+def _count(solved: SolvedParent, report: LevelReport) -> None:
     """Count a solved parent."""
-    result = found.result
+    result = solved.result
     report.statuses["approximate" if result.uncertified else "ok"] += 1
     report.rounded["flow"] += 1
     report.iterations += result.steps
@@ -368,20 +317,17 @@ def _count(found: SolvedParent, report: LevelReport) -> None:
     report.gap_share = max(report.gap_share, result.share)
     report.violation = max(report.violation, result.violation)
     report.rounding_cost += result.cost
-    report.most_cells = max(report.most_cells, found.cells)
+    report.most_cells = max(report.most_cells, solved.cells)
     if result.uncertified:
-        report.approximate.append(found.name)
+        report.approximate.append(solved.name)
 
 
-def _take(
-    parents: SparseLevel | None, above: SpineLevel | None, unit: int, found: SolvedParent | None, report: LevelReport,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:  # fmt: skip
-    """Cells and counts of the children of a parent, child by child, and how many each has."""
-    if found is not None:
-        _count(found, report)
-        return found.cell, found.count, found.sizes
-    first, last = child_span(above, unit)
-    sizes = np.zeros(last - first, np.int64)
+def _copied(
+    task: OperatorTask, unit: int, report: LevelReport
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """Cells and counts of the children of a parent that is empty or has one child, and how many cells each child has."""
+    first, last = task.children(unit)
+    sizes, parents = np.zeros(last - first, np.int64), task.parents
     if parents is None or parents.node_ptr[unit] == parents.node_ptr[unit + 1]:
         report.empty += 1
         return np.zeros(0, np.int32), np.zeros(0, np.int32), sizes
@@ -421,14 +367,14 @@ class OperatorDescent(EstimationFromRoot):
     ) -> tuple[SparseLevel, LevelReport]:
         level, opened = self._spine.levels[depth], self._held.open_at(depth)
         if opened is not None and depth:
-            split = self._split if self._split is not None else self._recovered(depth - 1)
+            split = self.split if self.split is not None else self._recovered(depth - 1)
             opened = (replace(opened[0], split=split), *opened[1:])
         task = OperatorTask(
-            level, objective, self._held.levels[depth], self._rules_of(level.name), opened,
+            level, parents, above, objective, self._held.levels[depth], self._rules_of(level.name), opened,
             None if self._further is None else self._further.at(depth),
         )  # fmt: skip
-        level_counts, report, self._split = estimate_operator_level(
-            task, parents, above, workers=self._workers, progress=self._progress(above)
+        level_counts, report, self.split = estimate_operator_level(
+            task, workers=self._workers, progress=self._progress(above)
         )
         return level_counts, report
 
@@ -477,7 +423,7 @@ def operator_rules(
     are mostly noise about empty columns, cannot move the few of a coarse one.
     """
     schema, passes = histogram.schema, passes_of(histogram, level, choices)
-    found: list[OperatorPass] = []
+    stages: list[OperatorPass] = []
     label, allowed = held.label, schema.allowed()
     for fitted, rounded in _outer_passes(passes, schema, label, allowed):
         inner = measured_fits(histogram, level, fitted)
@@ -490,11 +436,11 @@ def operator_rules(
             raise CheckError(f"{histogram.name}, {level}: a pass needs queries to fit and queries to round")
         column = schema.query(names[-1]).label
         chain = tuple(combined((label, schema.query(text).label)) for text in names[:-1])
-        found.append(OperatorPass(column, tuple(fits), label, chain, tuple(factors)))
+        stages.append(OperatorPass(column, tuple(fits), label, chain, tuple(factors)))
         label = column
     return OperatorRules(
         allowed,
-        tuple(found),
+        tuple(stages),
         tuple(schema.query(text).label for text in histogram.query_shares[level]),
     )
 

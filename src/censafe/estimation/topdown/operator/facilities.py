@@ -78,17 +78,9 @@ class OpenRecords:
         return slice(int(self.pointer[first]), int(self.pointer[last]))
 
 
-@dataclass(frozen=True, eq=False)
-class FacilitySums:
-    """What is decided and what is open at one level."""
-
-    decided: SparseLevel
-    open: OpenRecords
-
-
 def facility_sums(
     spine: Spine, published: SparseLevel, facilities: NDArray[np.integer], rule: FacilityRule
-) -> tuple[FacilitySums, ...]:
+) -> tuple[tuple[SparseLevel, ...], tuple[OpenRecords, ...]]:
     """Decided and open records of the geounits of every level, root first.
 
     Args:
@@ -97,34 +89,33 @@ def facility_sums(
     _, of_sum, of_kind = rule.groups()
     can = np.zeros((int(of_sum.max()) + 1, facilities.shape[1]), np.bool_)  # kinds of each published sum
     can[of_sum, of_kind] = True
-    _require_apart(can)
+    # facilities would need records of several sets
+    if (np.unique(can[can.any(axis=1)], axis=0).sum(axis=0) > 1).any():
+        raise CheckError("published sums must have all of their kinds of facility in common, or none")
     block = np.repeat(np.arange(published.nodes), np.diff(published.node_ptr))
     present = can[published.cell] & (facilities[block] > 0)
-    _require_facilities(spine, block[~present.any(axis=1)])
+    without = np.unique(block[~present.any(axis=1)])
+    if len(without):
+        _refuse(spine, without, "have records of a kind of which they have no facility")
     _require_records(spine, block, can[published.cell], published.count, facilities, rule.minimum)
-    one = present.sum(axis=1) == 1
+    single = present.sum(axis=1) == 1
     lookup = np.full(can.shape, -1, np.int64)
     lookup[of_sum, of_kind] = np.arange(len(of_sum))
-    group = lookup[published.cell[one], present[one].argmax(axis=1)]
-    decided = (block[one], group, published.count[one].astype(np.int64))
-    bits = (present[~one].astype(np.int64) << np.arange(can.shape[1])).sum(axis=1)
-    sums, count = (part[~one].astype(np.int64) for part in (published.cell, published.count))
-    opened = (block[~one], bits, sums, count)
-    least = _least(block[~one], bits, facilities, rule.minimum)
+    group = lookup[published.cell[single], present[single].argmax(axis=1)]
+    decided = (block[single], group, published.count[single].astype(np.int64))
+    bits = (present[~single].astype(np.int64) << np.arange(can.shape[1])).sum(axis=1)
+    sums, count = (part[~single].astype(np.int64) for part in (published.cell, published.count))
+    opened = (block[~single], bits, sums, count)
+    least = _least(block[~single], bits, facilities, rule.minimum)
     _require_all_served(spine, opened, least)
     split = _first_split(opened, least)
-    found: list[FacilitySums] = []
+    levels: list[tuple[SparseLevel, OpenRecords]] = []
     position = np.arange(spine.leaf.nodes)
     for level in reversed(spine.levels):
-        found.insert(
-            0,
-            FacilitySums(
-                _sparse(level.geounits, position[decided[0]], decided[1], decided[2]),
-                _open(level.nodes, position, opened, least, split),
-            ),
-        )
+        sparse = _sparse(level.geounits, position[decided[0]], decided[1], decided[2])
+        levels.insert(0, (sparse, _open(level.nodes, position, opened, least, split)))
         position = level.parent[position].astype(np.int64)
-    return tuple(found)
+    return tuple(sparse for sparse, _ in levels), tuple(rows for _, rows in levels)
 
 
 def named_blocks(spine: Spine, blocks: Integers) -> str:
@@ -143,30 +134,16 @@ def _refuse(spine: Spine, blocks: Integers, problem: str) -> NoReturn:
     )
 
 
-def _require_facilities(spine: Spine, blocks: Integers) -> None:
-    """Refuse blocks with records and no facility for them."""
-    if len(blocks):
-        places = np.unique(blocks)
-        _refuse(spine, places, "have records of a kind of which they have no facility")
-
-
 def _require_records(
     spine: Spine, block: Integers, can: NDArray[np.bool_], count: NDArray[np.int32],
     facilities: NDArray[np.integer], minimum: tuple[int, ...],
 ) -> None:  # fmt: skip
     """Refuse blocks with fewer records than their facilities of one kind need."""
     for kind, fewest in enumerate(minimum):
-        held = np.bincount(block[can[:, kind]], count[can[:, kind]], len(facilities))
-        short = np.flatnonzero(held < facilities[:, kind].astype(np.int64) * fewest)
+        have = np.bincount(block[can[:, kind]], count[can[:, kind]], len(facilities))
+        short = np.flatnonzero(have < facilities[:, kind].astype(np.int64) * fewest)
         if len(short):
             _refuse(spine, short, f"have fewer records than facilities of kind {kind}")
-
-
-def _require_apart(can: NDArray[np.bool_]) -> None:
-    """Refuse published sums whose sets of kinds overlap in part: facilities would need records of several sets."""
-    sets = np.unique(can[can.any(axis=1)], axis=0)
-    if (sets.sum(axis=0) > 1).any():
-        raise CheckError("published sums must have all of their kinds of facility in common, or none")
 
 
 def _require_all_served(
@@ -310,10 +287,7 @@ class ExactSums:
             facilities: of the blocks, shape (blocks, kinds).
         """
         label, published, kind = rule.groups()
-        found = facility_sums(spine, blocks, facilities, rule)
-        return ExactSums(
-            label, tuple(one.decided for one in found), tuple(one.open for one in found), published, kind
-        )
+        return ExactSums(label, *facility_sums(spine, blocks, facilities, rule), published, kind)
 
     def open_at(self, depth: int) -> tuple[OpenRecords, Integers, Integers] | None:
         """Open records of a level with the published sum and kind of every group; None where there are none."""

@@ -5,7 +5,8 @@ The evidence for a fractional point stands here too: what it misses of the exact
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numba import float64, types
@@ -13,19 +14,92 @@ from numpy.typing import NDArray
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.certificate import GAP_TOLERANCE
-from censafe.estimation.topdown.operator.family import (
-    OperatorFamily,
-    observed_answers,
-    pass_columns,
-    positions,
-    zero_multipliers,
-)
+from censafe.estimation.topdown.operator.facilities import OpenRecords
 from censafe.estimation.topdown.operator.newton import climb
-from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules
-from censafe.estimation.topdown.operator.problem import DUAL, SUMS, PassProblem, pass_problem
+from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, is_sum
+from censafe.estimation.topdown.operator.problem import DUAL, SUMS, Dual, Observed, PassProblem, pass_problem
 from censafe.estimation.topdown.operator.rounding import exchange_units, round_pass
+from censafe.model import SparseLevel
 from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorFamily:
+    """A parent, its children, and what is known of them.
+
+    Args:
+        cell: cells that the parent has, rising, shape (K,).
+        count: of them, int64; None at a root.
+        held: the groups of the first pass that some child may have, rising, shape (G,).
+        right: their exact sums, int64, shape (C, G); without the records that are still open.
+        answers: of every fitted query the answers that the cells belong to, rising.
+        values: of every fitted query, int64, shape (C, answers).
+        weights: of an answer, shape (C, queries); 0 where nothing is measured.
+    """
+
+    name: str
+    cell: NDArray[np.int32]
+    count: Integers | None
+    held: Integers
+    right: Integers
+    open: OpenSums | None
+    answers: dict[int, Integers] = field(repr=False)
+    values: dict[int, Integers] = field(repr=False)
+    weights: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenSums:
+    """Records of the children whose group of the first pass is not decided by what is published.
+
+    Args:
+        span: first and one past the last child.
+        published: published sum of every group of the family, shape (G,).
+        kind: kind of facility of every group, shape (G,).
+    """
+
+    rows: OpenRecords
+    span: tuple[int, int]
+    published: Integers = field(repr=False)
+    kind: Integers = field(repr=False)
+
+
+def pass_columns(
+    one: OperatorPass, family: OperatorFamily
+) -> tuple[Integers, NDArray[np.int32], Integers | None]:
+    """Columns of a pass, a cell of each, and what the parent has of each; None at a root."""
+    name, first, place = np.unique(one.column[family.cell], return_index=True, return_inverse=True)
+    column = None
+    if family.count is not None:
+        column = np.bincount(place, family.count, len(name)).astype(np.int64)
+    return name.astype(np.int64), family.cell[first], column
+
+
+def positions(names: Integers, wanted: NDArray[np.int32], parent: str) -> Integers:
+    """Positions of groups among rising names."""
+    place = np.searchsorted(names, wanted)
+    if len(wanted) and not (len(names) and np.array_equal(names[np.minimum(place, len(names) - 1)], wanted)):
+        raise CheckError(f"{parent}: cells lie where none of its children may have records")
+    return place
+
+
+def observed_answers(
+    rules: OperatorRules, one: OperatorPass, family: OperatorFamily, cell: NDArray[np.int32]
+) -> list[Observed]:
+    """The answers of the queries of a pass for its columns, those of earlier inner passes with larger weights."""
+    observed = []
+    for query, factor in zip(one.fits, one.factors or (1.0,) * len(one.fits), strict=True):
+        group = np.searchsorted(family.answers[query], rules.labels[query][cell]).astype(np.int32)
+        weight = family.weights[:, query] * factor
+        observed.append(Observed(group, family.values[query], weight))
+    return observed
+
+
+def zero_multipliers(problem: PassProblem) -> Dual:
+    """Multipliers of zero."""
+    rows, columns, entries = len(problem.sums.right), len(problem.sums.column), len(problem.entries.child)
+    return Dual(np.zeros(rows), np.zeros(columns), np.empty(entries), np.empty(rows), np.empty(columns))
 
 
 @compiled(types.UniTuple(float64, 2)(SUMS, DUAL))
@@ -61,17 +135,15 @@ WIDE_GAP = 1e-6  # of the objective, which US and states may be off where more t
 
 @dataclass
 class OperatorResult:
-    """Integers of the children of one parent, and how they were found.
+    """How the integers of the children of one parent were found.
 
     Args:
-        counts: int64, shape (C, K).
         gap: largest of a pass, in half chi-square units.
         share: largest of a pass, divided by its objective; 0 where every gap is small by itself or only that counts.
         violation: largest, in records.
         uncertified: passes that stopped before the tolerance, or whose gap is above its mark.
     """
 
-    counts: Integers = field(repr=False)
     steps: int = 0
     products: int = 0
     gap: float = 0.0
@@ -84,9 +156,9 @@ class OperatorResult:
 
 def estimate_operator_parent(
     rules: OperatorRules, family: OperatorFamily, *, wide: bool = False
-) -> OperatorResult:
-    """Fit and round every pass; the columns of one are exact sums of the next."""
-    result = OperatorResult(np.zeros((len(family.right), 0), np.int64))
+) -> tuple[Integers, OperatorResult]:
+    """Fit and round every pass, whose columns are exact sums of the next; counts of the children, shape (C, K), and how they were found."""
+    result = OperatorResult()
     held_name, right = family.held, family.right
     if family.open is not None:
         raise CheckError(f"{family.name}: records are still open")
@@ -99,8 +171,7 @@ def estimate_operator_parent(
         )
         x = _fitted(problem, result, wide)
         right, held_name = _rounded(problem, x, one, cell, result, family.name), column_name
-    result.counts = right
-    return result
+    return right, result
 
 
 def _require_sums(name: str, held: Integers, column: Integers | None, right: Integers) -> None:
@@ -158,3 +229,105 @@ def _rounded(
     exchange_units(entries, x, problem.held, sums, problem.scale, open_counts)
     counts[:, problem.free] = open_counts
     return counts
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherLevel:
+    """Further answers at the geounits of one level.
+
+    Args:
+        label: answer of every cell, int32, shape (cells,).
+        values: shape (geounits, answers).
+    """
+
+    label: NDArray[np.int32] = field(repr=False)
+    values: Integers = field(repr=False)
+    weights: Floats = field(repr=False)
+
+    def beside(self, family: OperatorFamily, first: int, last: int, number: int) -> OperatorFamily:
+        """A family with these answers as those of one query more."""
+        answers = np.unique(self.label[family.cell]).astype(np.int64)
+        return replace(
+            family,
+            answers={**family.answers, number: answers},
+            values={**family.values, number: np.ascontiguousarray(self.values[first:last][:, answers])},
+            weights=np.column_stack([family.weights[:, :number], self.weights[first:last]]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FurtherAnswers:
+    """Further answers at all levels of a spine.
+
+    Args:
+        label: answer of every cell, int32, shape (cells,).
+        theirs: answer of every cell of these histograms, -1 for none, shape (their cells,).
+    """
+
+    label: NDArray[np.int32] = field(repr=False)
+    levels: Sequence[SparseLevel] = field(repr=False)
+    theirs: NDArray[np.int32] = field(repr=False)
+    weights: Sequence[Floats] = field(repr=False)
+
+    def at(self, depth: int) -> FurtherLevel:
+        """The answers of a level, root 0."""
+        values = level_sums(self.levels[depth], self.theirs, int(self.label.max()) + 1)
+        return FurtherLevel(self.label, values, self.weights[depth])
+
+
+def level_sums(level: SparseLevel, label: NDArray[np.int32], answers: int) -> Integers:
+    """Records of every geounit of a level by group of cells.
+
+    Args:
+        label: group of every cell, -1 for none, shape (cells,).
+
+    Returns:
+        int64, shape (geounits, answers).
+    """
+    group = label[level.cell].astype(np.int64)
+    place = np.repeat(np.arange(level.nodes), np.diff(level.node_ptr)) * answers + group
+    inside = group >= 0
+    sums = np.bincount(place[inside], level.count[inside], level.nodes * answers)
+    return np.rint(sums).astype(np.int64).reshape(level.nodes, answers)
+
+
+def answer_weights(
+    theirs: NDArray[np.int32],
+    allowed: NDArray[np.bool_],
+    labels: Sequence[NDArray[np.int32]],
+    weights: Floats,
+) -> Floats:
+    """What the measurements of another histogram say of the sums of groups of its cells: inverse variances, by kind of geounits.
+
+    Of every query whose answers lie in single groups or in none, the answers of a group are added up; the group with the most of them
+    counts for all, so that no answer weighs more than was measured.
+
+    Args:
+        theirs: group of every cell, -1 for none, shape (cells,).
+        allowed: which cells may hold records, shape (cells,).
+        weights: of an answer, shape (kinds, queries); 0 where nothing is measured.
+
+    Example:
+        >>> cells = np.array([0, 0, 1, -1], np.int32)
+        >>> answer_weights(cells, np.ones(4, bool), [np.arange(4, dtype=np.int32)], np.array([[0.5]])).tolist()
+        [0.25]
+    """
+    known = np.zeros(weights.shape[0])
+    for query, label in enumerate(labels):
+        if is_sum(label, theirs, allowed):
+            pairs = np.unique(np.stack([theirs, label])[:, allowed & (theirs >= 0)], axis=1)
+            known += weights[:, query] / np.bincount(pairs[0]).max()
+    return known
+
+
+def with_query(rules: OperatorRules, label: NDArray[np.int32]) -> OperatorRules:
+    """Rules with one query more, the last, in the first pass whose columns tell it; it weighs as the first inner pass does."""
+    number = len(rules.labels)
+    place = next(
+        at for at, one in enumerate(rules.passes) if is_sum(one.column, label, rules.allowed)
+    )  # the last one tells all cells apart
+    one = rules.passes[place]
+    factors = one.factors or (1.0,) * len(one.fits)
+    changed = replace(one, fits=(*one.fits, number), factors=(*factors, max(factors)))
+    passes = (*rules.passes[:place], changed, *rules.passes[place + 1 :])
+    return replace(rules, passes=passes, labels=(*rules.labels, label))

@@ -82,9 +82,9 @@ def _require_sums(what: str, name: str, column: _Label, label: _Label, allowed: 
 
 def is_sum(column: _Label, label: _Label, allowed: NDArray[np.bool_]) -> bool:
     """Whether groups of cells are sums of columns."""
-    found = np.zeros(int(column.max()) + 1, label.dtype)
-    found[column[allowed]] = label[allowed]
-    return np.array_equal(found[column[allowed]], label[allowed])
+    of_column = np.zeros(int(column.max()) + 1, label.dtype)
+    of_column[column[allowed]] = label[allowed]
+    return np.array_equal(of_column[column[allowed]], label[allowed])
 
 
 def combined(labels: Sequence[_Label]) -> _Label:

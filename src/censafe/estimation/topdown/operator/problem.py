@@ -107,9 +107,9 @@ class PassProblem:
 
     def counts_of(self, x: Floats) -> Floats:
         """Values of the entries by child and free column, 0 where there is no entry."""
-        found = np.zeros((len(self.fixed), len(self.free)))
-        found[self.entries.child, self.entries.column] = x
-        return found
+        counts = np.zeros((len(self.fixed), len(self.free)))
+        counts[self.entries.child, self.entries.column] = x
+        return counts
 
 
 @compiled(int64(int64[:, ::1], int32[::1], int64[::1], int64[:, ::1], int32[::1], int32[::1]))
@@ -173,7 +173,9 @@ def pass_problem(
     new = back.astype(np.int32)
     open_column = counts[free] - fixed[:, free].sum(axis=0) if column is not None else counts
     # a held sum is open at every child or at none: its columns are many and its children are several
-    families, curvature, target = [_held_family(held[free], right)], np.zeros(size), np.zeros(size)
+    used, label = np.unique(held[free], return_inverse=True)
+    families = [_Family(label.astype(np.int32), right[:, used].astype(np.float64), np.zeros(len(right)))]
+    curvature, target = np.zeros(size), np.zeros(size)
     for query in observed:
         family = _measured(query, fixed, free, child, new, curvature, target)
         if family is not None:
@@ -194,12 +196,6 @@ class _Family(NamedTuple):
     label: NDArray[np.int32]  # (free columns,)
     right: Floats  # (C, groups)
     weight: Floats  # (C,) 0 for an exact family
-
-
-def _held_family(held: NDArray[np.int32], right: Integers) -> _Family:
-    """The exact sums that are open, numbered from 0."""
-    used, label = np.unique(held, return_inverse=True)
-    return _Family(label.astype(np.int32), right[:, used].astype(np.float64), np.zeros(len(right)))
 
 
 def _measured(

@@ -21,7 +21,8 @@ from scipy.sparse import coo_array, vstack
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.operator.facilities import OpenRecords, kinds_of_sets, spread
-from censafe.estimation.topdown.operator.family import (
+from censafe.estimation.topdown.operator.newton import climb
+from censafe.estimation.topdown.operator.parent import (
     OpenSums,
     OperatorFamily,
     observed_answers,
@@ -29,7 +30,6 @@ from censafe.estimation.topdown.operator.family import (
     positions,
     zero_multipliers,
 )
-from censafe.estimation.topdown.operator.newton import climb
 from censafe.estimation.topdown.operator.passes import OperatorRules
 from censafe.estimation.topdown.operator.problem import pass_problem
 from censafe.estimation.topdown.rounding.network import min_cost_flow

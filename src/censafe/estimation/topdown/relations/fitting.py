@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from numba import boolean, float64, int64, types, void
+from numba import boolean, float64, int32, int64, types, void
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, vstack
 
-from censafe.estimation.topdown.relations.balance import BalancedRecords, balance
 from censafe.estimation.topdown.relations.kernels import (
     ANY,
     EQUAL,
@@ -34,6 +33,66 @@ from censafe.model.arrays import Floats, Integers
 from censafe.model.compiled import compiled
 from censafe.model.programs import Program, solve_program
 from censafe.model.work_ahead import worked_ahead
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedRecords:
+    """Records that keep their sums by class over all blocks: other records of their block exchange variants with them.
+
+    A change is chosen by its block and by sums of recodes of variants, so that records that come to be of the chosen kind, such as
+    householders, are of other classes, such as races, than those that cease to be. With s_c the net change of the chosen records of class c over
+    the blocks so far, a chosen record of a class with s > 0 and another one of its block and of a class with s < 0 exchange their
+    variants. All sums over variants of the block stay as they are, and both s come nearer to 0.
+
+    Args:
+        chosen: which variants these records have, shape (V,).
+        group: class of records by kind, int32, shape (kinds,).
+        alike: what must be the same of two records that exchange their variants, by kind, int32, shape (kinds,).
+    """
+
+    chosen: NDArray[np.bool_] = field(repr=False)
+    group: NDArray[np.int32] = field(repr=False)
+    alike: NDArray[np.int32] = field(repr=False)
+
+    def sums(self, records: Records) -> Integers:
+        """Chosen records of one parent by class."""
+        own = self.group[records.kind[self.chosen[records.variant]]]
+        return np.bincount(own, minlength=int(self.group.max(initial=0)) + 1).astype(np.int64)
+
+
+@compiled(boolean(int64, int64, RECORDS, RULES, int32[::1]))
+def _may_exchange(i, j, records, rules, alike):  # type: ignore[no-untyped-def]
+    """Whether two records may exchange their variants."""
+    one, other = records.kind[i], records.kind[j]
+    may = rules.allowed[one, records.variant[j]] and rules.allowed[other, records.variant[i]]
+    return may and alike[one] == alike[other]
+
+
+@compiled(int64(RECORDS, RULES, boolean[::1], int32[::1], int32[::1], int64[::1]))
+def balance(records, rules, chosen, group, alike, net):  # type: ignore[no-untyped-def]
+    """Let records of one block exchange their variants where that brings two classes nearer to 0.
+
+    Args:
+        chosen: which variants the balanced records have, shape (V,).
+    """
+    found, variant, kind = 0, records.variant, records.kind
+    for b in range(records.pointer.shape[0] - 1):
+        first, last = records.pointer[b], records.pointer[b + 1]
+        for i in range(first, last):
+            if not chosen[variant[i]] or net[group[kind[i]]] <= 0:
+                continue
+            for j in range(first, last):
+                if (
+                    not chosen[variant[j]]
+                    and net[group[kind[j]]] < 0
+                    and _may_exchange(i, j, records, rules, alike)
+                ):
+                    variant[i], variant[j] = variant[j], variant[i]
+                    net[group[kind[i]]] -= 1
+                    net[group[kind[j]]] += 1
+                    found += 1
+                    break
+    return found
 
 
 @compiled(boolean(int64, int64, boolean, RECORDS, RULES))
@@ -144,16 +203,10 @@ def trade_best(b, exchange, records, rules, search):  # type: ignore[no-untyped-
     return True
 
 
-@dataclass(frozen=True, eq=False)
-class ChosenVariants:
-    """What a program found for a block."""
-
-    variant: NDArray[np.int32] = field(repr=False)
-    changed: int
-
-
-def chosen_records(b: int, records: Records, rules: Rules, slack: int) -> ChosenVariants | None:
-    """Variants of the records of a block that meet all relations, as few of them changed as possible."""
+def _chosen_variants(
+    b: int, records: Records, rules: Rules, slack: int
+) -> tuple[NDArray[np.int32], int] | None:
+    """Variants of the records of a block that meet all relations, as few of them changed as possible, and how many are; None where none do."""
     span = slice(int(records.pointer[b]), int(records.pointer[b + 1]))
     if span.start == span.stop:
         return None
@@ -167,9 +220,9 @@ def chosen_records(b: int, records: Records, rules: Rules, slack: int) -> Chosen
     for most in (slack, int(records.target[b].max(initial=0))):
         units = _least_changed(at, own, may, _limits(rules, records.target[b], signature, most))
         if units is not None:
-            wanted = np.zeros(may.shape, np.int64)
-            wanted[at, signature] = units
-            return _variants(records.variant[span], kind, kinds, wanted, rules)
+            records_by_signature = np.zeros(may.shape, np.int64)
+            records_by_signature[at, signature] = units
+            return _variants(records.variant[span], kind, kinds, records_by_signature, rules)
     return None
 
 
@@ -178,16 +231,16 @@ def _limits(
 ) -> list[tuple[Integers, float, float]]:
     """Numbers of the unknowns in every sum, and what it may be, at least and at most."""
     sums = rules.sums[signature]
-    found = []
+    limits = []
     for r, code in enumerate(rules.code.tolist()):
         right = float(target[r])
         if code == OPEN:
-            found.append((sums[:, r], -np.inf, right))
-            found.append((sums[:, r] + most * sums[:, -1], right, np.inf))
+            limits.append((sums[:, r], -np.inf, right))
+            limits.append((sums[:, r] + most * sums[:, -1], right, np.inf))
         elif code != FREE:
             least = right if code == EQUAL else min(right, 1.0) if code == ANY else -np.inf
-            found.append((sums[:, r], least, right))
-    return found
+            limits.append((sums[:, r], least, right))
+    return limits
 
 
 def _least_changed(
@@ -227,10 +280,14 @@ def _least_changed(
 
 
 def _variants(
-    before: NDArray[np.int32], kind: Integers, kinds: NDArray[np.int32], wanted: Integers, rules: Rules
-) -> ChosenVariants:
+    before: NDArray[np.int32],
+    kind: Integers,
+    kinds: NDArray[np.int32],
+    records_by_signature: Integers,
+    rules: Rules,
+) -> tuple[NDArray[np.int32], int]:
     """Variants with the wanted records by kind and signature: records stay where they can, the others change in the fewest recodes."""
-    variant, left = before.copy(), wanted.copy()
+    variant, left = before.copy(), records_by_signature.copy()
     waits = []
     for i, (k, s) in enumerate(zip(kind.tolist(), rules.signature[before].tolist(), strict=True)):
         if left[k, s] > 0:
@@ -244,7 +301,7 @@ def _variants(
         differ = (rules.recodes[:, can] != rules.recodes[:, before[i]][:, None]).sum(axis=0)
         variant[i] = can[int(differ.argmin())]
         left[k, rules.signature[variant[i]]] -= 1
-    return ChosenVariants(variant, len(waits))
+    return variant, len(waits)
 
 
 _PRICE = 4.0  # of a record that a relation misses, beside 1 for one recode that a change moves
@@ -474,18 +531,12 @@ class RelatedCells:
     rules: Rules = field(repr=False)
     balanced: BalancedRecords | None = field(default=None, repr=False)
 
-    def kinds(self, cells: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Row of the allowed variants of records in some cells."""
-        parts = int(self.part.max()) + 1
-        kind = self.frame[cells].astype(np.int64) * parts + self.part[self.variant[cells]]
-        return kind.astype(np.int32)
-
     def sums(self, block: Integers, cells: NDArray[np.int32], count: Integers, blocks: int) -> Integers:
         """Sums of the relations by block, shape (blocks, R)."""
         own = self.rules.sums[self.rules.signature[self.variant[cells]]] * count[:, None]
-        found = np.zeros((blocks, own.shape[1]), np.int64)
-        np.add.at(found, block, own)
-        return found
+        sums = np.zeros((blocks, own.shape[1]), np.int64)
+        np.add.at(sums, block, own)
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -522,18 +573,32 @@ def meet_relations(
     traded = changed = returned = exchanged = 0
     net = np.zeros(0 if cells.balanced is None else int(cells.balanced.group.max()) + 1, np.int64)
     work = partial(_traded, blocks, cells, target, slack)
-    for found in worked_ahead(work, _parents(spine), workers):
-        traded += found.traded
-        if _misses(found.records, cells.rules, slack):
-            made = change(found.records, cells.rules, slack, moved)
-            traded, changed = traded + int(made[0]), changed + int(made[1])
-            changed += _chosen(found, cells.rules, slack, moved)
+    for parent in worked_ahead(work, _parents(spine), workers):
+        traded += parent.traded
+        if _misses(parent.records, cells.rules, slack):
+            moves = change(parent.records, cells.rules, slack, moved)
+            traded, changed = traded + int(moves[0]), changed + int(moves[1])
+            changed += _chosen(parent, cells.rules, slack, moved)
         if moved.any():
-            returned += int(bring_back(found.records, cells.rules, slack, moved))
-        exchanged += _balanced(found, cells, net)
-        sums[found.first : found.last] = found.records.state
-        pieces.append(found.collapsed(cells))
-    return Fitted(_level(blocks, pieces), sums, traded, changed, returned, exchanged)
+            returned += int(bring_back(parent.records, cells.rules, slack, moved))
+        if cells.balanced is not None:
+            net += cells.balanced.sums(parent.records) - parent.before
+            exchanged += int(
+                balance(
+                    parent.records,
+                    cells.rules,
+                    cells.balanced.chosen,
+                    cells.balanced.group,
+                    cells.balanced.alike,
+                    net,
+                )
+            )
+        sums[parent.first : parent.last] = parent.records.state
+        pieces.append(parent.collapsed(cells))
+    block, cell, count = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    pointer = np.searchsorted(block, np.arange(blocks.nodes + 1)).astype(np.int64)
+    fitted = SparseLevel(blocks.geounits, pointer, cell, count.astype(np.int32))
+    return Fitted(fitted, sums, traded, changed, returned, exchanged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -568,42 +633,48 @@ def _traded(
 ) -> _Parent:
     """The blocks of one parent after trades, which no other parent has a part in."""
     first, last = of
-    block, own = _expanded(blocks, first, last)
+    span = slice(int(blocks.node_ptr[first]), int(blocks.node_ptr[last]))
+    count = blocks.count[span]
+    # block from 0 and cell of every record, block by block
+    block = np.repeat(np.repeat(np.arange(last - first), np.diff(blocks.node_ptr[first : last + 1])), count)
+    own = np.repeat(blocks.cell[span], count)
     free = cells.part[cells.variant[own]] >= 0
-    records = _records(block[free], own[free], cells, target[first:last])
+    there, cell = block[free], own[free]
+    kind = cells.frame[cell].astype(np.int64) * (int(cells.part.max()) + 1) + cells.part[cells.variant[cell]]
+    records = Records(
+        np.searchsorted(there, np.arange(last - first + 1)).astype(np.int64),
+        cells.group[cell],
+        kind.astype(np.int32),
+        cells.variant[cell],
+        np.arange(len(cell)),
+        np.ascontiguousarray(target[first:last]),
+        cells.sums(there, cell, np.ones(len(cell), np.int64), last - first),
+    )
     before = np.zeros(0, np.int64) if cells.balanced is None else cells.balanced.sums(records)
     traded = int(trade(records, cells.rules, slack)) if _misses(records, cells.rules, slack) else 0
     return _Parent(first, last, block, own, free, records, traded, before)
 
 
-def _balanced(found: _Parent, cells: RelatedCells, net: Integers) -> int:
-    """Bring sums by class back that the blocks of a parent have changed; returns the exchanges."""
-    one = cells.balanced
-    if one is None:
-        return 0
-    net += one.sums(found.records) - found.before
-    return int(balance(found.records, cells.rules, one.chosen, one.group, one.alike, net))
-
-
 _UNBOUNDED = 1 << 40
 
 
-def _chosen(found: _Parent, rules: Rules, slack: int, moved: Integers) -> int:
+def _chosen(parent: _Parent, rules: Rules, slack: int, moved: Integers) -> int:
     """Choose all records of the blocks at once that no move could mend; returns how many took another variant."""
-    records, changed = found.records, 0
+    records, changed = parent.records, 0
     for b in range(len(records.target)):
         if not missed(b, records, rules, _UNBOUNDED):
             continue
-        chosen = chosen_records(b, records, rules, slack)
+        chosen = _chosen_variants(b, records, rules, slack)
         if chosen is None:
             continue
+        variant, changes = chosen
         span = slice(int(records.pointer[b]), int(records.pointer[b + 1]))
         for q, recode in enumerate(rules.recodes):
             np.subtract.at(moved[q], recode[records.variant[span]], 1)
-            np.add.at(moved[q], recode[chosen.variant], 1)
-        records.variant[span] = chosen.variant
-        records.state[b] = rules.sums[rules.signature[chosen.variant]].sum(axis=0)
-        changed += chosen.changed
+            np.add.at(moved[q], recode[variant], 1)
+        records.variant[span] = variant
+        records.state[b] = rules.sums[rules.signature[variant]].sum(axis=0)
+        changed += changes
     return changed
 
 
@@ -621,34 +692,6 @@ def _parents(spine: Spine) -> Iterator[tuple[int, int]]:
     yield from zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
 
 
-def _expanded(blocks: SparseLevel, first: int, last: int) -> tuple[Integers, NDArray[np.int32]]:
-    """Block from 0 and cell of every record of consecutive blocks, block by block."""
-    span = slice(int(blocks.node_ptr[first]), int(blocks.node_ptr[last]))
-    block = np.repeat(np.arange(last - first), np.diff(blocks.node_ptr[first : last + 1]))
-    count = blocks.count[span]
-    return np.repeat(block, count), np.repeat(blocks.cell[span], count)
-
-
-def _records(block: Integers, own: NDArray[np.int32], cells: RelatedCells, target: Integers) -> Records:
-    pointer = np.searchsorted(block, np.arange(len(target) + 1))
-    ones = np.ones(len(own), np.int64)
-    return Records(
-        pointer.astype(np.int64),
-        cells.group[own],
-        cells.kinds(own),
-        cells.variant[own],
-        np.arange(len(own)),
-        np.ascontiguousarray(target),
-        cells.sums(block, own, ones, len(target)),
-    )
-
-
-def _level(blocks: SparseLevel, pieces: list[tuple[Integers, NDArray[np.int32], Integers]]) -> SparseLevel:
-    block, cell, count = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
-    pointer = np.searchsorted(block, np.arange(blocks.nodes + 1))
-    return SparseLevel(blocks.geounits, pointer.astype(np.int64), cell, count.astype(np.int32))
-
-
 def missed_by_relation(sums: Integers, target: Integers, rules: Rules) -> Integers:
     """Records by which every block misses every relation, shape (blocks, R).
 
@@ -657,14 +700,14 @@ def missed_by_relation(sums: Integers, target: Integers, rules: Rules) -> Intege
         target: right sides, shape (blocks, R).
     """
     over = sums - target
-    found = np.maximum(over, 0)
+    missed_records = np.maximum(over, 0)
     for r, code in enumerate(rules.code.tolist()):
         if code == FREE:
-            found[:, r] = 0
+            missed_records[:, r] = 0
         elif code == OPEN:
-            found[:, r] = np.where(sums[:, -1] > 0, found[:, r], np.abs(over[:, r]))
+            missed_records[:, r] = np.where(sums[:, -1] > 0, missed_records[:, r], np.abs(over[:, r]))
         elif code == 0:
-            found[:, r] = np.abs(over[:, r])
+            missed_records[:, r] = np.abs(over[:, r])
         elif code == 2:
-            found[:, r] += (target[:, r] > 0) & (sums[:, r] == 0)
-    return found
+            missed_records[:, r] += (target[:, r] > 0) & (sums[:, r] == 0)
+    return missed_records

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from censafe.estimation.topdown.rounding.steps import (
     round_snapped,
 )
 from censafe.model.arrays import Floats, Integers
+from censafe.model.programs import Outcome, Program, solve_program
 
 Leaves = Literal["fractional", "all_positive"]
 DetailedCost = Literal["fraction", "flat"]
@@ -67,7 +69,11 @@ def round_parent(
     counts = np.zeros(problem.B.shape, dtype=np.int64)
     coupled = problem.p is not None
     p = np.zeros(problem.cells, dtype=np.int64) if problem.p is None else problem.p
-    sums = ParentSums(p, coupled, 0 if coupled else _root_total(x, problem))
+    root_total = 0
+    if not coupled:  # its fixed total, or its own sum rounded
+        fixed = np.flatnonzero(problem.rows.all(axis=1) & (problem.lo[0] == problem.hi[0]))
+        root_total = int(problem.lo[0, fixed[0]] if len(fixed) else np.rint(x.sum()))
+    sums = ParentSums(p, coupled, root_total)
     sides = Sides(problem.allowed, problem.rows, problem.lo, problem.hi, problem.group, problem.group_totals)
     point = np.ascontiguousarray(x, dtype=np.float64)
     weight = np.ones(len(nested.parent), dtype=np.int64)
@@ -76,9 +82,9 @@ def round_parent(
         raise CheckError("a fractional point is too far from the sums of its parent to be rounded")
     names = ("sums over children", "negative counts", "masked cells", "rows", "totals of groups")
     broken = zip(names, count_broken(counts, p, coupled, sides), strict=True)
-    found = [f"{count} {name}" for name, count in broken if count]
-    if found:
-        raise CheckError(f"rounding a parent broke {', '.join(found)}")
+    breaches = [f"{count} {name}" for name, count in broken if count]
+    if breaches:
+        raise CheckError(f"rounding a parent broke {', '.join(breaches)}")
     return counts
 
 
@@ -88,29 +94,142 @@ def rounding_options(leaves: Leaves, detailed_cost: DetailedCost) -> int:
     return sum(bit for bit, on in chosen.items() if on)
 
 
-def _root_total(x: Floats, problem: ParentProblem) -> int:
-    """The total of a root: its fixed total, or its own sum rounded."""
-    for row in range(len(problem.rows)):
-        if problem.rows[row].all() and problem.lo[0, row] == problem.hi[0, row]:
-            return int(problem.lo[0, row])
-    return int(np.rint(x.sum()))
+_INTEGRAL = 1e-6
+_DOMINANT = 1_000.0  # weight of totals that are rounded first
 
 
-def rounding_cost(x: Floats, counts: Integers, tree: tuple[NDArray[np.int32], ...]) -> float:
-    """Distance of integers to a fractional point: cells to their fractions, marginals to their rounded fractions.
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """Integers and how they were found.
 
     Args:
-        x: fractional point, shape (C, K).
-        counts: integers, shape (C, K).
+        counts: shape (C, K).
+        method: "flow"; where side rows do not fit a flow "linear program", or "mixed-integer program" if the vertex of
+            that was not integral.
     """
-    nested = tree_of(tree, x.shape[1])
-    whole = np.floor(np.maximum(x, 0.0) + SNAP)
-    f = x - whole
+
+    counts: Integers
+    method: str
+
+
+def round_point(
+    x: Floats,
+    problem: ParentProblem,
+    tree: tuple[NDArray[np.int32], ...],
+    *,
+    leaves: Leaves = "fractional",
+    detailed_cost: DetailedCost = "fraction",
+    total_first: bool = False,
+) -> Rounding:
+    """Round a parent's children by a flow, and by a program where the flow breaks rows that are no tree nodes.
+
+    Args:
+        x: fractional point, shape (C, K), which meets sums and bounds to about 1e-6.
+
+    Example:
+        >>> x = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 1.0]])
+        >>> crossing = np.array([[1, 1, 0], [0, 1, 1]], np.uint8)
+        >>> sides = x @ crossing.T
+        >>> problem = ParentProblem(np.eye(3), x, np.array([1, 1, 1]), x >= 0, crossing, np.floor(sides), np.ceil(sides))
+        >>> found = round_point(x, problem, ())
+        >>> bool(((found.counts @ crossing.T >= problem.lo) & (found.counts @ crossing.T <= problem.hi)).all())
+        True
+    """
+    try:
+        counts = round_parent(
+            x, problem, tree, leaves=leaves, detailed_cost=detailed_cost, total_first=total_first
+        )
+    except CheckError:
+        if not len(problem.rows):
+            raise
+    else:
+        return Rounding(counts, "flow")
+    floor: Integers = np.floor(np.maximum(x, 0.0) + SNAP).astype(np.int64)
+    f = np.where(problem.allowed, np.maximum(x - floor, 0.0), 0.0)
     f[f < SNAP] = 0.0
-    up = counts - whole
-    cost = float(np.abs(up - f).sum())
+    few = (f > 0) if leaves == "fractional" else problem.allowed
+    weights = _DOMINANT if total_first else 1.0
+    failed = False
+    for entries in (few, problem.allowed):
+        program = _program(floor, f, entries, problem, tree, detailed_cost == "flat", weights)
+        units, method = _integral(program, int(entries.sum()))
+        if units is not None:
+            counts = floor.copy()
+            counts[entries] += units
+            totals = counts @ problem.rows.T.astype(np.int64)
+            sums = problem.p is None or bool((counts.sum(axis=0) == problem.p).all())
+            if not sums or (totals < problem.lo).any() or (totals > problem.hi).any():
+                raise CheckError("rounding a parent by a program broke its sums or side rows")
+            return Rounding(counts, method)
+        failed = failed or method == "failed"
+    if failed:
+        raise CheckError(
+            "the solver could not round the fractional point of a parent with crossing side rows; this says nothing about the data; "
+            "please report this as a bug"
+        )
+    raise CheckError("no integers next to the fractional point of a parent meet all its side rows")
+
+
+def _program(
+    floor: Integers,
+    f: Floats,
+    entries: NDArray[np.bool_],
+    problem: ParentProblem,
+    tree: tuple[NDArray[np.int32], ...],
+    flat: bool,
+    weight: float,
+) -> Program:
+    """Entries that may go up by one, then deviations above and below the targets of the tree nodes; all fractional."""
+    from scipy import sparse
+
+    children, cells = f.shape
+    nested = tree_of(tree, cells)
+    member = np.zeros((len(nested.parent), cells))
     for level in nested.label:
-        members = np.zeros((x.shape[1], len(nested.parent)))
-        members[np.arange(x.shape[1]), level] = 1.0
-        cost += float(np.abs(up @ members - np.rint(f @ members)).sum())
-    return cost
+        member[level, np.arange(cells)] = 1.0
+    chosen = np.flatnonzero(entries.ravel())
+    each = sparse.eye(children)
+    nodes = sparse.kron(each, member, format="csc")[:, chosen]
+    deviation = sparse.eye(nodes.shape[0])
+    rows = sparse.kron(each, problem.rows.astype(np.float64), format="csc")[:, chosen]
+    pairs = np.zeros((len(problem.group_totals), children))
+    pairs[problem.group[problem.group >= 0], np.flatnonzero(problem.group >= 0)] = 1.0
+    groups = sparse.kron(pairs, np.ones((1, cells)), format="csc")[:, chosen]
+    sums, need = sparse.csc_matrix((0, children * cells)), np.zeros(0)
+    if problem.p is not None:
+        sums = sparse.kron(np.ones((1, children)), sparse.eye(cells), format="csc")
+        need = (problem.p - floor.sum(axis=0)).astype(np.float64)
+    have = floor @ problem.rows.T.astype(np.int64)
+    rest = problem.group_totals - pairs @ floor.sum(axis=1)
+    target = np.rint(f @ member.T).ravel()
+    share = np.rint(f) if flat else f
+    price = np.ones((children, len(nested.parent)))
+    price[:, 0] = weight
+    return Program(
+        np.concatenate([(1.0 - 2.0 * share).ravel()[chosen], price.ravel(), price.ravel()]),
+        sparse.bmat(
+            [[nodes, -deviation, deviation], [sums[:, chosen], None, None], [groups, None, None], [rows, None, None]],
+            format="csr",
+        ),
+        np.concatenate([target, need, rest, (np.ceil(problem.lo - SNAP) - have).ravel()]),
+        np.concatenate([target, need, rest, (np.floor(problem.hi + SNAP) - have).ravel()]),
+        0.0,
+        np.concatenate([np.ones(len(chosen)), np.full(2 * len(target), np.inf)]),
+        False,
+    )  # fmt: skip
+
+
+def _integral(program: Program, entries: int) -> tuple[Integers | None, str]:
+    """Whole numbers of the first unknowns and the kind of program that gave them; without any, "infeasible" or "failed"."""
+    kinds, outcome = np.zeros(len(program.cost), np.bool_), Outcome.FAILED
+    for method in ("linear program", "mixed-integer program"):
+        solution = solve_program(program._replace(integral=kinds))
+        outcome = solution.outcome
+        if outcome is Outcome.INFEASIBLE:
+            break
+        if solution.x is not None:
+            units = solution.x[:entries]
+            if np.abs(units - np.rint(units)).max(initial=0.0) <= _INTEGRAL:
+                return np.rint(units).astype(np.int64), method
+        kinds = np.arange(len(kinds)) < entries
+    return None, outcome.value

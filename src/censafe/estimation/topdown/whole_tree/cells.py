@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numba import float64, int32, int64, void
 from numpy.typing import NDArray
 
-from censafe.model.arrays import Floats
+from censafe.model.arrays import Flags, Floats
 from censafe.model.compiled import compiled
 from censafe.model.topdown.families import Families
 
@@ -102,9 +102,9 @@ class CellBlocks:
 
     def flat(self, arrays: Floats) -> Floats:
         """The reverse of :meth:`spread`."""
-        found = np.empty((len(arrays), self.cells))
-        found[:, self.order] = arrays.reshape(len(arrays), self.cells)
-        return found
+        vectors = np.empty((len(arrays), self.cells))
+        vectors[:, self.order] = arrays.reshape(len(arrays), self.cells)
+        return vectors
 
     def curvature(self, labels: Sequence[NDArray[np.integer]], weights: Floats) -> Floats:
         """The sum over queries of weight times A'A as an operator.
@@ -113,7 +113,7 @@ class CellBlocks:
             labels: of every query, the answer of each cell, shape (cells,).
             weights: of an answer, by kind of geounits and query, shape (kinds, queries).
         """
-        found = np.zeros((len(weights), self.subsets, self.combinations, self.combinations))
+        curvature = np.zeros((len(weights), self.subsets, self.combinations, self.combinations))
         for query, label in enumerate(labels):
             answers = self.first(label)
             same = (answers[:, None] == answers[None, :]).astype(np.float64)
@@ -123,8 +123,8 @@ class CellBlocks:
                 if _constant(by_cell, axis + 1):
                     averaged = np.arange(self.subsets) >> axis & 1
                     factor *= np.where(averaged, levels, 0)
-            found += weights[:, query, None, None, None] * factor[:, None, None] * same
-        return found
+            curvature += weights[:, query, None, None, None] * factor[:, None, None] * same
+        return curvature
 
     def averaged(self, label: NDArray[np.integer]) -> tuple[Floats, float]:
         """A query of averages over the exchangeable attributes: A of shape (answers, M), and its factor in the curvature.
@@ -147,11 +147,11 @@ class CellBlocks:
         Args:
             operators: shape (n, subsets, M, M).
         """
-        found = operators.copy()
+        differences = operators.copy()
         for axis in range(len(self.sizes)):
             averaged = np.flatnonzero(np.arange(self.subsets) >> axis & 1)
-            found[:, averaged] -= found[:, averaged ^ (1 << axis)]
-        return found
+            differences[:, averaged] -= differences[:, averaged ^ (1 << axis)]
+        return differences
 
     def entries(self, operators: Floats) -> Floats:
         """The entry at cells k and l by the set of exchangeable attributes on which the two agree, and their combinations.
@@ -159,13 +159,13 @@ class CellBlocks:
         Args:
             operators: shape (n, subsets, M, M).
         """
-        found = self.averages(operators)
+        entries = self.averages(operators)
         for axis, levels in enumerate(self.sizes):
             averaged = np.flatnonzero(np.arange(self.subsets) >> axis & 1)
-            apart = found[:, averaged] / levels
-            found[:, averaged] = found[:, averaged ^ (1 << axis)] + apart
-            found[:, averaged ^ (1 << axis)] = apart
-        return found
+            apart = entries[:, averaged] / levels
+            entries[:, averaged] = entries[:, averaged ^ (1 << axis)] + apart
+            entries[:, averaged ^ (1 << axis)] = apart
+        return entries
 
     def apply(self, operators: Floats, arrays: Floats) -> Floats:
         """Multiply arrays of cells by operators.
@@ -176,7 +176,7 @@ class CellBlocks:
         """
         rows = len(arrays)
         matrices = self.averages(operators)
-        found = np.matmul(matrices[:, 0], arrays.reshape(rows, self.combinations, self.others)).reshape(
+        product = np.matmul(matrices[:, 0], arrays.reshape(rows, self.combinations, self.others)).reshape(
             arrays.shape
         )
         means: dict[int, Floats] = {0: arrays}
@@ -186,8 +186,8 @@ class CellBlocks:
             means[subset] = mean
             columns = mean.reshape(rows, self.combinations, math.prod(mean.shape[2:]))
             part = np.matmul(matrices[:, subset], columns)
-            found += part.reshape(mean.shape)
-        return found
+            product += part.reshape(mean.shape)
+        return product
 
 
 def _constant(values: NDArray[np.generic], axis: int) -> bool:
@@ -269,11 +269,6 @@ class Below:
         _add(families.child_ptr, families.child, families.cell_ptr, families.cell, self.right, found)
 
 
-def no_tables() -> Floats:
-    """Tables where nothing is known from below."""
-    return np.zeros((0, 1, 1, 1))
-
-
 @compiled(void(int64[::1], int64[::1], int64[::1], int32[::1], float64[:, ::1], float64[::1]))
 def _add(child_ptr, child, cell_ptr, cell, right, found):  # type: ignore[no-untyped-def]
     """Add the right sides of every child on the cells of its parent."""
@@ -284,3 +279,106 @@ def _add(child_ptr, child, cell_ptr, cell, right, found):  # type: ignore[no-unt
             for k in range(cell_ptr[parent], cell_ptr[parent + 1]):
                 found[out] += own[cell[k]]
                 out += 1
+
+
+_CELLS = 1 << 22  # numbers of all geounits that are worked on at a time
+
+
+def parts(nodes: int, cells: int) -> Iterator[slice]:
+    """Pieces of a level."""
+    step = max(1, _CELLS // cells)
+    for first in range(0, nodes, step):
+        yield slice(first, min(nodes, first + step))
+
+
+def whole_families(parent: NDArray[np.integer], cells: int) -> Iterator[slice]:
+    """Pieces of a level in which siblings stay together: their sums are then the same bits in a part of a tree as in the whole.
+
+    Args:
+        parent: of every geounit, rising, shape (n,).
+
+    Example:
+        >>> [(one.start, one.stop) for one in whole_families(np.array([0, 0, 0, 1, 2, 2]), 1 << 21)]
+        [(0, 3), (3, 4), (4, 6)]
+    """
+    starts = np.append(np.flatnonzero(np.diff(parent, prepend=-1)), len(parent))
+    first = 0
+    while first < len(parent):
+        last = int(starts[np.searchsorted(starts, first + max(1, _CELLS // cells), side="right") - 1])
+        if last <= first:
+            last = int(starts[np.searchsorted(starts, first, side="right")])
+        yield slice(first, last)
+        first = last
+
+
+_LEAST = 1e-11  # share of the largest eigenvalue below which a direction is not measured
+_CHUNK = 1 << 24  # numbers that are worked on at a time
+
+
+def masked(operators: Floats, support: Flags) -> Floats:
+    """Operators with the rows and columns of empty combinations set to 0.
+
+    Args:
+        operators: shape (n, subsets, M, M).
+        support: combinations that may hold records, shape (n, M).
+    """
+    return operators * (support[:, None, :, None] & support[:, None, None, :])
+
+
+def inverse(operators: Floats, support: Flags) -> Floats:
+    """Inverses on the combinations that may hold records, with zeros elsewhere, shape (n, subsets, M, M)."""
+    inverses = np.empty_like(operators)
+    eye = np.eye(operators.shape[-1])
+    step = max(1, _CHUNK // max(1, operators[:1].size))
+    for first in range(0, len(operators), step):
+        part = slice(first, first + step)
+        empty = ~support[part, None, :, None]
+        inner = np.linalg.inv(masked(operators[part], support[part]) + eye * empty)
+        inner = 0.5 * (inner + np.swapaxes(inner, -1, -2))
+        inverses[part] = inner - eye * empty
+    return inverses
+
+
+def positive(operators: Floats, support: Flags) -> Flags:
+    """Which operators determine every cell of their support, shape (n,)."""
+    own = masked(operators, support)
+    eye = np.eye(operators.shape[-1])
+    scale = np.abs(own).max(axis=(1, 2, 3), keepdims=True)
+    values = np.linalg.eigvalsh(own + scale * eye * ~support[:, None, :, None])
+    least = values.min(axis=(1, 2), initial=np.inf)
+    return (least > _LEAST * values.max(axis=(1, 2), initial=0.0)) & (scale.ravel() > 0)
+
+
+def sum_by(
+    group: NDArray[np.integer], groups: int, which: NDArray[np.integer], times: Floats, operators: Floats
+) -> Floats:
+    """Sums of operators by group, in the order of the rows.
+
+    Args:
+        group: of every row, rising, shape (rows,); every group has rows.
+        operators: shape (n, subsets, M, M).
+    """
+    sums = np.empty((groups, *operators.shape[1:]))
+    start = np.searchsorted(group, np.arange(groups + 1))
+    step = max(1, _CHUNK // max(1, operators[:1].size))
+    first = 0
+    while first < groups:
+        last = max(first + 1, int(np.searchsorted(start, start[first] + step, side="right")) - 1)
+        rows = slice(int(start[first]), int(start[last]))
+        terms = operators[which[rows]] * times[rows, None, None, None]
+        sums[first:last] = np.add.reduceat(terms, start[first:last] - start[first], axis=0)
+        first = last
+    return sums
+
+
+def held_total(covariances: Floats, others: int) -> tuple[Floats, Floats]:
+    """Covariance of every cell with the total, and the variance of the total.
+
+    Args:
+        covariances: shape (n, subsets, M, M).
+
+    Returns:
+        By combination, shape (n, M), and shape (n,).
+    """
+    with_total = covariances[:, -1].sum(axis=-1)
+    return with_total, others * with_total.sum(axis=-1)

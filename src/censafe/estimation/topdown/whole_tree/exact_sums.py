@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.operators import inverse
+from censafe.estimation.topdown.whole_tree.cells import CellBlocks, inverse
 from censafe.model.arrays import Flags, Floats, Ordinals
 from censafe.model.compiled import compiled
 
@@ -59,11 +58,11 @@ def joined_sums(children: Iterable[tuple[Flags, Groups]], combinations: int) -> 
             apart = [one for one in sums if not (one & own).any()]
             overlapping = [one for one in sums if (one & own).any()]
             sums = [*apart, np.logical_or.reduce([own, *overlapping])]
-    found = np.full(combinations, -1, np.int32)
-    whole = sorted((one for one in sums if not (one & free).any()), key=lambda one: int(np.argmax(one)))
-    for number, one in enumerate(whole):
-        found[one] = number
-    return found
+    numbers = np.full(combinations, -1, np.int32)
+    known = sorted((one for one in sums if not (one & free).any()), key=lambda one: int(np.argmax(one)))
+    for number, one in enumerate(known):
+        numbers[one] = number
+    return numbers
 
 
 def projections(groups: Groups, support: Flags) -> tuple[Floats, Floats]:
@@ -91,17 +90,17 @@ def precision_beside(covariances: Floats, support: Flags, groups: Groups) -> tup
     within = covariances.copy()
     within[:, -1] = beside_known @ covariances[:, -1] @ beside_known
     within[:, -1] += _scale(within[:, -1])[:, None, None] * means
-    found = inverse(within, support)
-    found[:, -1] = beside_known @ found[:, -1] @ beside_known
-    return found, filled(found, means)
+    precisions = inverse(within, support)
+    precisions[:, -1] = beside_known @ precisions[:, -1] @ beside_known
+    return precisions, filled(precisions, means)
 
 
 def filled(precisions: Floats, means: Floats) -> Floats:
     """Precisions with an entry of their own size along the known sums, where any would do: what is known is not estimated."""
-    found = precisions.copy()
+    full = precisions.copy()
     size = np.abs(precisions).max(axis=(1, 2, 3), initial=0.0)
-    found[:, -1] += np.where(size > 0, size, 1.0)[:, None, None] * means
-    return found
+    full[:, -1] += np.where(size > 0, size, 1.0)[:, None, None] * means
+    return full
 
 
 def beside(
@@ -136,9 +135,9 @@ def beside(
     within = curvature + _scale(curvature)[:, None, None] * (
         means + np.eye(support.shape[1]) * ~support[:, None, :]
     )
-    held = projection @ np.linalg.inv(within) @ projection
-    held = 0.5 * (held + np.swapaxes(held, -1, -2))
-    return held, spread - held @ pull
+    covariance = projection @ np.linalg.inv(within) @ projection
+    covariance = 0.5 * (covariance + np.swapaxes(covariance, -1, -2))
+    return covariance, spread - covariance @ pull
 
 
 def known_values(groups: Groups, estimates: Floats | None, totals: NDArray[np.int64] | None) -> Floats:
@@ -149,23 +148,23 @@ def known_values(groups: Groups, estimates: Floats | None, totals: NDArray[np.in
         estimates: sums of the children's estimates, which obey what is known, shape (n, M, *sizes); None without children.
     """
     number = groups.max(axis=1, initial=-1) + 1
-    found = np.zeros((len(groups), int(number.max(initial=0))))
+    values = np.zeros((len(groups), int(number.max(initial=0))))
     if estimates is not None:
         sums = estimates.sum(axis=tuple(range(2, estimates.ndim)))
-        for place in range(found.shape[1]):
-            found[:, place] = np.where(groups == place, sums, 0.0).sum(axis=1)
-    if totals is not None and found.shape[1]:
+        for place in range(values.shape[1]):
+            values[:, place] = np.where(groups == place, sums, 0.0).sum(axis=1)
+    if totals is not None and values.shape[1]:
         last, rows = np.maximum(number - 1, 0), np.arange(len(groups))
-        found[rows, last] = 0.0
-        rest = totals - found.sum(axis=1)
-        found[rows, last] = np.where(number > 0, rest, 0.0)
-    return found
+        values[rows, last] = 0.0
+        rest = totals - values.sum(axis=1)
+        values[rows, last] = np.where(number > 0, rest, 0.0)
+    return values
 
 
 def shifts(lift: Floats, values: Floats, trailing: int) -> Floats:
     """What known values add to estimates, shape (n, M, 1, ...) with as many trailing axes."""
-    found: Floats = (lift * values[:, None, :]).sum(axis=2)
-    return found.reshape(*found.shape, *(1,) * trailing)
+    shift: Floats = (lift * values[:, None, :]).sum(axis=2)
+    return shift.reshape(*shift.shape, *(1,) * trailing)
 
 
 def _scale(operators: Floats) -> Floats:

@@ -1,20 +1,21 @@
-"""Weighted sums over the cells of every geounit, their values and variances from the answers of the whole tree."""
+"""Sums over the cells of every geounit with values and variances from the answers of the whole tree, and covariances of unions of geounits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from censafe.estimation.topdown.whole_tree.cells import CellBlocks
+from censafe.errors import CheckError
+from censafe.estimation.topdown.whole_tree.cells import CellBlocks, parts, sum_by
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, passing
 from censafe.estimation.topdown.whole_tree.exact_sums import shifts
-from censafe.estimation.topdown.whole_tree.operators import parts
 from censafe.estimation.topdown.whole_tree.upward import own_right_sides
-from censafe.model.arrays import Floats, Ordinals
+from censafe.model.arrays import Flags, Floats, Ordinals
 
 _NOTHING = 1e-11  # share of the terms of a variance below which it is their rounding error
 _NUMBERS = 1 << 24  # that are worked on at a time
@@ -49,12 +50,12 @@ class Functionals:
             [[12.0, 2.0]]
         """
         matrix = csr_array(weights, dtype=np.float64)
-        found = np.empty((matrix.shape[0], blocks.subsets, blocks.combinations, blocks.combinations))
+        moments = np.empty((matrix.shape[0], blocks.subsets, blocks.combinations, blocks.combinations))
         step = max(1, _NUMBERS // max(1, blocks.cells))
-        for first in range(0, len(found), step):
+        for first in range(0, len(moments), step):
             part = slice(first, first + step)
-            found[part] = _moments(blocks, blocks.spread(matrix[part].toarray()))
-        return Functionals(matrix, found)
+            moments[part] = _moments(blocks, blocks.spread(matrix[part].toarray()))
+        return Functionals(matrix, moments)
 
     @property
     def number(self) -> int:
@@ -73,15 +74,15 @@ class Functionals:
         """
         flat = covariances.reshape(len(covariances), -1)
         moments = self.moments.reshape(self.number, -1).T
-        found = flat @ moments
+        variances = flat @ moments
         terms = np.abs(flat) @ np.abs(moments)
-        found[found <= _NOTHING * terms] = 0.0
-        return found
+        variances[variances <= _NOTHING * terms] = 0.0
+        return variances
 
 
 def _moments(blocks: CellBlocks, arrays: Floats) -> Floats:
     """Second moments of arrays of shape (F, M, *sizes)."""
-    found = np.empty((len(arrays), blocks.subsets, blocks.combinations, blocks.combinations))
+    moments = np.empty((len(arrays), blocks.subsets, blocks.combinations, blocks.combinations))
     for subset in range(blocks.subsets):
         part, copies = arrays, 1
         for axis, levels in enumerate(blocks.sizes):
@@ -90,11 +91,8 @@ def _moments(blocks: CellBlocks, arrays: Floats) -> Floats:
             part = mean if averaged else part - mean
             copies *= levels if averaged else 1
         rows = part.reshape(len(arrays), blocks.combinations, -1)
-        found[:, subset] = copies * np.matmul(rows, np.swapaxes(rows, 1, 2))
-    return found
-
-
-_NUMBERS = 1 << 24  # of operators that are worked on at a time
+        moments[:, subset] = copies * np.matmul(rows, np.swapaxes(rows, 1, 2))
+    return moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,18 +143,18 @@ def whole_levels(tree: LinearTree, functionals: Functionals) -> Iterator[WholeLe
     for depth in range(len(tree.levels)):
         pattern, rows = _patterns(tree, depth, above)
         last = depth + 1 == len(tree.levels)
-        held = None if last else np.empty((len(rows), *tree.lower[depth].covariance.shape[1:]))
+        covariances = None if last else np.empty((len(rows), *tree.lower[depth].covariance.shape[1:]))
         variances = np.empty((len(rows), functionals.number))
         for part, operators in _covariances(tree, depth, above, rows):
             variances[part] = functionals.variances(operators)
-            if held is not None:
-                held[part] = operators
+            if covariances is not None:
+                covariances[part] = operators
         values, news, place, estimates = _values(tree, depth, above, functionals)
         yield WholeLevel(values, pattern, variances)
-        if held is not None:
+        if covariances is not None:
             precision = tree.lower[depth].below[rows[:, 1]]
-            change = precision @ held @ precision - precision
-            above = _Above(pattern, held, change, news, place, estimates)
+            change = precision @ covariances @ precision - precision
+            above = _Above(pattern, covariances, change, news, place, estimates)
 
 
 def _patterns(tree: LinearTree, depth: int, above: _Above | None) -> tuple[Ordinals, Ordinals]:
@@ -173,17 +171,17 @@ def _covariances(
 ) -> Iterator[tuple[slice, Floats]]:
     """Covariances of patterns from all answers, some at a time."""
     own = tree.lower[depth]
-    covariance = tree.covariance(depth)
+    covariance = own.conditioned()
     step = max(1, _NUMBERS // max(1, covariance[:1].size))
     for first in range(0, len(rows), step):
         part = slice(first, first + step)
         parent, pattern = rows[part].T
-        found = covariance[pattern]
+        covariances = covariance[pattern]
         if above is not None:
-            found = found + found @ above.change[parent] @ found
+            covariances = covariances + covariances @ above.change[parent] @ covariances
             empty = ~own.informed[pattern]
-            found[empty] = above.covariance[parent[empty]]
-        yield part, found
+            covariances[empty] = above.covariance[parent[empty]]
+        yield part, covariances
 
 
 def _values(
@@ -195,25 +193,27 @@ def _values(
     last = depth + 1 == len(tree.levels)
     values = np.empty((level.nodes, functionals.number))
     news = np.empty((0 if last else level.nodes, *shape))
-    wanted = np.zeros(0, np.int64)
+    needed = np.zeros(0, np.int64)
     if not last:
         below = tree.levels[depth + 1]
-        wanted = np.unique(below.parent[passing(below, tree.lower[depth + 1], level.nodes)]).astype(np.int64)
+        needed = np.unique(below.parent[passing(below, tree.lower[depth + 1], level.nodes)]).astype(np.int64)
     place = np.full(level.nodes, -1)
-    place[wanted] = np.arange(len(wanted))
-    estimates = np.empty((len(wanted), *shape))
-    held = tree.covariance(depth)
+    place[needed] = np.arange(len(needed))
+    estimates = np.empty((len(needed), *shape))
+    covariances = own.conditioned()
     for part in parts(level.nodes, blocks.cells):
-        found = _estimates(tree, depth, above, held, part)
-        values[part] = functionals.values(blocks.flat(found))
+        cells = _estimates(tree, depth, above, covariances, part)
+        values[part] = functionals.values(blocks.flat(cells))
         chosen = place[part] >= 0
-        estimates[place[part][chosen]] = found[chosen]
+        estimates[place[part][chosen]] = cells[chosen]
         if own.right is not None:
-            news[part] = blocks.apply(own.below[own.pattern[part]], found) - own.right[part]
+            news[part] = blocks.apply(own.below[own.pattern[part]], cells) - own.right[part]
     return values, news, place, estimates
 
 
-def _estimates(tree: LinearTree, depth: int, above: _Above | None, held: Floats, part: slice) -> Floats:
+def _estimates(
+    tree: LinearTree, depth: int, above: _Above | None, covariances: Floats, part: slice
+) -> Floats:
     """Estimates of some geounits from all answers, shape (rows, M, *sizes)."""
     blocks, level, own = tree.blocks, tree.levels[depth], tree.lower[depth]
     pattern, parent = own.pattern[part], level.parent[part]
@@ -223,8 +223,181 @@ def _estimates(tree: LinearTree, depth: int, above: _Above | None, held: Floats,
         right += own.right[part]
     if above is not None:
         right += above.news[parent]
-    found = blocks.apply(held[pattern], right) + shifts(own.lift[pattern], own.known[part], len(blocks.sizes))
+    estimates = blocks.apply(covariances[pattern], right) + shifts(
+        own.lift[pattern], own.known[part], len(blocks.sizes)
+    )
     if above is not None:
         empty = ~own.informed[pattern]
-        found[empty] = above.estimates[above.place[parent[empty]]]
-    return found
+        estimates[empty] = above.estimates[above.place[parent[empty]]]
+    return estimates
+
+
+_ROWS = 2048  # pairs of union and geounit that are worked on at a time
+
+
+class Members(NamedTuple):
+    """Geounits of one level in unions, row by row."""
+
+    union: Ordinals
+    node: Ordinals
+    weight: (
+        Floats  # how often it counts; -1 takes it away, so that a union may be the difference of two areas
+    )
+
+    def among(self, first: int, last: int) -> Members:
+        """The rows of the unions from `first` to `last` - 1, numbered from 0."""
+        rows = _taken(self, (self.union >= first) & (self.union < last))
+        return rows._replace(union=rows.union - first)
+
+
+class _Rows(NamedTuple):
+    """Pairs of union and geounit with matrices that act on the cells of the union's sum."""
+
+    union: Ordinals
+    node: Ordinals
+    operator: Floats
+
+
+_Table = TypeVar("_Table", Members, _Rows)
+
+
+def _taken(rows: _Table, chosen: Flags) -> _Table:
+    columns: list[Any] = [column[chosen] for column in rows]
+    return type(rows)(*columns)
+
+
+def _joined(first: _Table, second: _Table) -> _Table:
+    columns: list[Any] = [np.concatenate(both) for both in zip(first, second, strict=True)]
+    return type(first)(*columns)
+
+
+def whole_members(tree: LinearTree, union_of: NDArray[np.integer]) -> dict[int, Members]:
+    """Unions of geounits of the lowest level as unions of as few geounits as will do, of any level.
+
+    Args:
+        union_of: union of every geounit of the lowest level, -1 for none.
+    """
+    below: NDArray[np.int64] = np.asarray(union_of, np.int64)
+    owners = [below]
+    for depth in range(len(tree.levels) - 1, 0, -1):
+        parent = tree.levels[depth].parent
+        low = np.full(tree.levels[depth - 1].nodes, np.iinfo(np.int64).max)
+        high = np.full(len(low), -1)
+        np.minimum.at(low, parent, below)
+        np.maximum.at(high, parent, below)
+        below = np.where(low == high, low, -1)
+        owners.insert(0, below)
+    members = {}
+    for depth, owner in enumerate(owners):
+        inside = np.zeros(len(owner), np.bool_)
+        if depth:
+            inside = owners[depth - 1][tree.levels[depth].parent] >= 0
+        node = np.flatnonzero((owner >= 0) & ~inside)
+        members[depth] = Members(owner[node], node, np.ones(len(node)))
+    return members
+
+
+def union_covariances(tree: LinearTree, members: Mapping[int, Members], unions: int) -> Floats:
+    """Covariance operators of the sums over all geounits of every union.
+
+    Source: topdown_solver.md 9.2 with matrices in the place of weights.
+    """
+    size = tree.lower[0].covariance.shape[1:]
+    covariances = np.empty((unions, *size))
+    rows = sum(np.bincount(one.union, minlength=unions) for one in members.values())
+    start, first = np.append(0, np.cumsum(rows)), 0
+    while first < unions:
+        last = max(first + 1, int(np.searchsorted(start, start[first] + _ROWS, side="right")) - 1)
+        some = {depth: one.among(first, last) for depth, one in members.items()}
+        covariances[first:last] = _swept(tree, some, last - first)
+        first = last
+    return covariances
+
+
+def _swept(tree: LinearTree, members: Mapping[int, Members], unions: int) -> Floats:
+    size = tree.lower[0].covariance.shape[1:]
+    total = np.zeros((unions, *size))
+    rows = _Rows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, *size)))
+    passed = Members(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    for depth in range(len(tree.levels) - 1, -1, -1):
+        level, own, covariance = tree.levels[depth], tree.lower[depth], tree.lower[depth].conditioned()
+        empty = passing(level, own, tree.levels[depth - 1].nodes if depth else 0)
+        if depth in members:
+            passed = _joined(members[depth], passed)
+        members_here, rows = _apart(passed, rows, level.nodes)
+        # what has no answers is its parent
+        parent, through, lifted = level.parent.astype(np.int64), empty[members_here.node], empty[rows.node]
+        passed, up = _taken(members_here, through), _taken(rows, lifted)
+        passed, up = passed._replace(node=parent[passed.node]), up._replace(node=parent[up.node])
+        members_here, rows = _taken(members_here, ~through), _taken(rows, ~lifted)
+
+        spread = covariance[own.pattern[rows.node]] @ rows.operator
+        np.add.at(total, rows.union, np.swapaxes(rows.operator, -1, -2) @ spread)
+        groups, start, keys, counts = _counted(
+            members_here.union, own.pattern[members_here.node], members_here.weight**2, len(covariance)
+        )
+        if len(groups):
+            total[groups] += sum_by(start, len(groups), keys, counts, covariance)
+        if depth == 0:
+            return 0.5 * (total + np.swapaxes(total, -1, -2))
+        union, node, sums = _sums(
+            members_here, parent, own.pattern, covariance, _Rows(rows.union, rows.node, spread)
+        )
+        above = tree.lower[depth - 1]
+        operator = above.below[above.pattern[node]] @ sums
+        np.subtract.at(total, union, np.swapaxes(sums, -1, -2) @ operator)
+        rows = _merged(_joined(_Rows(union, node, operator), up), tree.levels[depth - 1].nodes)
+    raise CheckError("a tree without levels has no unions")
+
+
+def _apart(whole: Members, rows: _Rows, nodes: int) -> tuple[Members, _Rows]:
+    """Every pair of union and geounit once: whole geounits, and those of which the union has a part beside or alone."""
+    keys, place = np.unique(whole.union * nodes + whole.node, return_inverse=True)
+    weight = np.zeros(len(keys))
+    np.add.at(weight, place.ravel(), whole.weight)
+    keys_of_rows = rows.union * nodes + rows.node
+    order = np.argsort(keys_of_rows)
+    at = np.asarray(np.searchsorted(keys_of_rows[order], keys))
+    both = np.zeros(len(keys), np.bool_)
+    if len(keys_of_rows):
+        both = keys_of_rows[order][np.minimum(at, len(keys_of_rows) - 1)] == keys
+        rows.operator[order[at[both]]] += weight[both, None, None, None] * np.eye(rows.operator.shape[-1])
+    union, node = np.divmod(keys[~both], nodes)
+    return Members(union, node, weight[~both]), rows
+
+
+def _counted(
+    group: Ordinals, pattern: NDArray[np.integer], times: Floats, patterns: int
+) -> tuple[Ordinals, Ordinals, Ordinals, Floats]:
+    """Groups, and of every group and pattern in it the position of the group, the pattern and how often it counts."""
+    keys, place = np.unique(group * patterns + pattern, return_inverse=True)
+    counts = np.asarray(np.bincount(place.ravel(), times, minlength=len(keys)), np.float64)
+    which, own = np.divmod(keys, patterns)
+    groups, first = np.unique(which, return_inverse=True)
+    return groups, first.ravel().astype(np.int64), own, counts
+
+
+def _sums(
+    whole: Members, parent: Ordinals, pattern: NDArray[np.integer], covariance: Floats, spread: _Rows
+) -> tuple[Ordinals, Ordinals, Floats]:
+    """Sums over the children of every pair of union and parent of covariance times matrix."""
+    width = int(parent.max(initial=0)) + 1
+    groups, first, keys, counts = _counted(
+        whole.union * width + parent[whole.node], pattern[whole.node], whole.weight, len(covariance)
+    )
+    others = spread.union * width + parent[spread.node]
+    both = np.union1d(groups, others)
+    sums = np.zeros((len(both), *covariance.shape[1:]))
+    if len(groups):
+        sums[np.searchsorted(both, groups)] = sum_by(first, len(groups), keys, counts, covariance)
+    np.add.at(sums, np.searchsorted(both, others), spread.operator)
+    union, node = np.divmod(both, width)
+    return union, node, sums
+
+
+def _merged(rows: _Rows, nodes: int) -> _Rows:
+    keys, place = np.unique(rows.union * nodes + rows.node, return_inverse=True)
+    operators = np.zeros((len(keys), *rows.operator.shape[1:]))
+    np.add.at(operators, place.ravel(), rows.operator)
+    union, node = np.divmod(keys, nodes)
+    return _Rows(union, node, operators)

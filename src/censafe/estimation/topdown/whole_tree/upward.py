@@ -1,17 +1,26 @@
-"""From the lowest level up: the best linear unbiased estimate of every geounit from its own answers and all below it."""
+"""The levels of the tree, and from the lowest level up the best linear unbiased estimate of every geounit from its own answers and all below it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.least_squares.objective import StoredAnswers, add_weighted
-from censafe.estimation.topdown.whole_tree.cells import CellBlocks
+from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers, add_weighted
+from censafe.estimation.topdown.whole_tree.cells import (
+    CellBlocks,
+    held_total,
+    inverse,
+    masked,
+    parts,
+    positive,
+    sum_by,
+    whole_families,
+)
 from censafe.estimation.topdown.whole_tree.exact_sums import (
     add_estimates,
     add_rows,
@@ -21,16 +30,113 @@ from censafe.estimation.topdown.whole_tree.exact_sums import (
     precision_beside,
     shifts,
 )
-from censafe.estimation.topdown.whole_tree.operators import (
-    inverse,
-    masked,
-    parts,
-    positive,
-    sum_by,
-    whole_families,
-)
-from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel, TreeLevel
 from censafe.model.arrays import Flags, Floats, Ordinals
+
+
+@dataclass(frozen=True, eq=False)
+class TreeLevel:
+    """A level of the tree, ready for the linear estimate.
+
+    Args:
+        parent: position of every geounit's parent in the level above; -1 at the widest level, shape (n,).
+        support: combinations of the attributes that are not exchangeable which may hold records, shape (n, M).
+    """
+
+    name: str
+    objective: LevelObjective | None
+    parent: NDArray[np.integer] = field(repr=False)
+    support: Flags = field(repr=False)
+    totals: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    @property
+    def nodes(self) -> int:
+        """Number of geounits."""
+        return len(self.parent)
+
+
+@dataclass(frozen=True, eq=False)
+class LowerLevel:
+    """Estimates of a level from own answers and those below; geounits of one pattern have the same covariances.
+
+    Args:
+        keys: digest of what makes each pattern, rising: a part of the tree numbers its patterns in the order of the whole.
+        pattern: of every geounit, int32, shape (n,).
+        kind: kind of budget of every pattern, shape (patterns,).
+        support: combinations that may hold records, shape (patterns, M).
+        below: precision of the sum of the children, shape (patterns, subsets, M, M); 0 where nothing is known from below.
+        covariance: of the estimates, shape (patterns, subsets, M, M).
+        right: that precision times the sum of the children's estimates, shape (n, M, *sizes); None at the lowest level.
+        groups: which exactly known sum every combination of a pattern is in, -1 for none, shape (patterns, M).
+        known: values of these sums, shape (n, K).
+        held: covariances of averages over the exchangeable attributes once these sums are known, shape (patterns, M, M); that of
+            the estimates where none is.
+        lift: what the known values add to an estimate, shape (patterns, M, K).
+    """
+
+    keys: tuple[bytes, ...] = field(repr=False)
+    pattern: NDArray[np.int32] = field(repr=False)
+    kind: Ordinals = field(repr=False)
+    support: Flags = field(repr=False)
+    below: Floats = field(repr=False)
+    covariance: Floats = field(repr=False)
+    informed: Flags = field(repr=False)
+    right: Floats | None = field(repr=False)
+    groups: NDArray[np.int32] = field(repr=False)
+    known: Floats = field(repr=False)
+    held: Floats = field(repr=False)
+    lift: Floats = field(repr=False)
+
+    def conditioned(self) -> Floats:
+        """Covariances of the estimates once what is known exactly is imposed, shape (patterns, subsets, M, M)."""
+        covariances = self.covariance.copy()
+        covariances[:, -1] = self.held
+        return covariances
+
+    def of(self, nodes: slice) -> LowerLevel:
+        """The same of some neighboring geounits."""
+        right = None if self.right is None else self.right[nodes]
+        return replace(self, pattern=self.pattern[nodes], right=right, known=self.known[nodes])
+
+    def totals(self, blocks: CellBlocks, right: Floats, nodes: Ordinals) -> Floats:
+        """Estimated totals of some geounits from the right sides of all information, shape (len(nodes),)."""
+        with_total, _ = held_total(self.covariance, blocks.others)
+        sums = right.reshape(len(nodes), blocks.combinations, -1).sum(axis=2)
+        return np.asarray((with_total[self.pattern[nodes]] * sums).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Children:
+    """What the children of a level hand to their parents.
+
+    Args:
+        sums: of the estimates, shape (n, M, *sizes).
+        sort: sort of every parent, -1 where nothing is known, shape (n,); parents of one sort have the same covariance.
+        groups: which exactly known sum every combination is in, -1 for none, by sort.
+    """
+
+    sums: Floats = field(repr=False)
+    sort: Ordinals = field(repr=False)
+    keys: tuple[bytes, ...] = field(repr=False)
+    covariance: Floats = field(repr=False)
+    support: Flags = field(repr=False)
+    groups: NDArray[np.int32] = field(repr=False)
+
+    @staticmethod
+    def joined(parts: Sequence[Children]) -> Children:
+        """Those of neighboring parts of the parents' level as those of all of them."""
+        starts = np.cumsum([0, *(len(part.keys) for part in parts)])
+        sort = [
+            np.where(part.sort < 0, -1, part.sort + start)
+            for part, start in zip(parts, starts[:-1].tolist(), strict=True)
+        ]
+        return Children(
+            np.concatenate([part.sums for part in parts]),
+            np.concatenate(sort),
+            tuple(key for part in parts for key in part.keys),
+            np.concatenate([part.covariance for part in parts]),
+            np.concatenate([part.support for part in parts]),
+            np.concatenate([part.groups for part in parts]),
+        )
 
 
 def lower_estimates(
@@ -44,138 +150,85 @@ def lower_estimates(
 
     Source: generalized least squares on a tree; bluedown.md 4.1.
     """
-    found: list[LowerLevel] = []
+    estimates: list[LowerLevel] = []
     children = below
     for depth in range(len(levels) - 1, -1, -1):
         level = levels[depth]
         own = _level(blocks, level, children)
-        found.insert(0, own)
+        estimates.insert(0, own)
         if depth:
             children = handed_up(blocks, level, own, levels[depth - 1].nodes)
-    return tuple(found)
+    return tuple(estimates)
 
 
-@dataclass(frozen=True, eq=False)
-class _Patterns:
+def _patterns(
+    level: TreeLevel, children: Children | None
+) -> tuple[tuple[bytes, ...], NDArray[np.int32], Ordinals, Ordinals, Flags]:
     """Geounits of one pattern have the same kind of budget, sort of children, and support; patterns are sorted by their keys.
 
-    Args:
-        of: pattern of every geounit, shape (n,).
-        sort: sort of the children of every pattern, -1 where nothing is known from below.
-        support: of the geounits of every pattern, shape (patterns, M).
+    Returns:
+        The keys; the pattern of every geounit, shape (n,); by pattern the kind, the sort of the children, -1 where nothing is known from
+        below, and the support, shape (patterns, M).
     """
-
-    keys: tuple[bytes, ...]
-    of: NDArray[np.int32]
-    sort: Ordinals
-    kind: Ordinals
-    support: Flags
-
-
-def _patterns(level: TreeLevel, children: Children | None) -> _Patterns:
-    kinds: NDArray[np.integer] = np.zeros(level.nodes, np.int32)
-    if level.objective is not None:
-        kinds = level.objective.kinds
+    objective = level.objective
+    kinds = np.zeros(level.nodes, np.int32) if objective is None else objective.kinds
     sort = np.full(level.nodes, -1) if children is None else children.sort
     _, mask = np.unique(np.packbits(level.support, axis=1), axis=0, return_inverse=True)
     rows = np.column_stack([kinds, sort, mask.ravel()])
     _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    keys = _keys(level, first, np.asarray(kinds), children)
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    first, number = first[order], np.empty(len(order), np.int32)
-    number[order] = np.arange(len(order), dtype=np.int32)
-    return _Patterns(
-        tuple(keys[one] for one in order), number[place.ravel()], sort[first],
-        np.asarray(kinds)[first].astype(np.int64), level.support[first],
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class _FromBelow:
-    """What is known about every pattern from its children and its exact totals.
-
-    Args:
-        precision: of the sum of the children, shape (patterns, subsets, M, M).
-        groups: which of these sums every combination is in, -1 for none, shape (patterns, M).
-        support: combinations that may hold records, shape (patterns, M).
-    """
-
-    precision: Floats
-    inside: Floats
-    groups: NDArray[np.int32]
-    known: Flags
-    support: Flags
-
-
-def _from_below(
-    blocks: CellBlocks, patterns: _Patterns, children: Children | None, exact_totals: bool
-) -> _FromBelow:
-    support, known = patterns.support.copy(), patterns.sort >= 0
-    precision = np.zeros((len(patterns.keys), blocks.subsets, blocks.combinations, blocks.combinations))
-    inside, groups = precision.copy(), np.full(support.shape, -1, np.int32)
-    if children is not None:
-        sort = patterns.sort[known]
-        support[known] &= children.support[sort]
-        exact, whole = precision_beside(children.covariance, children.support, children.groups)
-        inside[known] = masked(exact[sort], support[known])
-        precision[known] = masked(whole[sort], support[known])
-        groups[known] = children.groups[sort]
-    if exact_totals:
-        rest = support & (groups < 0)
-        groups = np.where(rest, groups.max(axis=1, keepdims=True) + 1, groups)
-    return _FromBelow(precision, inside, groups, known, support)
-
-
-def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> LowerLevel:
-    """Patterns of the geounits and their covariances, and what is known from below."""
-    patterns = _patterns(level, children)
-    below = _from_below(blocks, patterns, children, level.totals is not None)
-    support, groups, kind = below.support, below.groups, patterns.kind
-    own = np.zeros_like(below.precision)
-    if level.objective is not None:
-        own = blocks.curvature(level.objective.labels, level.objective.weights)[kind]
-    informed = _informed(blocks, level, kind, support, below.known)
-    covariance = inverse(own + below.precision, support & informed[:, None])
-    held, lift = covariance[:, -1].copy(), np.zeros((*support.shape, int(groups.max(initial=-1)) + 1))
-    some = np.flatnonzero((groups >= 0).any(axis=1) & informed)
-    held[some], lift[some] = beside(
-        blocks, _answers(level, kind[some]), below.inside[some], support[some], groups[some], lift.shape[2]
-    )
-    values = known_values(groups[patterns.of], None if children is None else children.sums, level.totals)
-    right = None
-    if children is not None:
-        right = children.sums
-        for part in parts(level.nodes, blocks.cells):
-            right[part] = blocks.apply(below.precision[patterns.of[part]], right[part])
-    return LowerLevel(
-        patterns.keys, patterns.of, kind, support, below.precision, covariance, informed, right, groups, values, held, lift
-    )  # fmt: skip
-
-
-def _answers(level: TreeLevel, kind: Ordinals) -> list[tuple[NDArray[np.int32], Floats]]:
-    """Every query with the weights of its answers in some patterns."""
-    if level.objective is None:
-        return []
-    weights = level.objective.weights[kind]
-    return list(zip(level.objective.labels, weights.T, strict=True))
-
-
-def _keys(
-    level: TreeLevel, first: Ordinals, kinds: NDArray[np.integer], children: Children | None
-) -> list[bytes]:
-    """Digests of patterns that do not depend on what else is in the tree: of weights, children and support."""
-    objective = level.objective
-    sort = np.full(level.nodes, -1) if children is None else children.sort
-    packed = np.packbits(level.support[first], axis=1)
-    found = []
-    for node, support in zip(first.tolist(), packed, strict=True):
+    keys = []  # digests of weights, children and support, which do not depend on what else is in the tree
+    for node, support in zip(first.tolist(), np.packbits(level.support[first], axis=1), strict=True):
         digest = hashlib.sha256(support.tobytes())
         if objective is not None:
             digest.update(objective.weights[kinds[node]].tobytes())
         if children is not None and sort[node] >= 0:
             digest.update(children.keys[sort[node]])
-        found.append(digest.digest())
-    return found
+        keys.append(digest.digest())
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    first, number = first[order], np.empty(len(order), np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    return (
+        tuple(keys[pattern] for pattern in order), number[place.ravel()],
+        kinds[first].astype(np.int64), sort[first], level.support[first],
+    )  # fmt: skip
+
+
+def _level(blocks: CellBlocks, level: TreeLevel, children: Children | None) -> LowerLevel:
+    """Patterns of the geounits and their covariances, and what is known of every pattern from its children and its exact totals."""
+    keys, pattern, kind, sort, own_support = _patterns(level, children)
+    support, known = own_support.copy(), sort >= 0
+    precision = np.zeros((len(kind), blocks.subsets, blocks.combinations, blocks.combinations))
+    inside, groups = precision.copy(), np.full(support.shape, -1, np.int32)
+    if children is not None:
+        sort = sort[known]
+        support[known] &= children.support[sort]
+        exact, whole = precision_beside(children.covariance, children.support, children.groups)
+        inside[known] = masked(exact[sort], support[known])
+        precision[known] = masked(whole[sort], support[known])
+        groups[known] = children.groups[sort]
+    if level.totals is not None:
+        rest = support & (groups < 0)
+        groups = np.where(rest, groups.max(axis=1, keepdims=True) + 1, groups)
+    own = np.zeros_like(precision)
+    if level.objective is not None:
+        own = blocks.curvature(level.objective.labels, level.objective.weights)[kind]
+    informed = _informed(blocks, level, kind, support, known)
+    covariance = inverse(own + precision, support & informed[:, None])
+    held, lift = covariance[:, -1].copy(), np.zeros((*support.shape, int(groups.max(initial=-1)) + 1))
+    some = np.flatnonzero((groups >= 0).any(axis=1) & informed)
+    answers: list[tuple[NDArray[np.int32], Floats]] = []
+    if level.objective is not None:
+        answers = list(zip(level.objective.labels, level.objective.weights[kind[some]].T, strict=True))
+    held[some], lift[some] = beside(blocks, answers, inside[some], support[some], groups[some], lift.shape[2])
+    values = known_values(groups[pattern], None if children is None else children.sums, level.totals)
+    right = None
+    if children is not None:
+        right = children.sums
+        for part in parts(level.nodes, blocks.cells):
+            right[part] = blocks.apply(precision[pattern[part]], right[part])
+    return LowerLevel(
+        keys, pattern, kind, support, precision, covariance, informed, right, groups, values, held, lift
+    )  # fmt: skip
 
 
 def _informed(blocks: CellBlocks, level: TreeLevel, kind: Ordinals, support: Flags, known: Flags) -> Flags:
@@ -184,12 +237,14 @@ def _informed(blocks: CellBlocks, level: TreeLevel, kind: Ordinals, support: Fla
     That is a question of which queries are asked, and not of their weights: children of which all are determined determine the cells
     of their parent, and otherwise its own queries have to.
     """
-    asked = np.zeros((len(kind), 0), np.bool_)
+    measured = np.zeros((len(kind), 0), np.bool_)
     good = known
     if level.objective is not None:
-        asked = level.objective.weights[kind] > 0
-        good = known | positive(blocks.curvature(level.objective.labels, asked.astype(np.float64)), support)
-    informed: Flags = (known & support.any(axis=1)) | asked.any(axis=1)
+        measured = level.objective.weights[kind] > 0
+        good = known | positive(
+            blocks.curvature(level.objective.labels, measured.astype(np.float64)), support
+        )
+    informed: Flags = (known & support.any(axis=1)) | measured.any(axis=1)
     if (informed & support.any(axis=1) & ~good).any():
         raise CheckError(
             f"level {level.name}: the answers of a geounit and those below it do not determine its cells, so that there is no linear "
@@ -289,7 +344,7 @@ def own_right_sides(
     kind: NDArray[np.integer],
 ) -> Floats:
     """Sums over queries of w A'y, of the answers of some geounits summed by group."""
-    found = np.zeros((groups, blocks.cells))
+    right = np.zeros((groups, blocks.cells))
     objective = level.objective
     if objective is not None and isinstance(objective.source, StoredAnswers):
         for query, label in enumerate(objective.labels):
@@ -297,5 +352,5 @@ def own_right_sides(
             answers = np.zeros((groups, values.shape[1]), np.int64)
             add_rows(values, group.astype(np.int64), answers)
             weights = np.ascontiguousarray(objective.weights[kind, query])
-            add_weighted(found, weights, answers, label[blocks.order].astype(np.int64))
-    return found.reshape(groups, blocks.combinations, *blocks.sizes)
+            add_weighted(right, weights, answers, label[blocks.order].astype(np.int64))
+    return right.reshape(groups, blocks.combinations, *blocks.sizes)

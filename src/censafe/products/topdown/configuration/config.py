@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
-from censafe.estimation.topdown.levels.compact import compact_form
-from censafe.estimation.topdown.levels.joint_limits import joint_pair
+from censafe.estimation.topdown.levels.joint import joint_pair
+from censafe.estimation.topdown.levels.limits import compact_form
 from censafe.estimation.topdown.levels.pass_order import measured_fits, passes_of, query_chains
 from censafe.geography.crosswalk import CrosswalkLevel
 from censafe.model import CellQuery, Definition

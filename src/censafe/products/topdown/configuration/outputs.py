@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from censafe.errors import ConfigError
 from censafe.model.topdown.constraints import CellGroups
-from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
-from censafe.model.topdown.outputs import OutputLayout
+from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram, OutputLayout
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice
 from censafe.products.topdown.census_tables.definitions import CensusTable, parse_table

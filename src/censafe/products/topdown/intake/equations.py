@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.estimation.topdown.levels.compact import compact_form
 from censafe.estimation.topdown.levels.facts import DeclaredTotals, PublicFacts
+from censafe.estimation.topdown.levels.limits import compact_form
 from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.sums import reordered
 from censafe.geography.spines.tree import Spine

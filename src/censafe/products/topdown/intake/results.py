@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError, DataError, StorageError, UsageError
-from censafe.estimation.topdown.levels.facts import part_of
 from censafe.model import SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.planning.numbers import loss_text
@@ -59,7 +58,7 @@ class OpenedResult(ABC):
         published = self.published_blocks(histogram)
         every = np.union1d(geounits, published[~np.char.startswith(published, self.state)])
         first = int(np.searchsorted(every, geounits[0]))
-        return part_of(self._read(histogram, every), slice(first, first + len(geounits)))
+        return self._read(histogram, every).part(first, first + len(geounits))
 
 
 @dataclass(frozen=True, eq=False)

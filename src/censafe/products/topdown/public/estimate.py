@@ -13,14 +13,19 @@ import numpy as np
 from censafe.errors import DataError, UsageError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.levels.descent import Descent
-from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below, part_of
+from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below
 from censafe.estimation.topdown.levels.joint import bounded_facts, estimation_order
 from censafe.estimation.topdown.levels.task import together
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.information import cell_blocks, tree_levels
-from censafe.estimation.topdown.whole_tree.tree_levels import Children, LowerLevel, TreeLevel
-from censafe.estimation.topdown.whole_tree.upward import handed_up, lower_estimates
+from censafe.estimation.topdown.whole_tree.upward import (
+    Children,
+    LowerLevel,
+    TreeLevel,
+    handed_up,
+    lower_estimates,
+)
 from censafe.geography.spines.choice import standard_levels
 from censafe.geography.spines.subtrees import Subtree
 from censafe.geography.spines.sums import sum_histograms
@@ -230,7 +235,7 @@ class PartedHistogram:
     ) -> FinishedLevel:
         """Estimate everything below the widest geounits of a part, and keep its blocks."""
         descent, observer = self._descent(facts_below(bounds, part)), self._options.observer
-        descent.adopt(part_of(states, part.nodes(part.depth)))
+        descent.adopt(states.part(*part.spans[0]))
         loads = self._loads[part.depth + 1 :]
         own = self._own(part, loads) if tree is None else tree.objectives_below(part)
         documents = list(estimate_levels(descent, loads, own, observer))

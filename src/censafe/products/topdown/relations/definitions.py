@@ -12,8 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.relations.balance import BalancedRecords
-from censafe.estimation.topdown.relations.fitting import RelatedCells
+from censafe.estimation.topdown.relations.fitting import BalancedRecords, RelatedCells
 from censafe.estimation.topdown.relations.kernels import ANY, EQUAL, FREE, MOST, OPEN, Rules
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.operator.further import level_sums
+from censafe.estimation.topdown.operator.parent import level_sums
 from censafe.model import SparseLevel
 from censafe.model.arrays import Integers
 

@@ -14,9 +14,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.cell_sums.members import area_members, used_geounits
 from censafe.estimation.topdown.cell_sums.structure import CellSum
-from censafe.estimation.topdown.cell_sums.tree import SumTree
+from censafe.estimation.topdown.cell_sums.tree import SumTree, area_members, used_geounits
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.model.arrays import Flags, Floats
 from censafe.model.observer import Observer

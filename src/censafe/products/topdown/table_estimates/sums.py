@@ -9,11 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
-from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
-from censafe.estimation.topdown.cell_sums.stacked import StackedAnswers, StackedSums
+from censafe.estimation.topdown.cell_sums.own import AnswerGroups, OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.structure import CellSum, SumProblem, SumTerm
-from censafe.estimation.topdown.cell_sums.tree import SumLevel, SumTree, sum_tree
+from censafe.estimation.topdown.cell_sums.tree import StackedAnswers, StackedSums, SumLevel, SumTree, sum_tree
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers, query_weight
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.model import CellQuery

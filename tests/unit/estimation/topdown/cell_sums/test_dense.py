@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
-from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
+from censafe.estimation.topdown.cell_sums.own import AnswerGroups, OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.structure import SumProblem, SumTerm
 from censafe.estimation.topdown.cell_sums.tree import SumLevel, SumTree, sum_tree
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
@@ -164,7 +163,7 @@ def _dense(world: World, leaves: NDArray[np.int64]) -> tuple[NDArray[np.float64]
 def test_every_geounit_and_union_equals_dense_least_squares(seed: int, totals: bool) -> None:
     world = make_world(seed, exact_atoms=1000, totals=totals)
     for depth, nodes in enumerate(world.members):
-        values = world.tree.values(depth)
+        values = world.tree.problem.values(world.tree.states(depth))
         for node, leaves in enumerate(nodes):
             expected, variances = _dense(world, leaves)
             np.testing.assert_allclose(values[node], expected, rtol=1e-9, atol=1e-9)
@@ -205,7 +204,7 @@ def _coverage(draws: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     for draw in range(draws):
         world = make_world(1000 + draw, exact_atoms=0, totals=True, dense=False)
         for depth, nodes in enumerate(world.members):
-            values = world.tree.values(depth)
+            values = world.tree.problem.values(world.tree.states(depth))
             hits = []
             for node, leaves in enumerate(nodes):
                 true = _sums_matrix() @ world.truth[leaves].sum(axis=0)

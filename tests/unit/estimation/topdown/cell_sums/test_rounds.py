@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
-from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
+from censafe.estimation.topdown.cell_sums.own import AnswerGroups, OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.structure import SumProblem, SumTerm
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.model.schema import Attribute, Schema, make_query

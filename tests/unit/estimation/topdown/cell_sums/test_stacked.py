@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from censafe.estimation.topdown.cell_sums.groups import AnswerGroups
-from censafe.estimation.topdown.cell_sums.own import OwnLevel, own_states
-from censafe.estimation.topdown.cell_sums.stacked import StackedAnswers, StackedSums
+from censafe.estimation.topdown.cell_sums.own import AnswerGroups, OwnLevel, own_states
 from censafe.estimation.topdown.cell_sums.structure import CellSum, SumProblem, SumTerm
-from censafe.estimation.topdown.cell_sums.tree import SumLevel, sum_tree
+from censafe.estimation.topdown.cell_sums.tree import StackedAnswers, StackedSums, SumLevel, sum_tree
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.model import Recode
 from censafe.model.schema import Attribute, Schema, make_query

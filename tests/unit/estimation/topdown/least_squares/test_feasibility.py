@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from censafe.estimation.topdown import ParentProblem, parent_cuts, violated_cut
-from censafe.estimation.topdown.least_squares.feasibility import has_point
+from censafe.estimation.topdown.least_squares.feasibility import has_point, parent_cuts, violated_cut
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
 
 
 def random_sides(rng, children, types, *, fixed):

@@ -3,10 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown import L2Status, solve_l2
 from censafe.estimation.topdown.least_squares import solve as l2
 from censafe.estimation.topdown.least_squares.interior import interior_point
+from censafe.estimation.topdown.least_squares.problem import L2Status
 from censafe.estimation.topdown.least_squares.sides import tighten
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 from support.parents import objective, parent_of_halves, small_parent
 
 SHAPES = (
@@ -30,9 +31,9 @@ def failing_first(monkeypatch, failures):
     """Let the first runs of the active set end without a point."""
     run, calls = l2._run, []
 
-    def failing(setting, state, status):
+    def failing(setting, status):
         calls.append(status)
-        return None if len(calls) <= failures else run(setting, state, status)
+        return None if len(calls) <= failures else run(setting, status)
 
     monkeypatch.setattr(l2, "_run", failing)
     return small_parent(3, children=4, cells=6)

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown import ParentProblem, solve_l2
 from censafe.estimation.topdown.least_squares.active_set import find_changes
 from censafe.estimation.topdown.least_squares.ordinary import climb_dual, fit_family
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.least_squares.structures import (
     Changes,
     ParentEquations,

@@ -46,7 +46,13 @@ def test_right_sides_of_many_parents_are_the_bits_of_one_parent_after_another():
 def test_children_need_not_be_all_of_them():
     level = objective()
     support = np.array([3, 8, 9, 40], np.int32)
-    whole = level.right_sides(Families.one(5, 12, support)).reshape(7, 4)
+    one = Families(
+        np.array([0, 7]),
+        np.arange(5, 12),
+        np.array([0, len(support)]),
+        np.ascontiguousarray(support, np.int32),
+    )
+    whole = level.right_sides(one).reshape(7, 4)
     some = Families(np.array([0, 3]), np.array([6, 7, 11]), np.array([0, 4]), support)
     assert np.array_equal(whole[[1, 2, 6]], level.right_sides(some).reshape(3, 4))
 

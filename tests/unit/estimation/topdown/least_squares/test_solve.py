@@ -5,8 +5,9 @@ import pytest
 from scipy import sparse
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown import L2Status, ParentProblem, solve_l2
 from censafe.estimation.topdown.least_squares.feasibility import side_matrix
+from censafe.estimation.topdown.least_squares.problem import L2Status, ParentProblem
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 from support.parents import best_by_enumeration, objective, parent_of_halves, small_parent
 
 H = 2 * np.eye(3) + 1

@@ -10,8 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 from censafe.errors import DataError
-from censafe.estimation.topdown.levels.compact import compact_form
-from censafe.estimation.topdown.levels.limits import LevelLimits, contradictions, level_limits
+from censafe.estimation.topdown.levels.limits import LevelLimits, compact_form, contradictions, level_limits
 from censafe.geography.spines.sums import sum_vectors
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import Attribute, ProtectedUnit, Recode, Schema

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,7 +27,8 @@ from support.facilities import (
 
 
 def sums(given, minimum=1):
-    return facility_sums(given.spine, given.published, given.facilities, rule(minimum))
+    both = facility_sums(given.spine, given.published, given.facilities, rule(minimum))
+    return [SimpleNamespace(decided=decided, open=rows) for decided, rows in zip(*both, strict=True)]
 
 
 @pytest.mark.parametrize("minimum", [0, 1])

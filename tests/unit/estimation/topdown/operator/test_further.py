@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown.operator.family import OperatorFamily
-from censafe.estimation.topdown.operator.further import (
+from censafe.estimation.topdown.operator.parent import (
     FurtherAnswers,
+    OperatorFamily,
     answer_weights,
+    estimate_operator_parent,
     with_query,
 )
-from censafe.estimation.topdown.operator.parent import estimate_operator_parent
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules
 from censafe.model import SparseLevel
 
@@ -52,8 +52,8 @@ def test_an_estimate_moves_to_further_answers_by_their_weight() -> None:
     )
     further = FurtherAnswers(TENURE, (other,), np.array([0, 1], np.int32), (np.full(2, 5.0),))
     both = further.at(0).beside(family(values, 1e-6), 0, 2, 1)
-    found = estimate_operator_parent(with_query(rules(), TENURE), both, wide=False).counts
-    alone = estimate_operator_parent(rules(), family(values, 1e-6), wide=False).counts
+    found = estimate_operator_parent(with_query(rules(), TENURE), both, wide=False)[0]
+    alone = estimate_operator_parent(rules(), family(values, 1e-6), wide=False)[0]
     sums = np.array([[one[side == TENURE].sum() for side in (0, 1)] for one in found])
     assert sums.tolist() == [[15, 6], [15, 24]]
     assert [int(one[TENURE == 0].sum()) for one in alone] == [12, 18]

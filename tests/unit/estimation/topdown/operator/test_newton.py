@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from censafe.estimation.topdown import solve_l2
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.operator.newton import climb, evaluate
 from censafe.estimation.topdown.operator.parent import judge
 from support.operator_problems import climbed, contradicting_root, matrices, optimum, small_pass, start, value

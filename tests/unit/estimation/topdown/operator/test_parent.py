@@ -12,9 +12,8 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.operator import parent
-from censafe.estimation.topdown.operator.family import OperatorFamily
 from censafe.estimation.topdown.operator.newton import climb, evaluate
-from censafe.estimation.topdown.operator.parent import estimate_operator_parent, judge
+from censafe.estimation.topdown.operator.parent import OperatorFamily, estimate_operator_parent, judge
 from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules
 from support.operator_problems import climbed, optimum, small_pass, start, value
 
@@ -45,15 +44,15 @@ def family(truth, *, rules=RULES, root=False, noise=0.0, seed=0):
 
 
 def check(given, truth, found):
-    counts = np.zeros((len(truth), 8), np.int64)
-    counts[:, given.cell] = found.counts
+    counts, (estimate, result) = np.zeros((len(truth), 8), np.int64), found
+    counts[:, given.cell] = estimate
     for g in (0, 1):
         assert (
             counts[:, g == FOUR].sum(axis=1).tolist() == np.asarray(truth)[:, g == FOUR].sum(axis=1).tolist()
         )
     if given.count is not None:
         assert counts.sum(axis=0).tolist() == np.asarray(truth).sum(axis=0).tolist()
-    assert (counts.min(), found.uncertified) == (0, 0)
+    assert (counts.min(), result.uncertified) == (0, 0)
     return counts
 
 
@@ -84,13 +83,13 @@ def test_a_root_finds_its_cells():
 
 def test_what_is_decided_needs_no_fit():
     truth = [[3, 0, 2, 1, 0, 0, 0, 0], [0, 0, 0, 0, 5, 0, 0, 1]]
-    found = estimate_operator_parent(RULES, family(truth, noise=9.0))
-    assert (found.steps, found.entries, found.counts.tolist()) == (0, 0, [[3, 2, 1, 0, 0], [0, 0, 0, 5, 1]])
+    counts, found = estimate_operator_parent(RULES, family(truth, noise=9.0))
+    assert (found.steps, found.entries, counts.tolist()) == (0, 0, [[3, 2, 1, 0, 0], [0, 0, 0, 5, 1]])
 
 
 def test_the_report_of_a_parent():
     truth = np.random.default_rng(0).poisson(3, (4, 8))
-    found = estimate_operator_parent(RULES, family(truth, noise=4.0))
+    _, found = estimate_operator_parent(RULES, family(truth, noise=4.0))
     assert found.steps > 0
     assert found.entries == 32
     assert (found.violation <= 1e-7, found.gap <= 1e-6, found.cost > 0) == (True, True, True)
@@ -114,7 +113,7 @@ def test_a_parent_that_stopped_before_its_tolerance_is_not_certified(monkeypatch
     for missed, gap, expected in ((0.0, 0.0, 0), (1.0, 0.0, passes), (0.0, 1.0, passes), (1.0, 1.0, passes)):
         monkeypatch.setattr(parent, "judge", lambda sums, dual, gap=gap: (0.0, gap))
         monkeypatch.setattr(parent, "climb", lambda *more, missed=missed: (*climb(*more)[:2], missed))
-        assert estimate_operator_parent(RULES, given).uncertified == expected
+        assert estimate_operator_parent(RULES, given)[1].uncertified == expected
 
 
 def test_records_without_a_cell_are_refused_at_a_root():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown import solve_l2
+from censafe.estimation.topdown.least_squares.solve import solve_l2
 from censafe.estimation.topdown.operator.problem import Observed, pass_problem
 from support.operator_problems import climbed, small_pass
 from support.parents import best_by_enumeration, objective

@@ -10,9 +10,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown import rounding_cost
 from censafe.estimation.topdown.operator.rounding import exchange_units, round_pass
 from support.operator_problems import climbed, small_pass
+from support.rounding import rounding_cost
 
 
 def rounded(given, chain, x=None):

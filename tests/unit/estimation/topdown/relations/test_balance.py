@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from censafe.estimation.topdown.relations.balance import BalancedRecords
-from censafe.estimation.topdown.relations.fitting import RelatedCells, meet_relations
+from censafe.estimation.topdown.relations.fitting import BalancedRecords, RelatedCells, meet_relations
 from censafe.estimation.topdown.relations.kernels import EQUAL, FREE, Rules
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model import SparseLevel

@@ -4,8 +4,10 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown import ParentProblem, round_parent, rounding_cost, solve_l2
-from censafe.estimation.topdown.rounding.controlled import tree_of
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from censafe.estimation.topdown.least_squares.solve import solve_l2
+from censafe.estimation.topdown.rounding.controlled import round_parent, tree_of
+from support.rounding import rounding_cost
 
 H = 2 * np.eye(3) + 1
 B = np.array([[13.0, 3, 5], [7, 9, 11]])

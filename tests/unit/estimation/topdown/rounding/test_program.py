@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from censafe.errors import CheckError
-from censafe.estimation.topdown import ParentProblem, round_parent, rounding_cost
-from censafe.estimation.topdown.rounding.program import _integral, round_point
+from censafe.estimation.topdown.least_squares.problem import ParentProblem
+from censafe.estimation.topdown.rounding.controlled import _integral, round_parent, round_point
 from censafe.model.programs import Program
+from support.rounding import rounding_cost
 
 TREE = (np.array([0, 0, 1, 1], np.int32),)
 CROSSING = np.array([[0, 1, 1, 0], [1, 1, 1, 0]], np.uint8)

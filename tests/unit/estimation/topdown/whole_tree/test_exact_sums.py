@@ -9,10 +9,8 @@ import pytest
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.downward import LinearTree, Weights
-from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
-from censafe.estimation.topdown.whole_tree.upward import lower_estimates
-from support.linear_trees import CELLS, SIZES, SmallTree, small_tree
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from support.linear_trees import CELLS, SIZES, SmallTree, SweptTree, Weights, small_tree
 
 SHARES = (1.0, 1e-2, 1e-4)
 
@@ -86,7 +84,7 @@ def test_a_histogram_whose_total_is_all_there_is_or_nearly(cells: int, share: fl
             )
             support = np.ones((nodes, blocks.combinations), bool)
             levels.append(TreeLevel("level", objective, parent, support, np.full(nodes, 3 * cells * leaves)))
-        tree = LinearTree(blocks, levels, lower_estimates(blocks, levels))
+        tree = SweptTree(blocks, levels, lower_estimates(blocks, levels))
         for depth in range(3):
             nodes = np.arange(len(parents[depth]))
             np.testing.assert_allclose(tree.estimate(depth, nodes), 63 // len(nodes), rtol=1e-9)

@@ -6,8 +6,7 @@ import numpy as np
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
-from censafe.estimation.topdown.whole_tree.upward import lower_estimates
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 PERSONS = shipped_schemas()["pl94-persons"]

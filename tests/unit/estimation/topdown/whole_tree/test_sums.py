@@ -7,12 +7,15 @@ import pytest
 
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.whole_tree.downward import LinearTree, Weights
-from censafe.estimation.topdown.whole_tree.sums import Functionals, whole_levels
-from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
-from censafe.estimation.topdown.whole_tree.unions import Members, union_covariances, whole_members
-from censafe.estimation.topdown.whole_tree.upward import lower_estimates
-from support.linear_trees import AXES, CELLS, LABELS, SIZES, small_tree
+from censafe.estimation.topdown.whole_tree.sums import (
+    Functionals,
+    Members,
+    union_covariances,
+    whole_levels,
+    whole_members,
+)
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from support.linear_trees import AXES, CELLS, LABELS, SIZES, SweptTree, Weights, small_tree
 
 TREES = [
     {"seed": 1, "exact": 2},
@@ -137,7 +140,7 @@ def test_siblings_without_answers_are_refused():
     kinds = np.where(levels[2].objective.kinds == 2, 0, levels[2].objective.kinds).astype(np.int32)
     middle = LevelObjective(LABELS, levels[2].objective.weights, kinds, levels[2].objective.source)
     levels[2] = TreeLevel("Block_Group", middle, levels[2].parent, levels[2].support)
-    tree = LinearTree(small.tree.blocks, levels, lower_estimates(small.tree.blocks, levels))
+    tree = SweptTree(small.tree.blocks, levels, lower_estimates(small.tree.blocks, levels))
     functionals = Functionals.of(tree.blocks, np.ones((1, CELLS)))
     with pytest.raises(CheckError, match=r"level Block: 15 geounits have no answers.* not the only child"):
         list(whole_levels(tree, functionals))

@@ -8,10 +8,18 @@ import pytest
 from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
 from censafe.estimation.topdown.whole_tree.cells import CellBlocks
-from censafe.estimation.topdown.whole_tree.downward import LinearTree, Weights, pooled
-from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
-from censafe.estimation.topdown.whole_tree.upward import lower_estimates
-from support.linear_trees import CELLS, LABELS, SIZES, lower_covariance, lower_estimate, small_tree
+from censafe.estimation.topdown.whole_tree.downward import pooled
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel, lower_estimates
+from support.linear_trees import (
+    CELLS,
+    LABELS,
+    SIZES,
+    SweptTree,
+    Weights,
+    lower_covariance,
+    lower_estimate,
+    small_tree,
+)
 
 
 @pytest.mark.parametrize("exact", [0, 2, 4])
@@ -83,12 +91,12 @@ def test_the_pooled_objective_is_the_distance_to_the_lower_estimate(exact):
 def test_sums_before_cells_have_the_curvature_of_the_sums_alone():
     small = small_tree(4)
     objective = pooled(small.tree.blocks, small.tree.levels, small.tree.lower)[0]
-    coarse = objective.coarse
+    label, coarse = objective.coarse
     support = np.flatnonzero(small.tree.levels[0].support[0][small.tree.blocks.combination])
-    sums, first = np.unique(coarse.label[support], return_index=True)
+    sums, first = np.unique(label[support], return_index=True)
     assert len(sums) < len(support)
-    h, _, b = coarse.objective.equations(0, 1, support[first])
-    add = (coarse.label[support] == sums[:, None]).astype(float)
+    h, _, b = coarse.equations(0, 1, support[first])
+    add = (label[support] == sums[:, None]).astype(float)
     operator = lower_covariance(small.tree, 0, np.array([0]))
     units = np.eye(CELLS)[support]
     blocks = small.tree.blocks
@@ -123,7 +131,7 @@ def test_closed_cases():
     level = TreeLevel(
         "only", LevelObjective.of(labels, (1.0,) * 4, values), np.array([-1]), np.ones((1, 1), bool)
     )
-    tree = LinearTree(blocks, [level], lower_estimates(blocks, [level]))
+    tree = SweptTree(blocks, [level], lower_estimates(blocks, [level]))
     cell, row = np.eye(6)[0], (axes[0] == 0).astype(float)
     three = Weights(np.arange(3), np.zeros(3, np.int64), np.stack([cell, row, cell + row]))
     _, variance = tree.variances({0: three}, 3)

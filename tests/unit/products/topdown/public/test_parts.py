@@ -11,7 +11,7 @@ from censafe.errors import CheckError
 from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.estimation.topdown.whole_tree.downward import LinearTree, pooled
 from censafe.estimation.topdown.whole_tree.information import linear_tree
-from censafe.estimation.topdown.whole_tree.tree_levels import TreeLevel
+from censafe.estimation.topdown.whole_tree.upward import TreeLevel
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions

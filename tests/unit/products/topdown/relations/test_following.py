@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from censafe.estimation.topdown.operator.further import level_sums
+from censafe.estimation.topdown.operator.parent import level_sums
 from censafe.model import SparseLevel
 from censafe.products.topdown.relations.following import following
 

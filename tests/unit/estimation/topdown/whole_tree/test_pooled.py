@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from censafe.estimation.topdown.least_squares.objective import LevelObjective
-from censafe.estimation.topdown.operator.pooled import pooled_objectives
+from censafe.estimation.topdown.whole_tree.information import pooled_objectives
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.topdown.families import Wanted
 
