@@ -66,8 +66,8 @@ class LoadedRecords:
         self.outside += outside
         self.faults += faults
         for bit, texts in examples.items():
-            examples = self.examples.setdefault(bit, [])
-            examples += texts[: most - len(examples)]
+            stored = self.examples.setdefault(bit, [])
+            stored += texts[: most - len(stored)]
 
     def add(self, part: Encoded, examples: int) -> dict[str, NDArray[Any]]:
         """Count a batch and return its columns with ordinals of the combinations of the whole table."""
