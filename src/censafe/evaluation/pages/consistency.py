@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.outputs import number_text, read_frame
+from censafe.evaluation.pages.page import capital, sectioned
 from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_ASKED
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
-_TRUTH = "truth"
 _SHOWN = 12  # answers of a characteristic
 _TEXTS = ("kind", "group", "status", "words", "relation", "label", "classes", "class")
 
@@ -30,23 +30,29 @@ def consistency_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhi
 
 
 def _bias(rows: list[dict[str, Any]], document: Mapping[str, Any]) -> Exhibit:
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
+    sections = []
     for histogram, characteristics in document["histograms"].items():
         for query, words in characteristics.items():
             own = [row for row in rows if (row["histogram"], row["characteristic"]) == (histogram, query)]
-            if not own or max(row["answer"] for row in own) >= _SHOWN:
-                continue
-            shown = [_bias_line(row) for row in own if row["n_areas"] > 1]
-            lines += shown
-            groups.append((f"{histogram.capitalize()}: {words}", len(shown)))
+            if own and max(row["answer"] for row in own) < _SHOWN:
+                lines = [
+                    [
+                        row["level"].replace("_", " "),
+                        *(row[name] for name in ("label", "classes", "class")),
+                        f"{row['n_areas']:,}",
+                        *(number_text(row[name], 2) for name in ("count_mean", "bias", "se")),
+                    ]
+                    for row in own
+                    if row["n_areas"] > 1
+                ]
+                sections.append((f"{histogram.capitalize()}: {words}", lines))
     caption = f"Mean error in records by class of areas, characteristics of {_SHOWN} answers or fewer; se: standard error"
     heads = ("Level", "Answer", "Sorted by", "Class", "Areas", "Mean count", "Bias", "se")
     return Exhibit(
         name="bias-classes",
         question="Which areas gain and which lose?",
         answer="Mean of published less true counts, by true population of the areas and by quintile of their diversity.",
-        tables=[PageTable(caption, heads, lines, numbers=4, groups=groups)] if lines else [],
+        tables=[sectioned(caption, heads, sections, 4)] if any(lines for _, lines in sections) else [],
         how=(
             "Quintile 0 holds the least diverse fifth of the areas of a level; the lowest level has no quintiles, as most of its areas "
             "have one group. Areas are taken as clusters. All characteristics of a hundred answers or fewer are in the file.",
@@ -55,27 +61,19 @@ def _bias(rows: list[dict[str, Any]], document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _bias_line(row: Mapping[str, Any]) -> list[str]:
-    return [
-        row["level"].replace("_", " "),
-        row["label"],
-        row["classes"],
-        row["class"],
-        f"{row['n_areas']:,}",
-        *(number_text(row[name], 2) for name in ("count_mean", "bias", "se")),
-    ]
-
-
 def _contradictions(rows: list[dict[str, Any]], _: Mapping[str, Any]) -> Exhibit:
-    places: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    places: dict[str, dict[str, dict[str, dict[str, Any]]]] = {}
     for row in rows:
-        places.setdefault((row["words"], row["level"]), {})[row["run_id"]] = row
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    for words in dict.fromkeys(words for words, _ in places):
-        own = [_contradiction_line(level, runs) for (of, level), runs in places.items() if of == words]
-        lines += own
-        groups.append((words[:1].upper() + words[1:], len(own)))
+        places.setdefault(row["words"], {}).setdefault(row["level"], {})[row["run_id"]] = row
+    sections = []
+    for words, levels in places.items():
+        lines = []
+        for level, runs in levels.items():
+            true, public = _truth_and_first_run(runs)
+            counts = [f"{count:,}" for count in (public["universe"], true["n"], public["n"])]
+            percent = number_text(public["percent"], 1)
+            lines.append([level.replace("_", " "), *counts, percent, f"{public['records']:,}"])
+        sections.append((capital(words), lines))
     return Exhibit(
         name="contradictions",
         question="Do persons and households agree?",
@@ -84,12 +82,10 @@ def _contradictions(rows: list[dict[str, Any]], _: Mapping[str, Any]) -> Exhibit
             "the published ones agree."
         ),
         tables=[
-            PageTable(
+            sectioned(
                 "Areas in which persons and households contradict each other",
                 ("Level", "Concerned", "In truth", "Published", "Percent", "Records"),
-                lines,
-                numbers=5,
-                groups=groups,
+                sections,
             )
         ],
         how=(
@@ -101,36 +97,34 @@ def _contradictions(rows: list[dict[str, Any]], _: Mapping[str, Any]) -> Exhibit
     )
 
 
-def _contradiction_line(level: str, runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    true = runs[_TRUTH]
-    public = next((row for name, row in runs.items() if name != _TRUTH), true)
-    return [
-        level.replace("_", " "),
-        *(f"{number:,}" for number in (public["universe"], true["n"], public["n"])),
-        number_text(public["percent"], 1),
-        f"{public['records']:,}",
-    ]
+def _truth_and_first_run(
+    runs: Mapping[str, Mapping[str, Any]],
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Of the rows of one place by run, that of the truth and that of the first published run."""
+    true = runs["truth"]
+    return true, next((row for name, row in runs.items() if name != "truth"), true)
 
 
 def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     """Areas by kind of contradiction."""
     words = document["inconsistencies"]
-    whole = [row for row in rows if row["size_class"] == "all"]
-    parts = _counted(whole)
+    overall = [row for row in rows if row["size_class"] == "all"]
     unmeasured = [
         [f"{row['number']}. {words[str(row['number']) + ' ' + row['kind']]}", row["reason"]]
-        for row in whole if row["status"] not in (COUNTED, NOT_ASKED)
+        for row in overall if row["status"] not in (COUNTED, NOT_ASKED)
     ]  # fmt: skip
     tables = [
-        PageTable(
+        sectioned(
             "Areas by kind of contradiction: the areas concerned in the published file, and how many it is true of",
             ("Level", "Group", "Concerned", "In truth", "Published", "Percent"),
-            [line for lines in parts.values() for line in lines], numbers=4, groups=[
-                (f"{name.split()[0]}. {words[name][:1].upper()}{words[name][1:]}", len(lines)) for name, lines in parts.items()
+            [
+                (f"{name.split()[0]}. {capital(words[name])}", lines)
+                for name, lines in _counted(overall).items()
             ],
+            4,
         ),
         PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), unmeasured),
-    ]  # fmt: skip
+    ]
     return Exhibit(
         name="inconsistency",
         question="How many areas cannot exist as published?",
@@ -149,25 +143,18 @@ def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
 
 def _counted(rows: _Rows) -> dict[str, list[list[str]]]:
     """By kind, its lines where anything was found; the last one where nothing was."""
-    pairs: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
+    places: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
     for row in rows:
         if row["status"] == COUNTED:
             key = (f"{row['number']} {row['kind']}", row["group"], row["level"])
-            pairs.setdefault(key, {})[row["run_id"]] = row
-    found: dict[str, list[list[str]]] = {}
-    for key, runs in pairs.items():
-        found.setdefault(key[0], []).append(_pair_of_counts(key, runs))
+            places.setdefault(key, {})[row["run_id"]] = row
+    by_kind: dict[str, list[list[str]]] = {}
+    for (name, group, level), runs in places.items():
+        true, public = _truth_and_first_run(runs)
+        counts = [f"{count:,}" for count in (public["universe"], true["n"], public["n"])]
+        line = [level.replace("_", " "), group or "all", *counts, number_text(public["percent"], 1)]
+        by_kind.setdefault(name, []).append(line)
     return {
         name: [line for line in lines if line[2:5] != ["0", "0", "0"]] or lines[-1:]
-        for name, lines in found.items()
+        for name, lines in by_kind.items()
     }
-
-
-def _pair_of_counts(key: tuple[str, str, str], runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Cells of one kind, group and level: the truth beside the first run."""
-    true = runs["truth"]
-    public = next((row for name, row in runs.items() if name != "truth"), true)
-    return [
-        key[2].replace("_", " "), key[1] or "all", f"{public['universe']:,}", f"{true['n']:,}", f"{public['n']:,}",
-        number_text(public["percent"], 1),
-    ]  # fmt: skip

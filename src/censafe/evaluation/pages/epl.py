@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text
+from censafe.evaluation.pages.page import sectioned
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
@@ -25,6 +27,26 @@ _MECHANISMS: Final[Mapping[str, str]] = {
 
 def loss_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     """The reported loss and the largest one, with intervals and the bias that the bootstrap shows."""
+    place = itemgetter("level", "area_class", "characteristic")
+    overall = [row for row in rows if row["size_class"] == "all"]
+    largest = {
+        place(row): row for row in overall if (row["estimator"], row["statistic"]) == ("kernel", "max")
+    }
+    lines = [
+        [
+            row["level"].replace("_", " "),
+            document["words"].get(row["characteristic"], row["characteristic"]),
+            f"{row['n']:,}",
+            f"{row['estimator']} {row['statistic']}",
+            *(number_text(row[name], 3) for name in ("value", "lo", "hi")),
+            *(
+                number_text(largest.get(place(row), {}).get(name), 3)
+                for name in ("value", "lo", "hi", "bias")
+            ),
+        ]
+        for row in overall
+        if row["reported"]
+    ]
     return Exhibit(
         name="epl",
         question="How well do the errors hide one record?",
@@ -45,7 +67,7 @@ def loss_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
                     "to",
                     "its bias",
                 ),
-                _loss_lines([row for row in rows if row["size_class"] == "all"], document),
+                lines,
                 numbers=7,
             )
         ],
@@ -58,33 +80,23 @@ def loss_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _loss_lines(rows: _Rows, document: Mapping[str, Any]) -> list[list[str]]:
-    """The reported measure of each level and characteristic beside the largest value."""
-    largest = {_place(row): row for row in rows if (row["estimator"], row["statistic"]) == ("kernel", "max")}
-    lines = []
-    for row in rows:
-        if row["reported"]:
-            top = largest.get(_place(row), {})
-            lines.append(
-                [
-                    row["level"].replace("_", " "),
-                    document["words"].get(row["characteristic"], row["characteristic"]),
-                    f"{row['n']:,}",
-                    f"{row['estimator']} {row['statistic']}",
-                    *(number_text(row[name], 3) for name in ("value", "lo", "hi")),
-                    *(number_text(top.get(name), 3) for name in ("value", "lo", "hi", "bias")),
-                ]
-            )
-    return lines
-
-
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["level"], row["area_class"], row["characteristic"]
-
-
 def noise_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     """Measured loss beside that of pure noise."""
-    lines, groups = _noise_lines(rows, document)
+    sections: dict[str, list[list[str]]] = {}
+    for row in rows:
+        measure = _SHOWN.get((row["estimator"], row["statistic"]))
+        if measure is None or row["mean"] is None or row["mean"] != row["mean"]:
+            continue
+        name = document["words"].get(row["characteristic"], row["characteristic"])
+        title = f"{row['level'].replace('_', ' ')}: {name}, {row['n']:,} errors"
+        sections.setdefault(title, []).append(
+            [
+                f"{measure}; {_LAWS[row['law']]}",
+                *(number_text(row[column], 3) for column in ("truth", "mean")),
+                f"{number_text(row['lo'], 3)} to {number_text(row['hi'], 3)}",
+                *(number_text(row[column], 3) for column in ("bias", "measured_epl")),
+            ]
+        )
     return Exhibit(
         name="epl-noise",
         question="What would the same measures say of pure noise?",
@@ -94,15 +106,13 @@ def noise_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
             "more in number than noise alone would make them."
         ),
         tables=[
-            PageTable(
+            sectioned(
                 "Empirical privacy loss of as many draws of pure noise, beside the measured one",
                 ("Measure; noise", "True value", "Of pure noise", "90% interval", "Bias", "Measured here"),
-                lines,
-                numbers=5,
-                groups=groups,
+                sections.items(),
             )
         ]
-        if lines
+        if sections
         else [],
         how=(
             "Two-sided geometric noise whose loss is the loss reported above, and discrete Gaussian noise of the same variance, were drawn "
@@ -112,30 +122,6 @@ def noise_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         ),
         files=["epl_noise.csv", "codebook.csv"],
     )
-
-
-def _noise_lines(rows: _Rows, document: Mapping[str, Any]) -> tuple[list[list[str]], list[tuple[str, int]]]:
-    """What the measures say of each law, and how many lines each level and characteristic has."""
-    lines: list[list[str]] = []
-    groups: dict[str, int] = {}
-    for row in rows:
-        words = _SHOWN.get((row["estimator"], row["statistic"]), "")
-        if not words or row["mean"] is None or row["mean"] != row["mean"]:
-            continue
-        name: str = document["words"].get(row["characteristic"], row["characteristic"])
-        title = f"{row['level'].replace('_', ' ')}: {name}, {row['n']:,} errors"
-        groups[title] = groups.get(title, 0) + 1
-        lines.append(
-            [
-                f"{words}; {_LAWS[row['law']]}",
-                number_text(row["truth"], 3),
-                number_text(row["mean"], 3),
-                f"{number_text(row['lo'], 3)} to {number_text(row['hi'], 3)}",
-                number_text(row["bias"], 3),
-                number_text(row["measured_epl"], 3),
-            ]
-        )
-    return lines, list(groups.items())
 
 
 def examples_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from censafe.evaluation.pages.page import COLORS, plain_log
+from censafe.evaluation.pages.page import COLORS, number, plain_log, quiet
 
 _Rows = Sequence[Mapping[str, Any]]
 
@@ -25,7 +25,7 @@ def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
         label = f"{symbol} = {budget:g}"
         x = [row["x"] for row in rows]
         left.step(x, [row["hist"] for row in rows], where="mid", color=color, linewidth=1.3, label=label)
-        right.plot(x, [_number(row["smooth_epl"]) for row in rows], color=color, linewidth=1.3, label=label)
+        right.plot(x, [number(row["smooth_epl"]) for row in rows], color=color, linewidth=1.3, label=label)
     for axes, title, words in (
         (left, "(a) residuals", "counts with this residual"),
         (right, "(b) empirical privacy loss", "log ratio of neighboring densities"),
@@ -34,7 +34,7 @@ def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
         axes.set_xlabel("published less true count, records", fontsize=9)
         axes.set_ylabel(words, fontsize=9)
         axes.set_xlim(-50, 50)
-        _quiet(axes)
+        quiet(axes)
     right.axhline(0, color="#555555", linewidth=0.8)
     left.legend(frameon=False, fontsize=9)
     return figure
@@ -49,7 +49,7 @@ def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
         (topdown, "topdown", "TopDown", "epsilon", ""),
         (srs, "srs", "simple random sample (not differentially private)", "sample_pct", "%"),
     ):
-        shown = [row for row in rows if np.isfinite(_number(row["epl"])) and _number(row["epl"]) > 0]
+        shown = [row for row in rows if np.isfinite(number(row["epl"])) and number(row["epl"]) > 0]
         if not shown:
             continue
         x, y = [row["epl"] for row in shown], [row["median_ae"] for row in shown]
@@ -65,7 +65,7 @@ def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
     axes.set_xlabel("empirical privacy loss (to the left: more private)", fontsize=9)
     axes.set_ylabel("median absolute error of stratified counts, records", fontsize=9)
     axes.legend(frameon=False, fontsize=9)
-    _quiet(axes)
+    quiet(axes)
     return figure
 
 
@@ -90,15 +90,16 @@ def _name_points(axes: Axes, named: Sequence[tuple[float, float, str, str]]) -> 
             (middle[0] + left, middle[1] + low, middle[0] + left + width, middle[1] + low + _SIZE)
             for left, low in sides
         ]
-        others = taken[:place] + taken[place + 1 :]
-        chosen = min(range(len(sides)), key=lambda one: sum(_meet(boxes[one], box) for box in others))
+        covered = [
+            sum(
+                left < box[2] and box[0] < right and low < box[3] and box[1] < high
+                for box in taken[:place] + taken[place + 1 :]
+            )
+            for left, low, right, high in boxes
+        ]
+        chosen = covered.index(min(covered))
         taken.append(boxes[chosen])
         axes.annotate(text, (x, y), sides[chosen], textcoords="offset points", fontsize=_SIZE, color=color)
-
-
-def _meet(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether two boxes, left, low, right and high, have a part in common."""
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
@@ -110,7 +111,18 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
     for place, setting in enumerate(settings):
         color = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(settings) - 1))
         offset = (place - (len(settings) - 1) / 2) * 0.27
-        _violins(axes, [row for row in violins if row["setting"] == setting], indices, offset, color, largest)
+        for at, index in enumerate(indices):
+            own = [row for row in violins if (row["setting"], row["index"]) == (setting, index)]
+            if not own:
+                continue
+            values = np.repeat([row["residual"] for row in own], [row["n"] for row in own]).astype(float)
+            shown = values[np.abs(values) <= largest]
+            if len(np.unique(shown)) > 1:
+                parts = axes.violinplot(shown, [at + offset], widths=0.25, showextrema=False)
+                bodies: Any = parts["bodies"]
+                for body in bodies:
+                    body.set(facecolor=color, alpha=0.45, linewidth=0)
+            axes.plot(at + offset, float(values.mean()), marker="D", color=color, markersize=4)
         axes.plot(
             [], [], marker="D", color=color, linestyle="", markersize=5, label=f"{symbol} = {setting:g}"
         )
@@ -120,26 +132,8 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
     axes.set_xlabel("homogeneity index: left diverse areas, right homogeneous ones", fontsize=9)
     axes.set_ylabel("published less true total, records", fontsize=9)
     axes.legend(frameon=False, fontsize=9, title="diamonds: means", title_fontsize=8)
-    _quiet(axes)
+    quiet(axes)
     return figure
-
-
-def _violins(
-    axes: Axes, rows: _Rows, indices: Sequence[int], offset: float, color: Any, largest: float
-) -> None:
-    for place, index in enumerate(indices):
-        own = [row for row in rows if row["index"] == index]
-        if not own:
-            continue
-        values = np.repeat([row["residual"] for row in own], [row["n"] for row in own]).astype(float)
-        shown = values[np.abs(values) <= largest]
-        if len(np.unique(shown)) > 1:
-            parts = axes.violinplot(shown, [place + offset], widths=0.25, showextrema=False)
-            bodies: Any = parts["bodies"]
-            for body in bodies:
-                body.set(facecolor=color, alpha=0.45, linewidth=0)
-        mean = float(values.mean())
-        axes.plot(place + offset, mean, marker="D", color=color, markersize=4)
 
 
 def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Figure:
@@ -165,17 +159,6 @@ def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Fig
         axes.set_xlabel(symbol, fontsize=9)
         if axes.lines:
             axes.legend(frameon=False, fontsize=8)
-        _quiet(axes)
+        quiet(axes)
     grid[0].set_ylabel("mean absolute error, records", fontsize=9)
     return figure
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
-
-
-def _quiet(axes: Axes) -> None:
-    axes.grid(color="#e3e7ec", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=8)

@@ -19,7 +19,7 @@ from censafe.evaluation.pages.groups_bias import (
     zero_words,
     zeros_exhibit,
 )
-from censafe.evaluation.pages.page import Page
+from censafe.evaluation.pages.page import Page, sectioned
 from censafe.evaluation.tables.document import (
     bias_doubt,
     coverage_words,
@@ -51,11 +51,14 @@ def safetab_page(folder: Path) -> Page:
     exhibits += [bias_exhibit(errors, document), shares_exhibit(shares, document)]
     if zeros:
         exhibits.append(zeros_exhibit(zeros))
-    name = _PRODUCTS[document["kind"]]
+    single, name = _single(errors), _PRODUCTS[document["kind"]]
+    coverage = coverage_words(
+        _cells(single), _share(single, "noise_coverage"), _share(single, "expected_coverage"), 2
+    )
     return Page(
         title=f"Are the margins of {name} as promised, and which groups get which tables?",
         kicker=f"Evaluation of {name}, {short_name(document)}",
-        answer=[_coverage_words(errors), *([zero_words(zeros)] if zeros else [])],
+        answer=[coverage, *([zero_words(zeros)] if zeros else [])],
         facts=table_facts(document),
         exhibits=exhibits,
         settings=table_settings(document),
@@ -67,7 +70,7 @@ def _single(errors: _Errors) -> list[ErrorRow]:
     return [row for row in errors if row.size == ALL_SIZES and row.draws_a_cell == 1 and row.noise_cells]
 
 
-def _number(rows: _Errors) -> int:
+def _cells(rows: _Errors) -> int:
     return sum(row.noise_cells for row in rows)
 
 
@@ -75,18 +78,12 @@ def _share(rows: _Errors, name: str) -> float:
     return pooled_share([row.noise_cells for row in rows], [getattr(row, name) for row in rows])
 
 
-def _percent(share: float) -> str:
-    return percent_text(share, 2)
-
-
-def _coverage_words(errors: _Errors) -> str:
-    rows = _single(errors)
-    return coverage_words(_number(rows), _share(rows, "noise_coverage"), _share(rows, "expected_coverage"), 2)
-
-
-def _kind_words(row: ErrorRow) -> str:
-    only = ", detailed only" if row.detailed_only else ""
-    return f"{row.table}{only}: {row.cell}"
+def _by_level(rows: _Errors) -> dict[str, list[ErrorRow]]:
+    """Rows by their level in words."""
+    levels: dict[str, list[ErrorRow]] = {}
+    for row in rows:
+        levels.setdefault(level_words(row), []).append(row)
+    return levels
 
 
 _MARGINS_HOW: Final = (
@@ -100,28 +97,37 @@ _MARGINS_HOW: Final = (
 
 
 def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
-    rows = _single(errors)
-    shown = frequent_rows(errors)
-    labels = list(dict.fromkeys(level_words(row) for row in rows))
-    groups = [(label, [row for row in rows if level_words(row) == label]) for label in labels]
-    close = sum(abs(row.noise_moe - row.expected_moe_exact) <= _slack(row) for row in rows)
-    unit = UNITS[document["kind"]]
+    rows, shown = _single(errors), frequent_rows(errors)
+    # two standard errors of a margin found in independent Gaussian draws, and a whole number of rounding
+    close = sum(
+        abs(row.noise_moe - row.expected_moe_exact)
+        <= 1.0 + 1.903 / math.sqrt(row.noise_cells) * row.expected_moe_exact
+        for row in rows
+    )
+    figure = None
+    if shown:
+        figure = Figure(figsize=(9, 0.42 * len(_by_level(shown)) + 1.9), layout="constrained")
+        axes = figure.subplots()
+        draw_margins(axes, shown)
+        axes.set_title("")
+        legend_below(figure, axes, columns=4)
     return Exhibit(
         name="margins",
         question="Is the noise as large as was promised, level by level?",
         answer=f"In {close:,} of {len(rows):,} kinds of counts the margin found is as close to the promised one as its draws can tell.",
-        figure=_margins_figure(shown) if shown else None,
+        figure=figure,
         alt=(
             "Margin of error found in the draws over the exact one, a row for every level, a color for every table; 1 is as promised. "
             "Bars are two standard errors and rounding; kinds of counts with few draws are left out."
         ),
         tables=[
-            PageTable(
-                f"Margins of error of counts that hold one draw of noise, in {unit}",
+            sectioned(
+                f"Margins of error of counts that hold one draw of noise, in {UNITS[document['kind']]}",
                 ("Count", "Noisy counts", "Promised", "Found", "Bias of noise", "As rho", "As epsilon"),
-                [_margin_line(row, document) for _, members in groups for row in members],
-                numbers=6,
-                groups=[(label, len(members)) for label, members in groups],
+                [
+                    (label, [_margin_line(row, document) for row in own])
+                    for label, own in _by_level(rows).items()
+                ],
             )
         ],
         how=_MARGINS_HOW,
@@ -131,7 +137,7 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
 
 def _margin_line(row: ErrorRow, document: Mapping[str, Any]) -> list[str]:
     return [
-        _kind_words(row),
+        f"{row.table}{', detailed only' if row.detailed_only else ''}: {row.cell}",
         f"{row.noise_cells:,}",
         f"{row.expected_moe_exact:,}",
         number_text(row.noise_moe, 0),
@@ -141,21 +147,6 @@ def _margin_line(row: ErrorRow, document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _slack(row: ErrorRow) -> float:
-    """Two standard errors of a margin found in independent Gaussian draws, and a whole number of rounding."""
-    return 1.0 + 1.903 / math.sqrt(row.noise_cells) * row.expected_moe_exact
-
-
-def _margins_figure(rows: _Errors) -> Figure:
-    labels = dict.fromkeys(level_words(row) for row in rows)
-    figure = Figure(figsize=(9, 0.42 * len(labels) + 1.9), layout="constrained")
-    axes = figure.subplots()
-    draw_margins(axes, rows)
-    axes.set_title("")
-    legend_below(figure, axes, columns=4)
-    return figure
-
-
 _COVERAGE_HOW: Final = (
     "Margins are whole numbers, so they cover a little more than the promised share; the smaller the margin, the more. Only "
     "counts with one draw of noise of their own are used, so that all of them are independent. Doubt is two standard errors.",
@@ -163,41 +154,12 @@ _COVERAGE_HOW: Final = (
 
 
 def _coverage(errors: _Errors) -> Exhibit:
-    rows = _single(errors)
-    labels = list(dict.fromkeys(level_words(row) for row in rows))
-    levels = [[row for row in rows if level_words(row) == label] for label in labels]
-    found = [_share(own, "noise_coverage") for own in levels]
-    exact = [_share(own, "expected_coverage") for own in levels]
-    doubt = [share_doubt(share, _number(own)) for share, own in zip(exact, levels, strict=True)]
+    levels = _by_level(_single(errors))
+    labels = list(levels)
+    found = [_share(own, "noise_coverage") for own in levels.values()]
+    exact = [_share(own, "expected_coverage") for own in levels.values()]
+    doubt = [share_doubt(share, _cells(own)) for share, own in zip(exact, levels.values(), strict=True)]
     inside = sum(abs(a - b) <= c for a, b, c in zip(found, exact, doubt, strict=True))
-    return Exhibit(
-        name="coverage",
-        question="How often does an interval hold the count before noise?",
-        answer=(
-            f"In {inside} of {count_of(len(labels), 'level')} the share is within two standard errors of the exact chance; by luck "
-            "alone one in twenty is not."
-        ),
-        figure=_coverage_figure(labels, found, exact, doubt),
-        alt="Share of noisy counts within their exact margin of error, by level, beside the chance that the noise law gives.",
-        tables=[
-            PageTable(
-                "Share of noisy counts within their margin of error, by level",
-                ("Level", "Noisy counts", "By the exact law", "Found", "Doubt, points"),
-                [
-                    [label, f"{_number(own):,}", _percent(b), _percent(a), number_text(100 * c, 2)]
-                    for label, own, a, b, c in zip(labels, levels, found, exact, doubt, strict=True)
-                ],
-                numbers=4,
-            )
-        ],
-        how=_COVERAGE_HOW,
-        files=["accuracy.csv"],
-    )
-
-
-def _coverage_figure(
-    labels: Sequence[str], found: Sequence[float], exact: Sequence[float], doubt: Sequence[float]
-) -> Figure:
     figure = Figure(figsize=(9, 0.3 * len(labels) + 1.7), layout="constrained")
     axes = figure.subplots()
     axes.plot(exact, range(len(labels)), "|", color="#555555", markersize=14, label="by the exact law")
@@ -208,7 +170,35 @@ def _coverage_figure(
     axes.set_xlabel("share of noisy counts within their margin of error", fontsize=9)
     label_rows(axes, labels)
     legend_below(figure, axes, columns=2)
-    return figure
+    return Exhibit(
+        name="coverage",
+        question="How often does an interval hold the count before noise?",
+        answer=(
+            f"In {inside} of {count_of(len(labels), 'level')} the share is within two standard errors of the exact chance; by luck "
+            "alone one in twenty is not."
+        ),
+        figure=figure,
+        alt="Share of noisy counts within their exact margin of error, by level, beside the chance that the noise law gives.",
+        tables=[
+            PageTable(
+                "Share of noisy counts within their margin of error, by level",
+                ("Level", "Noisy counts", "By the exact law", "Found", "Doubt, points"),
+                [
+                    [
+                        label,
+                        f"{_cells(own):,}",
+                        percent_text(b, 2),
+                        percent_text(a, 2),
+                        number_text(100 * c, 2),
+                    ]
+                    for (label, own), a, b, c in zip(levels.items(), found, exact, doubt, strict=True)
+                ],
+                numbers=4,
+            )
+        ],
+        how=_COVERAGE_HOW,
+        files=["accuracy.csv"],
+    )
 
 
 def _sum_line(rows: _Errors) -> list[str]:
@@ -219,8 +209,8 @@ def _sum_line(rows: _Errors) -> list[str]:
         f"{rows[0].draws_a_cell:,}",
         f"{min(margins):,}",
         f"{max(margins):,}",
-        f"{_number(rows):,}",
-        _percent(_share(rows, "noise_coverage")),
+        f"{_cells(rows):,}",
+        percent_text(_share(rows, "noise_coverage"), 2),
     ]
 
 

@@ -10,9 +10,9 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from censafe.evaluation.confidential import label_rows
+from censafe.evaluation.confidential import label_rows, legend_below
 from censafe.evaluation.outputs import number_text
-from censafe.evaluation.pages.page import quiet
+from censafe.evaluation.pages.page import quiet, sectioned
 from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
 from censafe.evaluation.tables.groups.cells import SIZES
 from censafe.evaluation.tables.groups.figure import shares_figure
@@ -53,11 +53,7 @@ _BIAS_HOW: Final = (
 
 
 def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
-    """Bias of the published totals of groups that get nothing but a total, by true size.
-
-    Args:
-        errors: rows of ``accuracy.csv``.
-    """
+    """Bias of the published totals of groups that get nothing but a total, by true size."""
     first = min((row.table for row in errors), default="")
     rows = [
         row
@@ -68,7 +64,12 @@ def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     sizes = [size for size in SIZES if any(row.size == size for row in rows)]
     labels = list(dict.fromkeys(level_words(row) for row in rows))
     cells = {(level_words(row), row.size): row for row in rows}
+    texts = {
+        key: f"{number_text(round(row.published_bias, 1) + 0.0)} ({row.published_cells:,})"
+        for key, row in cells.items()
+    }
     enough = [row for row in rows if row.published_cells >= _ENOUGH]
+    lines = [[label, *(texts.get((label, size), "") for size in sizes)] for label in labels]
     worst = max(enough, key=lambda row: abs(row.published_bias), default=None)
     return Exhibit(
         name="bias",
@@ -85,7 +86,7 @@ def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
             PageTable(
                 f"Mean of published less true totals in {UNITS[document['kind']]}, with the number of totals in brackets, by true size of the group",
                 ("Level", *(_size_words(size) for size in sizes)),
-                [[label, *(_bias_cell(cells.get((label, size))) for size in sizes)] for label in labels],
+                lines,
                 numbers=len(sizes),
             )
         ]
@@ -93,12 +94,6 @@ def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
         else [],
         how=_BIAS_HOW,
         files=["accuracy.csv"],
-    )
-
-
-def _bias_cell(row: ErrorRow | None) -> str:
-    return (
-        "" if row is None else f"{number_text(round(row.published_bias, 1) + 0.0)} ({row.published_cells:,})"
     )
 
 
@@ -133,15 +128,16 @@ def _bias_figure(
 
 
 def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> Exhibit:
-    """The tables that groups get, by level and true size.
-
-    Args:
-        shares: rows of ``tables.csv``.
-    """
+    """The tables that groups get, by level and true size."""
+    own = [row for row in shares if row.size != "0"]
+    total = sum(row.share * row.groups for row in own)
+    none = sum(row.share * row.groups for row in own if row.table == "none")
     return Exhibit(
         name="tables",
         question="Which table does a group get?",
-        answer=_share_words(shares),
+        answer=f"Of groups with at least one record {100 * none / total:.1f}% get no table at all, all levels together."
+        if total
+        else "There is no group with a record.",
         figure=shares_figure(shares) if shares else None,
         alt="Share of groups by the most detailed table that they get, by place and true size; the number of groups is at the right.",
         tables=[_share_table(shares, document)],
@@ -155,50 +151,30 @@ def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> E
 
 def _share_table(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> PageTable:
     tables = list(dict.fromkeys(row.table for row in shares))
+    several = len({row.measured for row in shares}) > 1
     groups: dict[str, list[ShareRow]] = {}
     for row in shares:
-        several = len({one.measured for one in shares}) > 1
         groups.setdefault(f"{level_words(row)}{f', {row.measured}' if several else ''}", []).append(row)
-    lines: list[list[str]] = []
-    heads: list[tuple[str, int]] = []
+    sections = []
     for label, own in groups.items():
-        sizes = [size for size in SIZES if any(row.size == size for row in own)]
-        lines += [
-            [_size_words(size), *_share_line([row for row in own if row.size == size], tables)]
-            for size in sizes
-        ]
-        heads.append((label, len(sizes)))
-    return PageTable(
+        by_size = {size: [row for row in own if row.size == size] for size in SIZES}
+        lines = [[_size_words(size), *_share_line(rows, tables)] for size, rows in by_size.items() if rows]
+        sections.append((label, lines))
+    return sectioned(
         f"Share of groups by table, in percent, by true size in {UNITS[document['kind']]}",
         ("True size", "Groups", *("no table" if one == "none" else one for one in tables)),
-        lines,
-        numbers=1 + len(tables),
-        groups=heads,
+        sections,
     )
 
 
 def _share_line(rows: Sequence[ShareRow], tables: Sequence[str]) -> list[str]:
-    numbers = {row.detailed_only: row.groups for row in rows}
-    total = sum(numbers.values())
+    total = sum({row.detailed_only: row.groups for row in rows}.values())
     sums = {table: sum(row.share * row.groups for row in rows if row.table == table) for table in tables}
     return [f"{total:,}", *(number_text(100 * sums[table] / total) if total else "n/a" for table in tables)]
 
 
-def _share_words(shares: Sequence[ShareRow]) -> str:
-    own = [row for row in shares if row.size != "0"]
-    total = sum(row.share * row.groups for row in own)
-    none = sum(row.share * row.groups for row in own if row.table == "none")
-    if not total:
-        return "There is no group with a record."
-    return f"Of groups with at least one record {100 * none / total:.1f}% get no table at all, all levels together."
-
-
 def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
-    """Published groups without a record beside the exact tail of the noise law.
-
-    Args:
-        zeros: rows of ``zeros.csv``.
-    """
+    """Published groups without a record beside the exact tail of the noise law."""
     rows = [row for row in zeros if row.groups]
     return Exhibit(
         name="zeros",
@@ -218,7 +194,15 @@ def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
                     "Of a million",
                     "Exact",
                 ),
-                [_zero_line(row) for row in rows],
+                [
+                    [
+                        level_words(row),
+                        *(f"{count:,}" for count in (row.groups, row.published)),
+                        *(number_text(value) for value in (row.expected, row.deviation)),
+                        *(number_text(1e6 * share) for share in (row.share, row.expected_share)),
+                    ]
+                    for row in rows
+                ],
                 numbers=6,
             )
         ],
@@ -228,18 +212,6 @@ def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
         ),
         files=["zeros.csv"],
     )
-
-
-def _zero_line(row: ZeroRow) -> list[str]:
-    return [
-        level_words(row),
-        f"{row.groups:,}",
-        f"{row.published:,}",
-        number_text(row.expected),
-        number_text(row.deviation),
-        number_text(1e6 * row.share),
-        number_text(1e6 * row.expected_share),
-    ]
 
 
 def _zeros_figure(rows: Sequence[ZeroRow]) -> Figure:
@@ -252,7 +224,5 @@ def _zeros_figure(rows: Sequence[ZeroRow]) -> Figure:
     axes.plot([row.published for row in rows], range(len(rows)), "o", color="#0b5c7a", label="published")
     axes.set_xlabel("empty groups published, all draws together", fontsize=9)
     label_rows(axes, [level_words(row) for row in rows])
-    figure.legend(
-        *axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9
-    )
+    legend_below(figure, axes, columns=2)
     return figure

@@ -12,13 +12,21 @@ from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
-from censafe.evaluation.pages.page import Page, draw_levels
+from censafe.evaluation.pages.page import (
+    NAN,
+    Page,
+    capital,
+    draw_levels,
+    geounits_text,
+    number,
+    sectioned,
+    settings_text,
+)
 from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages.exhibits import Exhibit
 
 _Rows = Sequence[Mapping[str, Any]]
-_NAN: Final = float("nan")
 _EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
 _METHODS: Final = {"noisy": "noisy counts of the level", "blocks_noise": "noisy blocks, added up"}
 _TEXTS: Final = ("histogram", "method", "law", "estimator", "statistic", "question", "words")
@@ -35,7 +43,6 @@ def noise_page(folder: Path) -> Page:
         for histogram in document["histograms"]
     ]
     exhibits += [_hidden(document, losses), _attack(document, attacks)]
-    overrides = "; ".join(f"{name} = {value}" for name, value in document["overrides"].items())
     return Page(
         title=f"What the noise laws of {document['configuration']} imply",
         kicker="Public evaluation of TopDown",
@@ -47,8 +54,8 @@ def noise_page(folder: Path) -> Page:
         exhibits=exhibits,
         settings=[
             ("Configuration", document["configuration"]),
-            ("Changed settings", overrides or "none"),
-            ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
+            ("Changed settings", settings_text(document["overrides"])),
+            ("Geounits", geounits_text(document)),
         ],
         standing=Confidentiality.PUBLIC,
     )
@@ -71,14 +78,10 @@ def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _budget(row: Mapping[str, Any]) -> str:
-    return f"{_EPSILON} {row['epsilon']:g}"
-
-
 def _place(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """The level of a row, and its budget where there are several."""
     level: str = row["level"].replace("_", " ")
-    return f"{level}, {_budget(row)}" if len(document["budgets"]) > 1 else level
+    return f"{level}, {_EPSILON} {row['epsilon']:g}" if len(document["budgets"]) > 1 else level
 
 
 def _expected_lines(document: Mapping[str, Any], rows: _Rows) -> list[list[str]]:
@@ -94,7 +97,7 @@ def _expected_lines(document: Mapping[str, Any], rows: _Rows) -> list[list[str]]
             f"{row['n_units']:,}",
             *(number_text(row[key], 2) for key in ("expected_mean_ae", "expected_rmse")),
             number_text(row["within_95"], 0),
-            number_text(added.get((row["loss"], row["level"]), _NAN), 2),
+            number_text(added.get((row["loss"], row["level"]), NAN), 2),
         ]
         for row in rows
         if row["method"] == "noisy"
@@ -104,10 +107,6 @@ def _expected_lines(document: Mapping[str, Any], rows: _Rows) -> list[list[str]]
 def _expected(document: Mapping[str, Any], histogram: str, rows: _Rows) -> Exhibit:
     words: Mapping[str, str] = document["histograms"][histogram]
     several = len(document["budgets"]) > 1
-    parts = {
-        query: _expected_lines(document, [row for row in rows if row["characteristic"] == query])
-        for query in words
-    }
     return Exhibit(
         name=f"noise-{histogram}",
         question=f"How much noise is in the {histogram} before anything is fitted?",
@@ -119,14 +118,15 @@ def _expected(document: Mapping[str, Any], histogram: str, rows: _Rows) -> Exhib
         if several
         else "Root mean square error that the noise laws imply, by level, for both kinds of noisy counts.",
         tables=[
-            PageTable(
+            sectioned(
                 "Errors of a noisy count that the laws imply, in records",
                 ("Level", "Areas", "Mean size", "RMSE", "19 of 20 within", "RMSE of blocks added up"),
-                [line for lines in parts.values() for line in lines],
-                numbers=5,
-                groups=[
-                    (words[query][:1].upper() + words[query][1:], len(lines))
-                    for query, lines in parts.items()
+                [
+                    (
+                        capital(name),
+                        _expected_lines(document, [row for row in rows if row["characteristic"] == query]),
+                    )
+                    for query, name in words.items()
                 ],
             )
         ],
@@ -146,7 +146,7 @@ def _level_figure(
     values = {(row["characteristic"], row["method"], row["level"]): row["expected_rmse"] for row in rows}
     panels = {
         f"{histogram}: {name}": {
-            method: [(values.get((query, method, level), _NAN), _NAN, _NAN) for level in levels]
+            method: [(values.get((query, method, level), NAN), NAN, NAN) for level in levels]
             for method in _METHODS
         }
         for query, name in words.items()
@@ -171,32 +171,26 @@ def _budget_figure(document: Mapping[str, Any], words: Mapping[str, str], rows: 
     return figure
 
 
-def _loss_lines(document: Mapping[str, Any], rows: _Rows) -> tuple[list[list[str]], list[tuple[str, int]]]:
-    """The three measures of each level and budget, and how many lines each characteristic has."""
-    found: dict[tuple[str, str, str, float], dict[tuple[str, str], Mapping[str, Any]]] = {}
+def _loss_sections(document: Mapping[str, Any], rows: _Rows) -> dict[str, list[list[str]]]:
+    """The three measures of each level and budget, by characteristic."""
+    places: dict[tuple[str, str, str, float], dict[tuple[str, str], Mapping[str, Any]]] = {}
     for row in rows:
         key = row["histogram"], row["characteristic"], row["level"], row["epsilon"]
-        found.setdefault(key, {})[row["estimator"], row["statistic"]] = row
-    lines: list[list[str]] = []
-    groups: dict[str, int] = {}
-    for (histogram, query, _, _), values in found.items():
+        places.setdefault(key, {})[row["estimator"], row["statistic"]] = row
+    sections: dict[str, list[list[str]]] = {}
+    for (histogram, query, _, _), values in places.items():
         largest, middle = values["kernel", "max"], values["kernel", "median"]
-        whole = values["discrete", "median"]
-        lines.append(
-            [
-                _place(document, largest),
-                f"{largest['n']:,}",
-                number_text(_number(middle["truth"]), 3),
-                *(number_text(_number(one["mean"]), 3) for one in (largest, middle, whole)),
-            ]
-        )
-        name = f"{histogram}: {document['histograms'][histogram][query]}"
-        groups[name] = groups.get(name, 0) + 1
-    return lines, list(groups.items())
+        line = [
+            _place(document, largest),
+            f"{largest['n']:,}",
+            number_text(middle["truth"], 3),
+            *(number_text(one["mean"], 3) for one in (largest, middle, values["discrete", "median"])),
+        ]
+        sections.setdefault(f"{histogram}: {document['histograms'][histogram][query]}", []).append(line)
+    return sections
 
 
 def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
-    lines, groups = _loss_lines(document, rows)
     return Exhibit(
         name="noise-loss",
         question="What would the measure of the 1940 study say of the noise alone?",
@@ -205,7 +199,7 @@ def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
             "too high, the more so the fewer errors there are; the median is near the truth up to about 0.5."
         ),
         tables=[
-            PageTable(
+            sectioned(
                 "Empirical privacy loss of noisy counts, on as many drawn errors as one run has",
                 (
                     "Level",
@@ -215,9 +209,7 @@ def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
                     "Median, kernel",
                     "Median, whole errors",
                 ),
-                lines,
-                numbers=5,
-                groups=groups,
+                _loss_sections(document, rows).items(),
             )
         ],
         how=(
@@ -230,32 +222,25 @@ def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
     )
 
 
-def _attack_lines(
-    rows: _Rows, alarms: Sequence[float], *, several: bool
-) -> tuple[list[list[str]], list[tuple[str, int]]]:
-    """A line for each question and budget, and how many lines each question has."""
+def _attack_sections(rows: _Rows, alarms: Sequence[float], *, several: bool) -> dict[str, list[list[str]]]:
+    """A line for each question and budget, by question."""
     by_place = {(row["question"], row["epsilon"], row["false_alarm"]): row for row in rows}
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    for question in dict.fromkeys(row["question"] for row in rows):
-        budgets = list(dict.fromkeys(row["epsilon"] for row in rows if row["question"] == question))
-        for epsilon in budgets:
-            own = [by_place[question, epsilon, alarm] for alarm in alarms]
-            lines.append(
-                [
-                    f"{_EPSILON} {epsilon:g}" if several else "of 100 attacks",
-                    *(number_text(100 * _number(row["best_attack"]), 1) for row in own),
-                    *(number_text(upper(100 * row["bound"], 1), 1) for row in own),
-                ]
-            )
-        groups.append((f"{question[:1].upper()}{question[1:]}", len(budgets)))
-    return lines, groups
+    sections: dict[str, list[list[str]]] = {}
+    for question, epsilon in dict.fromkeys((row["question"], row["epsilon"]) for row in rows):
+        own = [by_place[question, epsilon, alarm] for alarm in alarms]
+        sections.setdefault(capital(question), []).append(
+            [
+                f"{_EPSILON} {epsilon:g}" if several else "of 100 attacks",
+                *(number_text(100 * number(row["best_attack"]), 1) for row in own),
+                *(number_text(upper(100 * row["bound"], 1), 1) for row in own),
+            ]
+        )
+    return sections
 
 
 def _attack(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
     several = len(document["budgets"]) > 1
     alarms = sorted({row["false_alarm"] for row in rows})
-    lines, groups = _attack_lines(rows, alarms, several=several)
     heads = [f"{100 * alarm:g} false" for alarm in alarms]
     return Exhibit(
         name="attack",
@@ -265,12 +250,10 @@ def _attack(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
             "many as there are false alarms."
         ),
         tables=[
-            PageTable(
+            sectioned(
                 "Attacks of 100 that succeed",
                 ("Budget" if several else "", *heads, *(f"at most, {head}" for head in heads)),
-                lines,
-                numbers=2 * len(heads),
-                groups=groups,
+                _attack_sections(rows, alarms, several=several).items(),
             )
         ],
         how=(
@@ -280,7 +263,3 @@ def _attack(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
         ),
         files=["attack.csv", "codebook.csv"],
     )
-
-
-def _number(value: float | None) -> float:
-    return _NAN if value is None else float(value)

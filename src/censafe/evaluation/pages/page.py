@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,13 +13,25 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from censafe.evaluation.confidential import COMPARED, Confidentiality
-from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, sheet_html
+from censafe.model.bounds import upper
+from censafe.publication.certificate.tables import SYMBOLS
+from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
+
+NAN: Final = float("nan")
+Triple = tuple[float, float, float]
+"""A number and the ends of its interval; NaN for what is missing."""
 
 _FOOTERS: Final = {
     Confidentiality.COMPARED: COMPARED,
     Confidentiality.PUBLISHED: "Public, by the word of its operator: what stands for the truth on this page was published before.",
     Confidentiality.PUBLIC: "Public: everything on this page follows from published figures and the published noise laws; no true count was used.",
 }
+
+
+_BANNER: Final = (
+    '<div class="banner" role="alert"><strong>CONFIDENTIAL: compares with the truth</strong>'
+    "<p>Errors reveal true counts: anyone who has the published files can subtract. Do not publish or copy.</p></div>"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +49,7 @@ class Page:
 
 def page_html(page: Page) -> str:
     """The page as HTML; nothing on it is loaded from elsewhere and nothing is a script."""
+    confidential = page.standing.confidential
     sheet = ExhibitSheet(
         page.title,
         page.kicker,
@@ -45,19 +58,69 @@ def page_html(page: Page) -> str:
         page.exhibits,
         page.settings,
         footer=_FOOTERS[page.standing],
-        banner=_banner(page),
+        banner=_BANNER if confidential else "",
     )
-    mark = "CONFIDENTIAL: " if page.standing.confidential else ""
-    return sheet_html(sheet, mark, "How this evaluation was made")
+    return sheet_html(sheet, "CONFIDENTIAL: " if confidential else "", "How this evaluation was made")
 
 
-def _banner(page: Page) -> str:
-    if not page.standing.confidential:
-        return ""
-    return (
-        '<div class="banner" role="alert"><strong>CONFIDENTIAL: compares with the truth</strong>'
-        "<p>Errors reveal true counts: anyone who has the published files can subtract. Do not publish or copy.</p></div>"
+def number(value: float | None) -> float:
+    """A number of a frame that was read back; NaN where it is missing."""
+    return NAN if value is None else float(value)
+
+
+def interval(row: Mapping[str, Any] | None) -> Triple:
+    """``value``, ``lo`` and ``hi`` of a row of a frame."""
+    if row is None:
+        return NAN, NAN, NAN
+    return number(row["value"]), number(row["lo"]), number(row["hi"])
+
+
+def capital(text: str) -> str:
+    """A text with its first letter in upper case, the others as they are."""
+    return text[:1].upper() + text[1:]
+
+
+def sectioned(
+    caption: str,
+    headers: Sequence[str],
+    sections: Iterable[tuple[str, Sequence[Sequence[str]]]],
+    numbers: int | None = None,
+) -> PageTable:
+    """A table whose rows stand below headings; every column but the first holds numbers where nothing else is said."""
+    parts = list(sections)
+    return PageTable(
+        caption,
+        headers,
+        [row for _, rows in parts for row in rows],
+        numbers=len(headers) - 1 if numbers is None else numbers,
+        groups=[(heading, len(rows)) for heading, rows in parts],
     )
+
+
+def loss_fact(document: Mapping[str, Any], words: str) -> tuple[str, str, str]:
+    """The privacy loss that a document states, rounded up, among the facts of its page."""
+    return f"Privacy loss {SYMBOLS[document['symbol']]}", f"{upper(document['loss'], 4):,.4f}", words
+
+
+def settings_text(settings: Mapping[str, Any], nothing: str = "none") -> str:
+    """Names and values of settings on one line."""
+    return "; ".join(f"{name} = {value}" for name, value in settings.items()) or nothing
+
+
+def run_settings(document: Mapping[str, Any], seed: str = "Seed") -> list[tuple[str, str]]:
+    """Configuration, choices, geography and seed of an evaluation of TopDown."""
+    return [
+        ("Configuration", document["configuration"]),
+        ("Changed settings", settings_text(document["overrides"])),
+        ("Choices", settings_text(document["choices"], "")),
+        ("Geounits", geounits_text(document)),
+        (seed, str(document["seed"])),
+    ]
+
+
+def geounits_text(document: Mapping[str, Any]) -> str:
+    """How many geounits every level has."""
+    return ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())
 
 
 COLORS: Final = {
@@ -74,23 +137,43 @@ PANEL_ROOM: Final = 0.12
 """Inches above and below a panel, so that a title stands apart from the words under the panel above it."""
 
 
-def draw_levels(
-    errors: Mapping[str, Mapping[str, Sequence[tuple[float, float, float]]]],
-    levels: Sequence[str],
-    words: Mapping[str, str],
-) -> Figure:
-    """Mean absolute error at every level, a panel for each characteristic and a line for each method."""
-    panels = len(errors)
+def panel_grid(panels: int, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure of panels of one height, two beside each other, and the panels."""
     columns = min(2, panels)
     rows = -(-panels // columns)
-    figure = Figure(figsize=(10, 3.3 * rows + 0.6), layout=ConstrainedLayoutEngine(h_pad=PANEL_ROOM))
+    figure = Figure(figsize=(10, height * rows + 0.6), layout=ConstrainedLayoutEngine(h_pad=PANEL_ROOM))
     grid = np.atleast_1d(figure.subplots(rows, columns)).reshape(-1)
-    for axes, (title, methods) in zip(grid, errors.items(), strict=False):
-        _level_panel(axes, title, methods, levels)
     for axes in grid[panels:]:
         axes.set_visible(False)
+    return figure, list(grid[:panels])
+
+
+def draw_levels(
+    errors: Mapping[str, Mapping[str, Sequence[Triple]]], levels: Sequence[str], words: Mapping[str, str]
+) -> Figure:
+    """Mean absolute error at every level, a panel for each characteristic and a line for each method."""
+    figure, grid = panel_grid(len(errors), 3.3)
     lines: dict[str, Any] = {}
-    for axes in grid[:panels]:
+    for axes, (title, methods) in zip(grid, errors.items(), strict=True):
+        for method, values in methods.items():
+            table = np.array(values, float).reshape(-1, 3)
+            shown = np.isfinite(table[:, 0]) & (table[:, 0] > 0)
+            if not shown.any():
+                continue
+            middle, low, high = table[shown].T
+            bars = np.nan_to_num(np.vstack([middle - low, high - middle])).clip(min=0)
+            bars[0] = np.minimum(bars[0], middle * 0.999)
+            axes.errorbar(
+                np.arange(len(levels))[shown], middle, yerr=bars, color=COLORS[method], marker=MARKERS[method],
+                markersize=5, linewidth=1.4, capsize=2, label=method,
+            )  # fmt: skip
+        axes.set_yscale("log")
+        plain_log(axes.yaxis)
+        axes.set_xticks(range(len(levels)), [name.replace("_", " ") for name in levels], fontsize=8)
+        axes.set_xlim(-0.4, len(levels) - 0.6)
+        axes.set_title(title, fontsize=10)
+        axes.set_ylabel("mean absolute error, records", fontsize=9)
+        quiet(axes)
         lines.update(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     seen = [name for name in words if name in lines]
     figure.legend(
@@ -98,34 +181,6 @@ def draw_levels(
         frameon=False, fontsize=9,
     )  # fmt: skip
     return figure
-
-
-def _level_panel(
-    axes: Axes,
-    title: str,
-    methods: Mapping[str, Sequence[tuple[float, float, float]]],
-    levels: Sequence[str],
-) -> None:
-    for method, values in methods.items():
-        table = np.array(values, float).reshape(-1, 3)
-        shown = np.isfinite(table[:, 0]) & (table[:, 0] > 0)
-        if not shown.any():
-            continue
-        places = np.arange(len(levels))[shown]
-        middle, low, high = table[shown].T
-        bars = np.nan_to_num(np.vstack([middle - low, high - middle])).clip(min=0)
-        bars[0] = np.minimum(bars[0], middle * 0.999)
-        axes.errorbar(
-            places, middle, yerr=bars, color=COLORS[method], marker=MARKERS[method], markersize=5,
-            linewidth=1.4, capsize=2, label=method,
-        )  # fmt: skip
-    axes.set_yscale("log")
-    plain_log(axes.yaxis)
-    axes.set_xticks(range(len(levels)), [name.replace("_", " ") for name in levels], fontsize=8)
-    axes.set_xlim(-0.4, len(levels) - 0.6)
-    axes.set_title(title, fontsize=10)
-    axes.set_ylabel("mean absolute error, records", fontsize=9)
-    quiet(axes)
 
 
 def draw_growth(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> Figure:

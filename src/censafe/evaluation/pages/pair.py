@@ -10,14 +10,13 @@ from censafe.evaluation.counts.reliability import Tolerance
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.consistency import inconsistency_exhibit
 from censafe.evaluation.pages.epl import examples_exhibit, loss_exhibit, noise_exhibit
-from censafe.evaluation.pages.page import Page, draw_levels
+from censafe.evaluation.pages.page import NAN, Page, capital, draw_levels, interval, sectioned
 from censafe.evaluation.pages.vintages import vintage_exhibits
 from censafe.evaluation.pairs.vintages import MAIN
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Rows = Sequence[Mapping[str, Any]]
 _Values = Mapping[tuple[str, str, str], Mapping[str, Any]]  # by characteristic, level and measure
-_NAN = float("nan")
 _BANDS = 12
 
 
@@ -34,19 +33,22 @@ def pair_page(folder: Path) -> Page:
         "mechanism", "law", "estimator", "statistic", "kind", "group", "status", "answer", "answer_alone", "label", "measure", "vintage",
     )  # fmt: skip
     vintages = document.get("vintages", [])
+    answer = [f"{document['sources']['published']} against {document['sources']['truth']}."]
+    if len(vintages) > 1:
+        answer.append(
+            f"Beside it, against the same truth: {', '.join(vintages[1:])}. Where nothing else is said, the tables below are of the first."
+        )
     exhibits = vintage_exhibits(folder, document) if len(vintages) > 1 else []
     for name, build in builders.items():
         if (folder / f"{name}.csv").exists():
-            rows = _of_main(read_frame(folder, name, texts).to_pylist(), every=name == "reliability")
-            made = [one(rows, document) for one in build]
-            exhibits += [one for one in made if one.tables]
+            rows = read_frame(folder, name, texts).to_pylist()
+            if name != "reliability":  # the other exhibits are about the files without a name of their own
+                rows = [row for row in rows if row.get("vintage", MAIN) == MAIN]
+            exhibits += [exhibit for one in build if (exhibit := one(rows, document)).tables]
     return Page(
         title="How far are the published counts from the true ones?",
         kicker="Two files compared",
-        answer=[
-            f"{document['sources']['published']} against {document['sources']['truth']}.",
-            *_beside(vintages),
-        ],
+        answer=answer,
         facts=_facts(document, vintages),
         exhibits=exhibits,
         settings=_settings(document, vintages),
@@ -79,49 +81,49 @@ def _settings(document: Mapping[str, Any], vintages: Sequence[str]) -> list[tupl
     ]
 
 
-def _of_main(rows: _Rows, *, every: bool = False) -> _Rows:
-    """Rows of the files without a name of their own, which the other exhibits are about, or of all vintages."""
-    return [row for row in rows if every or row.get("vintage", MAIN) == MAIN]
-
-
-def _beside(vintages: Sequence[str]) -> list[str]:
-    if len(vintages) < 2:
-        return []
-    return [
-        f"Beside it, against the same truth: {', '.join(vintages[1:])}. Where nothing else is said, the tables below are of the first."
-    ]
-
-
 def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     overall = [row for row in _one_run(rows) if row["size_class"] == "all"]
     values = {(row["characteristic"], row["level"], row["metric"]): row for row in overall}
-    panels = {}
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    everywhere = [*document["levels"], *document.get("lists", [])]
+
+    def text(query: str, level: str, metric: str, places: int = 2) -> str:
+        return number_text(interval(values.get((query, level, metric)))[0], places)
+
+    panels, sections = {}, []
     for query, words in document["words"].items():
-        found = [values.get((query, level, "mean_ae")) for level in document["levels"]]
-        own = [
-            _error_line(values, query, level) for level in everywhere if (query, level, "mean_ae") in values
+        lines = [
+            [
+                level.replace("_", " "),
+                f"{values[query, level, 'mean_ae']['n_units']:,}",
+                *(
+                    text(query, level, metric)
+                    for metric in ("count_mean", "mean_ae", "rmse", "me", "pct95_ae", "max_ae")
+                ),
+            ]
+            for level in (*document["levels"], *document.get("lists", []))
+            if (query, level, "mean_ae") in values
         ]
-        lines += own
-        groups.append((words[:1].upper() + words[1:], len(own)))
-        if any(_value(row) > 0 for row in found):
-            panels[words] = {"topdown": [_triple(row) for row in found]}
+        sections.append((capital(words), lines))
+        errors = [interval(values.get((query, level, "mean_ae"))) for level in document["levels"]]
+        if any(error > 0 for error, _, _ in errors):
+            panels[words] = {"topdown": errors}
     few = len(document["levels"]) <= 8 and panels
+    first, first_words = next(iter(document["words"].items()))
+    worst = [
+        f"{text(first, level, 'mean_ae', 1)} "
+        + ("over all rows" if level == "all" else f"at {level.replace('_', ' ')}")
+        for level in document["levels"][:6]
+    ]
     return Exhibit(
         name="accuracy",
         question="How wrong are the published counts?",
-        answer=_worst(values, document),
+        answer=f"Mean absolute error of the {first_words}: {', '.join(worst)}.",
         figure=draw_levels(panels, document["levels"], {"topdown": "published"}) if few else None,
         alt="Mean absolute error by level, one panel a characteristic; bars are 90% intervals. Exact counts have no mark.",
         tables=[
-            PageTable(
+            sectioned(
                 "Errors in records",
                 ("Level", "Areas", "Mean count", "Mean error", "RMSE", "Bias", "95th pct.", "Largest"),
-                lines,
-                numbers=7,
-                groups=groups,
+                sections,
             )
         ],
         how=(
@@ -130,17 +132,6 @@ def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         ),
         files=["metrics_long.csv", "metrics_wide.csv", "codebook.csv"],
     )
-
-
-def _error_line(values: _Values, query: str, level: str) -> list[str]:
-    return [
-        level.replace("_", " "),
-        f"{values[query, level, 'mean_ae']['n_units']:,}",
-        *(
-            number_text(_value(values.get((query, level, metric))), 2)
-            for metric in ("count_mean", "mean_ae", "rmse", "me", "pct95_ae", "max_ae")
-        ),
-    ]
 
 
 def _one_run(rows: _Rows) -> _Rows:
@@ -152,58 +143,33 @@ def _one_run(rows: _Rows) -> _Rows:
 
 def _sizes(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     query, words = next(iter(document["words"].items()))
-    found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    levels: dict[str, dict[str, dict[str, Mapping[str, Any]]]] = {}
     for row in _one_run(rows):
         if row["size_class"] != "all" and row["characteristic"] == query:
-            found.setdefault((row["level"], row["size_class"]), {})[row["metric"]] = row
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    for level in dict.fromkeys(level for level, _ in found):
-        own = [
-            [size, f"{one['mean_ae']['n_units']:,}", *(
-                number_text(_value(one.get(metric)), 2) for metric in ("mean_ae", "rmse", "me", "mape", "malpe", "cv")
+            classes = levels.setdefault(row["level"], {})
+            classes.setdefault(row["size_class"], {})[row["metric"]] = row
+    sections = []
+    for level, classes in levels.items():
+        lines = [
+            [size, f"{own['mean_ae']['n_units']:,}", *(
+                number_text(interval(own.get(metric))[0], 2) for metric in ("mean_ae", "rmse", "me", "mape", "malpe", "cv")
             )]
-            for (at, size), one in found.items() if at == level and one["mean_ae"]["n_units"]
+            for size, own in classes.items() if own["mean_ae"]["n_units"]
         ]  # fmt: skip
-        lines += own
-        groups.append((level.replace("_", " "), len(own)))
+        sections.append((level.replace("_", " "), lines))
     heads = ("Population", "Areas", "Mean error", "RMSE", "Bias", "MAPE", "MALPE", "CV")
     caption = f"Errors of the {words} by size of area; MAPE, MALPE and CV in percent"
     return Exhibit(
         name="sizes",
         question="Are small areas worse off?",
         answer="The same errors by true population of the areas. A percentage says more about small areas, a number about large ones.",
-        tables=[PageTable(caption, heads, lines, numbers=7, groups=groups)] if lines else [],
+        tables=[sectioned(caption, heads, sections)] if any(lines for _, lines in sections) else [],
         how=(
             "Classes of counties, places, American Indian areas and blocks are those of the Bureau's demonstration metrics and "
             "slides. Every measure of every characteristic by class is in the files.",
         ),
         files=["metrics_long.csv", "metrics_wide.csv"],
     )
-
-
-def _worst(values: _Values, document: Mapping[str, Any]) -> str:
-    query, words = next(iter(document["words"].items()))
-    parts = [
-        f"{number_text(_value(values.get((query, level, 'mean_ae'))), 1)} {_place(level)}"
-        for level in document["levels"]
-    ]
-    return f"Mean absolute error of the {words}: {', '.join(parts[:6])}."
-
-
-def _place(level: str) -> str:
-    return "over all rows" if level == "all" else f"at {level.replace('_', ' ')}"
-
-
-def _value(row: Mapping[str, Any] | None) -> float:
-    return _NAN if row is None or row["value"] is None else float(row["value"])
-
-
-def _triple(row: Mapping[str, Any] | None) -> tuple[float, float, float]:
-    if row is None:
-        return _NAN, _NAN, _NAN
-    low, high = (_NAN if row[name] is None else float(row[name]) for name in ("lo", "hi"))
-    return _value(row), low, high
 
 
 def _homogeneity(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
@@ -229,30 +195,22 @@ def _classes(rows: _Rows, column: str, name: str, question: str, how: str, file:
         and row["characteristic"] == "total"
         and row.get("mode") != "as_published"
     ]
-    levels = list(dict.fromkeys(row["level"] for row in rows))
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    for level in levels:
-        own = [row for row in rows if row["level"] == level]
-        shown = _bands(own, column)
-        lines += shown
-        groups.append((level.replace("_", " "), len(shown)))
+    by_level: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_level.setdefault(row["level"].replace("_", " "), []).append(row)
     extremes = [
-        f"{level.replace('_', ' ')}: {number_text(own[0]['bias'], 1)} to {number_text(own[-1]['bias'], 1)}"
-        for level in levels
-        for own in [[row for row in rows if row["level"] == level]]
+        f"{level}: {number_text(own[0]['bias'], 1)} to {number_text(own[-1]['bias'], 1)}"
+        for level, own in by_level.items()
     ]
     return Exhibit(
         name=name,
         question=question,
         answer=f"Mean error of the total from the first class to the last, {'; '.join(extremes)}.",
         tables=[
-            PageTable(
+            sectioned(
                 "Mean error of the total, in records",
                 (column.capitalize(), "Areas", "Bias", "Standard error"),
-                lines,
-                numbers=3,
-                groups=groups,
+                [(level, _bands(own, column)) for level, own in by_level.items()],
             )
         ],
         how=(how,),
@@ -280,7 +238,7 @@ def _bands(rows: _Rows, column: str) -> list[list[str]]:
         number = sum(row["n_areas"] for row in band)
         bias = sum(row["n_areas"] * row["bias"] for row in band) / number
         first, last = band[0][column], band[-1][column]
-        error = band[0]["se"] if len(band) == 1 else _NAN
+        error = band[0]["se"] if len(band) == 1 else NAN
         name = str(first) if first == last else f"{first} to {last}"
         lines.append([name, f"{number:,}", number_text(bias, 2), number_text(error, 2)])
     return lines

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import label_rows, legend_below
 from censafe.evaluation.outputs import number_text, read_evaluation, read_report_rows
-from censafe.evaluation.pages.page import Page
+from censafe.evaluation.pages.page import Page, sectioned
 from censafe.evaluation.tables.document import (
     bias_doubt,
     coverage_words,
@@ -42,10 +43,14 @@ def phsafe_page(folder: Path) -> Page:
     """The page of a folder that ``evaluate phsafe`` wrote."""
     document = read_evaluation(folder)
     rows = read_report_rows(folder, "accuracy", AccuracyRow, ("table", "region_type", "iteration", "cell"))
+    definitions = phsafe_definitions()
+    # numerators are added up from measured tables and share their noise
+    own = [row for row in rows if definitions.table(row.table).derived is None]
+    coverage = coverage_words(_cells(own), _share(own, "coverage_noise"), _share(own, "coverage_expected"), 1)
     return Page(
         title="Are the margins of PHSafe as promised, and what does truncation cost?",
         kicker=f"Evaluation of PHSafe, {short_name(document)}",
-        answer=[f"{_coverage_words(rows)} {_cut_words(rows)}"],
+        answer=[f"{coverage} {_cut_words(rows)}"],
         facts=table_facts(document),
         exhibits=[_margins(rows, document), _coverage(rows, document), _truncation(rows), _losses(rows)],
         settings=table_settings(document),
@@ -65,25 +70,22 @@ def _grouped(
     caption: str, headers: Sequence[str], rows: _Rows, line: Callable[[_Rows], Sequence[str]]
 ) -> PageTable:
     """A table with one line for every table of the release, states below the nation."""
-    groups = _groups(rows)
-    lines = [[table, *line(own)] for members in groups.values() for table, own in members]
-    return PageTable(
-        caption,
-        ("Table", *headers),
-        lines,
-        numbers=len(headers),
-        groups=[(_PLACES[place].capitalize(), len(members)) for place, members in groups.items()],
-    )
+    sections = [
+        (_PLACES[place].capitalize(), [[table, *line(own)] for table, own in members])
+        for place, members in _groups(rows).items()
+    ]
+    return sectioned(caption, ("Table", *headers), sections)
+
+
+def _by_table(rows: _Rows, margin: float) -> tuple[Figure, Axes]:
+    """A figure with a row for every table."""
+    tables = {row.table for row in rows}
+    figure = Figure(figsize=(9, 0.36 * len(tables) + margin), layout="constrained")
+    return figure, figure.subplots()
 
 
 def _cells(rows: _Rows) -> int:
     return sum(row.regions * row.trials for row in rows)
-
-
-def _independent(rows: _Rows) -> list[AccuracyRow]:
-    """Rows whose noise no other table shares: numerators are added up from measured tables."""
-    definitions = phsafe_definitions()
-    return [row for row in rows if definitions.table(row.table).derived is None]
 
 
 def _share(rows: _Rows, name: str) -> float:
@@ -93,11 +95,6 @@ def _share(rows: _Rows, name: str) -> float:
 def _percent(share: float) -> str:
     """A coverage, rounded down."""
     return percent_text(lower(share, 3), 1)
-
-
-def _coverage_words(rows: _Rows) -> str:
-    own = _independent(rows)
-    return coverage_words(_cells(own), _share(own, "coverage_noise"), _share(own, "coverage_expected"), 1)
 
 
 def _cut_words(rows: _Rows) -> str:
@@ -120,9 +117,7 @@ _MARGINS_HOW: Final = (
 
 
 def _margins(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    tables = list(dict.fromkeys(row.table for row in rows))
-    figure = Figure(figsize=(9, 0.36 * len(tables) + 1.9), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = _by_table(rows, 1.9)
     margin_panel(axes, rows)
     legend_below(figure, axes, columns=3)
     known = [row for row in rows if row.expected_moe > 0]
@@ -238,9 +233,7 @@ def _coverage_figure(rows: _Rows, document: Mapping[str, Any]) -> Figure:
 
 
 def _truncation(rows: _Rows) -> Exhibit:
-    tables = list(dict.fromkeys(row.table for row in rows))
-    figure = Figure(figsize=(9, 0.36 * len(tables) + 1.6), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = _by_table(rows, 1.6)
     truncation_panel(axes, rows)
     legend_below(figure, axes, columns=2)
     return Exhibit(
@@ -254,7 +247,13 @@ def _truncation(rows: _Rows) -> Exhibit:
                 "What truncation takes from the tables, all cells and groups together",
                 ("True counts, added up", "Lost", "Lost, %", "Largest, one count", "Beyond the margin"),
                 rows,
-                _truncation_line,
+                lambda own: [
+                    f"{sum(row.true_total for row in own):,}",
+                    number_text(-sum(row.bias_truncation * row.regions for row in own) + 0.0, 0),
+                    number_text(-percent_cut(own) + 0.0, 2),
+                    f"{max(row.largest_truncation for row in own):,}",
+                    f"{sum(abs(row.bias_truncation) > row.expected_moe for row in own):,} of {len(own):,}",
+                ],
             )
         ],
         how=(
@@ -266,16 +265,6 @@ def _truncation(rows: _Rows) -> Exhibit:
         ),
         files=_FILES,
     )
-
-
-def _truncation_line(rows: _Rows) -> list[str]:
-    return [
-        f"{sum(row.true_total for row in rows):,}",
-        number_text(-sum(row.bias_truncation * row.regions for row in rows) + 0.0, 0),
-        number_text(-percent_cut(rows) + 0.0, 2),
-        f"{max(row.largest_truncation for row in rows):,}",
-        f"{sum(abs(row.bias_truncation) > row.expected_moe for row in rows):,} of {len(rows):,}",
-    ]
 
 
 def _losses(rows: _Rows) -> Exhibit:
@@ -291,7 +280,16 @@ def _losses(rows: _Rows) -> Exhibit:
             if any(abs(row.bias_truncation) > row.expected_moe for row in worst)
             else "No count loses more to truncation than its margin of error allows for."
         ),
-        tables=[_loss_table(worst)] if worst else [],
+        tables=[
+            PageTable(
+                "Counts whose loss by truncation is largest compared with the margin of error",
+                ("Count", "Group", "True, mean", "Lost, mean", "Lost, %", "Margin"),
+                [_loss_line(row) for row in worst],
+                numbers=4,
+            )
+        ]
+        if worst
+        else [],
         how=(
             "Rows are ordered by mean loss over margin of error. Where that is above 1, the interval misses the true count more often than not.",
         ),
@@ -299,26 +297,16 @@ def _losses(rows: _Rows) -> Exhibit:
     )
 
 
-def _loss_table(rows: _Rows) -> PageTable:
+def _loss_line(row: AccuracyRow) -> list[str]:
     definitions = phsafe_definitions()
-    lines = []
-    for row in rows:
-        table = definitions.table(row.table)
-        groups = {one.code: one.label for one in definitions.iterations(table)}
-        cells = {cell.id: cell.label for cell in table.cells}
-        lines.append(
-            [
-                f"{row.table}, {_PLACES[row.region_type]}: {cells[row.cell]}",
-                groups.get(row.iteration, "Everyone"),
-                number_text(row.true_total / row.regions, 0),
-                number_text(-row.bias_truncation),
-                number_text(-percent_cut([row]), 2),
-                number_text(row.expected_moe),
-            ]
-        )
-    return PageTable(
-        "Counts whose loss by truncation is largest compared with the margin of error",
-        ("Count", "Group", "True, mean", "Lost, mean", "Lost, %", "Margin"),
-        lines,
-        numbers=4,
-    )
+    table = definitions.table(row.table)
+    groups = {one.code: one.label for one in definitions.iterations(table)}
+    cells = {cell.id: cell.label for cell in table.cells}
+    return [
+        f"{row.table}, {_PLACES[row.region_type]}: {cells[row.cell]}",
+        groups.get(row.iteration, "Everyone"),
+        number_text(row.true_total / row.regions, 0),
+        number_text(-row.bias_truncation),
+        number_text(-percent_cut([row]), 2),
+        number_text(row.expected_moe),
+    ]

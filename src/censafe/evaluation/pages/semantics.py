@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from censafe.evaluation.confidential import Confidentiality
+from censafe.evaluation.confidential import Confidentiality, legend_below
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Page, quiet
+from censafe.evaluation.pages.page import Page, capital, quiet, sectioned, settings_text
 from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS
 from censafe.publication.certificate.tables import SYMBOLS
@@ -41,7 +41,6 @@ def semantics_page(folder: Path) -> Page:
     if (folder / "epsilon.csv").exists():
         readings = read_frame(folder, "epsilon", ("question", "symbol")).to_pylist()
         exhibits.append(_epsilon(document["questions"], readings))
-    settings = "; ".join(f"{name} = {value}" for name, value in document["settings"].items())
     return Page(
         title=f"What does the budget mean for one person? {document['configuration']}",
         kicker="Semantics of a privacy loss",
@@ -61,7 +60,7 @@ def semantics_page(folder: Path) -> Page:
         settings=[
             ("Product", document["product"]),
             ("Configuration", document["configuration"]),
-            ("Settings", settings or "as shipped"),
+            ("Settings", settings_text(document["settings"], "as shipped")),
         ],
         standing=Confidentiality.PUBLIC,
     )
@@ -139,25 +138,22 @@ def _power_figure(rows: _Rows) -> Figure:
     left.set_ylabel("chance that the attack finds it", fontsize=9)
     left.set_title("all attacks", fontsize=10)
     right.set_title("cautious attacks", fontsize=10)
-    lines, names = left.get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    legend_below(figure, left, columns=2)
     return figure
 
 
 def _epsilon(questions: _Rows, rows: _Rows) -> Exhibit:
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
+    sections = []
     for question in questions:
-        own = _of(rows, question)
-        lines += [
+        lines = [
             [
                 f"{row['delta']:.0e}",
                 *(number_text(row[name], 3) for name, *_ in _READINGS),
                 f"{row['loss_tail']:.1e}",
             ]
-            for row in own
+            for row in _of(rows, question)
         ]
-        groups.append((f"{question['name'][:1].upper()}{question['name'][1:]}", len(own)))
+        sections.append((capital(question["name"]), lines))
     return Exhibit(
         name="epsilon",
         question="Which epsilon is it?",
@@ -165,12 +161,10 @@ def _epsilon(questions: _Rows, rows: _Rows) -> Exhibit:
         figure=_epsilon_figure(questions, rows),
         alt="Epsilon by delta, one panel a question, one line a conversion; delta on a logarithmic axis.",
         tables=[
-            PageTable(
+            sectioned(
                 "Epsilon by delta",
                 ("Delta", *(words for _, words, *_ in _READINGS), "chance of more than the tight one"),
-                lines,
-                numbers=5,
-                groups=groups,
+                sections,
             )
         ],
         how=(
@@ -199,6 +193,5 @@ def _epsilon_figure(questions: _Rows, rows: _Rows) -> Figure:
         axes.set_title(question["name"], fontsize=10)
         quiet(axes)
     grid[0].set_ylabel("epsilon", fontsize=9)
-    lines, names = grid[0].get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    legend_below(figure, grid[0], columns=4)
     return figure

@@ -11,7 +11,7 @@ import numpy as np
 from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
-from censafe.evaluation.pages.page import Page
+from censafe.evaluation.pages.page import Page, run_settings, sectioned
 from censafe.model.bounds import upper
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
@@ -55,35 +55,24 @@ def sweep_page(folder: Path) -> Page:
         answer=_answer(full, document),
         facts=_facts(document),
         exhibits=[one for one in exhibits if one is not None],
-        settings=[
-            ("Configuration", document["configuration"]),
-            ("Changed settings", "; ".join(f"{k} = {v}" for k, v in document["overrides"].items()) or "none"),
-            ("Choices", "; ".join(f"{k} = {v}" for k, v in document["choices"].items())),
-            ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
-            ("Seed", str(document["seed"])),
-        ],
+        settings=run_settings(document),
         standing=standing_of(document),
     )
 
 
 def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     epsilons = document["epsilons"]
+    runs = document.get("runs_of") or [document["runs"]] * len(epsilons)
+    few, many = min(runs), max(runs)
+    kind = "published files, " if document.get("published") else ""
     words = "of the whole run"
     if document["definition"] == "zcdp":
         words += "; tight conversion at delta 10⁻¹⁰"
     return [
         (f"Budgets {_EPSILON}", f"{epsilons[0]:g} to {epsilons[-1]:g}", words),
-        ("Runs", *_runs_words(document)),
+        ("Runs", str(sum(runs)), f"{kind}{few if few == many else f'{few} to {many}'} for each budget"),
         ("Lowest level", f"{list(document['geounits'].values())[-1]:,}", document["levels"][-1]),
     ]
-
-
-def _runs_words(document: Mapping[str, Any]) -> tuple[str, str]:
-    """How many runs there are, and of which kind."""
-    runs = document.get("runs_of") or [document["runs"]] * len(document["epsilons"])
-    few, many = min(runs), max(runs)
-    kind = "published files, " if document.get("published") else ""
-    return str(sum(runs)), f"{kind}{few if few == many else f'{few} to {many}'} for each budget"
 
 
 def _answer(full: _Rows, document: Mapping[str, Any]) -> list[str]:
@@ -132,33 +121,37 @@ def _findings(folder: Path) -> Exhibit:
 
 def _budget(full: _Rows, document: Mapping[str, Any]) -> Exhibit:
     rows = _chosen(full, "topdown", "corrected")
+    errors = {(row["stat"], row["level"], row["epsilon"]): row["mean_ae"] for row in rows}
+    epsilons, levels = document["epsilons"], document["levels"]
+    sections = [
+        (
+            words,
+            [
+                [level, *(number_text(errors.get((stat, level, one)), 2) for one in epsilons)]
+                for level in levels
+            ],
+        )
+        for stat, words in (("TC", "Total"), ("SC", "Stratified counts"))
+    ]
     return Exhibit(
         name="budget",
         question="How much more accurate do counts become with a larger budget?",
         answer="Lines that fall by a factor of ten over a factor of ten in the budget mean: twice the budget, half the error.",
-        figure=draw_error_by_budget(rows, document["levels"], _EPSILON),
+        figure=draw_error_by_budget(rows, levels, _EPSILON),
         alt="Mean absolute error against the budget, both axes logarithmic, one line a level; exact totals have no line.",
-        tables=[_budget_table(rows, document)],
+        tables=[
+            sectioned(
+                "Mean absolute error in records",
+                ("Level", *(f"{_EPSILON} {one:g}" for one in epsilons)),
+                sections,
+            )
+        ],
         how=(
             "Mean of absolute errors over all areas of a level and all runs of a budget; for stratified counts (voting age by race by "
             "origin) over all cells, also those that are truly empty.",
         ),
         files=["full_table.csv"],
     )
-
-
-def _budget_table(rows: _Rows, document: Mapping[str, Any]) -> PageTable:
-    epsilons = document["epsilons"]
-    lines, groups = [], []
-    for stat, words in (("TC", "Total"), ("SC", "Stratified counts")):
-        for level in document["levels"]:
-            own = {
-                row["epsilon"]: row["mean_ae"] for row in rows if (row["stat"], row["level"]) == (stat, level)
-            }
-            lines.append([level, *(number_text(own.get(one), 2) for one in epsilons)])
-        groups.append((words, len(document["levels"])))
-    headers = ("Level", *(f"{_EPSILON} {one:g}" for one in epsilons))
-    return PageTable("Mean absolute error in records", headers, lines, numbers=len(epsilons), groups=groups)
 
 
 def _curves(folder: Path) -> Exhibit | None:
@@ -203,13 +196,11 @@ def _hidden(full: _Rows, document: Mapping[str, Any]) -> Exhibit | None:
             "noise: levels help each other, and that makes errors smaller as well, so it is not a proof of more privacy."
         ),
         tables=[
-            PageTable(
+            sectioned(
                 "Empirical privacy loss of the errors beside that of as many draws of the level's noise",
                 _HIDDEN_HEADS,
-                [_loss_line(largest, middle) for largest, middle in shown],
-                numbers=6,
-                groups=[
-                    (f"{stat}, {level.replace('_', ' ')}", len(pairs))
+                [
+                    (f"{stat}, {level.replace('_', ' ')}", [_loss_line(*pair) for pair in pairs])
                     for stat, level, pairs in compared
                     if pairs
                 ],
@@ -301,11 +292,14 @@ def _bias_exhibit(level: str, bias: _Rows, violins: _Rows) -> Exhibit:
     settings = sorted({row["setting"] for row in bias})
     indices = sorted({row["index"] for row in bias})
     by_place = {(row["index"], row["setting"]): row for row in bias}
+    texts = {
+        place: number_text(row["bias"]) + (f" ±{2 * row['se']:.1f}" if _known(row["se"]) else "")
+        for place, row in by_place.items()
+    }
     lines = []
     for index in indices:
         areas = next(by_place[index, one]["n_areas"] for one in settings if (index, one) in by_place)
-        numbers = [_bias_text(by_place.get((index, one))) for one in settings]
-        lines.append([str(index), f"{areas:,}", *numbers])
+        lines.append([str(index), f"{areas:,}", *(texts.get((index, one), "n/a") for one in settings)])
     sizes = np.abs([row["residual"] for row in violins for _ in range(row["n"])])
     drawn = {row["setting"] for row in violins}
     means = [abs(row["bias"]) for row in bias if row["setting"] in drawn and row["n_areas"] >= _MEAN_OF]
@@ -335,20 +329,15 @@ def _bias_exhibit(level: str, bias: _Rows, violins: _Rows) -> Exhibit:
     )
 
 
-def _bias_text(row: Mapping[str, Any] | None) -> str:
-    if row is None:
-        return "n/a"
-    error = row["se"]
-    return number_text(row["bias"]) + ("" if error is None or error != error else f" ±{2 * error:.1f}")
-
-
 def _full_lines(full: _Rows, stat: str, level: str) -> list[list[str]]:
     """The lines of one count at one level: budgets, then samples."""
     return [
         [
             f"{_EPSILON} {row['epsilon']:g}" if method == "topdown" else f"sample {row['sample_pct']:g}%",
-            *(number_text(row[metric], 0) for metric in ("count_median", "count_pct95")),
-            *(number_text(row[metric], 0) for metric in ("median_ae", "pct95_ae", "max_ae")),
+            *(
+                number_text(row[metric], 0)
+                for metric in ("count_median", "count_pct95", "median_ae", "pct95_ae", "max_ae")
+            ),
             number_text(row["epl"], 3),
         ]
         for method in ("topdown", "srs")
@@ -358,16 +347,12 @@ def _full_lines(full: _Rows, stat: str, level: str) -> list[list[str]]:
 
 
 def _full(full: _Rows) -> Exhibit:
-    parts = {
-        (stat, level): _full_lines(full, stat, level)
-        for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full)
-    }
     return Exhibit(
         name="full-table",
         question="All numbers of the study's supplementary tables",
         answer="TC is the total of an area, SC its counts by voting age, race and origin; EPL is empirical privacy loss.",
         tables=[
-            PageTable(
+            sectioned(
                 "True counts, errors and empirical privacy loss by budget and by sampling rate, by the arithmetic of the study",
                 (
                     "Setting",
@@ -378,9 +363,10 @@ def _full(full: _Rows) -> Exhibit:
                     "Error, largest",
                     "EPL",
                 ),
-                [line for lines in parts.values() for line in lines],
-                numbers=6,
-                groups=[(f"{stat}, {level}", len(lines)) for (stat, level), lines in parts.items()],
+                [
+                    (f"{stat}, {level}", _full_lines(full, stat, level))
+                    for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full)
+                ],
             )
         ],
         how=(

@@ -9,14 +9,22 @@ from typing import Any
 
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.consistency import consistency_exhibits
-from censafe.evaluation.pages.page import Page, draw_growth, draw_levels
+from censafe.evaluation.pages.page import (
+    NAN,
+    Page,
+    Triple,
+    capital,
+    draw_growth,
+    draw_levels,
+    interval,
+    loss_fact,
+    run_settings,
+    sectioned,
+)
 from censafe.evaluation.summary.filling import SUITE
 from censafe.evaluation.topdown.accuracy import METHODS, SHORT
-from censafe.model.bounds import upper
-from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
-_NAN = float("nan")
 _FEWEST = 10  # areas of a level whose growth is shown
 
 
@@ -25,8 +33,8 @@ class Estimate:
     """A number of a frame with its interval."""
 
     value: float
-    lo: float = _NAN
-    hi: float = _NAN
+    lo: float = NAN
+    hi: float = NAN
     units: int = 0
 
 
@@ -41,22 +49,15 @@ def metric_values(folder: Path, metric: str) -> dict[_Key, dict[str, Estimate]]:
     found: dict[_Key, dict[str, Estimate]] = {}
     for row in sorted(rows, key=lambda row: row["run_id"] == "pooled"):  # a single run has no pooled row
         histogram, method = row["suite"].split("/")
-        low, high = (_NAN if row[name] is None else row[name] for name in ("lo", "hi"))
-        value = _NAN if row["value"] is None else row["value"]
         place = found.setdefault((histogram, row["characteristic"], row["level"]), {})
-        place[method] = Estimate(value, low, high, row["n_units"])
+        place[method] = Estimate(*interval(row), row["n_units"])
     return found
-
-
-def mean_errors(folder: Path) -> dict[_Key, dict[str, Estimate]]:
-    """Mean absolute errors; see :func:`metric_values`."""
-    return metric_values(folder, "mean_ae")
 
 
 def topdown_page(folder: Path) -> Page:
     """The page of a folder that ``evaluate topdown`` wrote."""
     document = read_evaluation(folder)
-    errors = mean_errors(folder)
+    errors = metric_values(folder, "mean_ae")
     exhibits = [_accuracy(folder, document, errors, name) for name in document["histograms"]]
     exhibits += _growth(folder, document)
     exhibits += consistency_exhibits(folder, document)
@@ -64,9 +65,17 @@ def topdown_page(folder: Path) -> Page:
         title=f"How accurate is TopDown with {document['configuration']}?",
         kicker="Evaluation of TopDown",
         answer=_answer(document, errors),
-        facts=_facts(document),
+        facts=[
+            loss_fact(document, "of the whole run"),
+            (
+                "Lowest level",
+                f"{list(document['geounits'].values())[-1]:,}",
+                f"{document['levels'][-1]} geounits",
+            ),
+            ("Noise draws", str(document["runs"]), "independent runs with test keys"),
+        ],
         exhibits=exhibits,
-        settings=_settings(document),
+        settings=run_settings(document, "Seed of the test keys"),
         standing=standing_of(document),
     )
 
@@ -85,23 +94,7 @@ def _answer(document: Mapping[str, Any], errors: Mapping[_Key, Mapping[str, Esti
             found.append(f"{name}: {', '.join(parts)}")
     if not found:
         return ["Every figure compared here is published exactly."]
-    return [f"Mean absolute error of TopDown in records. {_capital('; '.join(found[:2]))}."]
-
-
-def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    return [
-        (
-            f"Privacy loss {SYMBOLS[document['symbol']]}",
-            number_text(upper(document["loss"], 4), 4),
-            "of the whole run",
-        ),
-        (
-            "Lowest level",
-            f"{list(document['geounits'].values())[-1]:,}",
-            f"{document['levels'][-1]} geounits",
-        ),
-        ("Noise draws", str(document["runs"]), "independent runs with test keys"),
-    ]
+    return [f"Mean absolute error of TopDown in records. {capital('; '.join(found[:2]))}."]
 
 
 def _accuracy(
@@ -109,12 +102,16 @@ def _accuracy(
 ) -> Exhibit:
     levels = document["levels"]
     words: Mapping[str, str] = document["histograms"][histogram]
-    panels: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
+    missing = Estimate(NAN)
+    panels: dict[str, dict[str, list[Triple]]] = {}
     for query, name in words.items():
         found = [errors.get((histogram, query, level), {}) for level in levels]
         if any(one.value > 0 for values in found for one in values.values()):
             panels[f"{histogram}: {name}"] = {
-                method: [_triple(values.get(method)) for values in found] for method in METHODS
+                method: [
+                    (one.value, one.lo, one.hi) for one in (values.get(method, missing) for values in found)
+                ]
+                for method in METHODS
             }
     return Exhibit(
         name=f"accuracy-{histogram}",
@@ -151,10 +148,6 @@ _HOW = (
 )
 
 
-def _triple(one: Estimate | None) -> tuple[float, float, float]:
-    return (_NAN, _NAN, _NAN) if one is None else (one.value, one.lo, one.hi)
-
-
 def _compare_words(
     errors: Mapping[_Key, Mapping[str, Estimate]],
     histogram: str,
@@ -187,44 +180,34 @@ def _accuracy_table(
 ) -> PageTable:
     bias, high = metric_values(folder, "me"), metric_values(folder, "pct95_ae")
     mean = metric_values(folder, "count_mean")
-    rows: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
+    sections = []
     for query, name in words.items():
-        before = len(rows)
+        lines = []
         for level in levels:
             key = histogram, query, level
             values = errors.get(key, {})
             if "topdown" not in values:
                 continue
             own = values["topdown"]
-            rows.append(
+            half = (own.hi - own.lo) / 2
+            others = [values.get(method, Estimate(NAN)) for method in METHODS if method != "topdown"]
+            lines.append(
                 [
                     level.replace("_", " "),
                     f"{own.units:,}",
                     number_text(mean[key]["topdown"].value),
-                    _with_margin(own),
-                    *(number_text(_triple(values.get(name))[0], 2) for name in METHODS if name != "topdown"),
+                    number_text(own.value, 2) + ("" if half != half else f" ±{number_text(half, 2)}"),
+                    *(number_text(other.value, 2) for other in others),
                     number_text(bias[key]["topdown"].value, 2),
                     number_text(high[key]["topdown"].value),
                 ]
             )
-        groups.append((_capital(name), len(rows) - before))
-    return PageTable(
+        sections.append((capital(name), lines))
+    return sectioned(
         f"Mean absolute error of the {histogram} in records (with half of the 90% interval), and more about TopDown",
         ("Level", "Areas", "Mean count", *SHORT.values(), "Bias", "95th pct."),
-        rows,
-        numbers=4 + len(METHODS),
-        groups=groups,
+        sections,
     )
-
-
-def _with_margin(one: Estimate) -> str:
-    half = (one.hi - one.lo) / 2
-    return number_text(one.value, 2) + ("" if half != half else f" ±{number_text(half, 2)}")
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _growth(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
@@ -234,28 +217,29 @@ def _growth(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
     exhibits = []
     for histogram in dict.fromkeys(row["histogram"] for row in rows):
         own = [row for row in rows if row["histogram"] == histogram]
-        steep = [row for row in slopes if row["histogram"] == histogram and row["slope"] is not None]
-        steep = [row for row in steep if row["slope"] == row["slope"]]
-        if not any(row["rmse"] > 0 for row in own):
-            continue
-        exhibits.append(_growth_exhibit(histogram, own, steep))
+        steep = [
+            row
+            for row in slopes
+            if row["histogram"] == histogram and row["slope"] is not None and row["slope"] == row["slope"]
+        ]
+        if any(row["rmse"] > 0 for row in own):
+            exhibits.append(_growth_exhibit(histogram, own, steep))
     return exhibits
 
 
 def _growth_exhibit(
     histogram: str, rows: Sequence[Mapping[str, Any]], slopes: Sequence[Mapping[str, Any]]
 ) -> Exhibit:
+    areas = {row["level"]: row["n_areas"] for row in reversed(slopes)}
     levels = list(dict.fromkeys(row["level"] for row in slopes))
-    by_place = {(row["level"], row["method"]): row for row in slopes}
+    texts = {(row["level"], row["method"]): number_text(row["slope"], 2) for row in slopes}
+    known = [texts[level, "topdown"] for level in levels if (level, "topdown") in texts]
     table = PageTable(
         "Slope of the logarithm of the squared error on the logarithm of the number of blocks",
         ("Level", "Areas", *SHORT.values()),
         [
-            [
-                level.replace("_", " "),
-                f"{next(row['n_areas'] for row in slopes if row['level'] == level):,}",
-                *(number_text(_slope(by_place, level, method), 2) for method in METHODS),
-            ]
+            [level.replace("_", " "), f"{areas[level]:,}"]
+            + [texts.get((level, method), "n/a") for method in METHODS]
             for level in levels
         ],
         numbers=1 + len(METHODS),
@@ -263,7 +247,10 @@ def _growth_exhibit(
     return Exhibit(
         name=f"growth-{histogram}",
         question=f"Do errors of {histogram} grow with the number of blocks below an area?",
-        answer=_growth_answer([_slope(by_place, level, "topdown") for level in levels]),
+        answer=f"With TopDown the slope is {', '.join(known)}; adding up protected blocks has slope 1: twice the blocks, twice the squared "
+        "error."
+        if known
+        else "Too few areas for a slope; the figure shows the errors by number of blocks.",
         figure=draw_growth(rows, METHODS),
         alt="Root mean square error of the total by number of blocks of an area, one panel a level, both axes logarithmic.",
         tables=[table] if levels else [],
@@ -276,29 +263,3 @@ def _growth_exhibit(
         ),
         files=["topdown_vs_blocks.csv", "slopes.csv"],
     )
-
-
-def _growth_answer(slopes: Sequence[float]) -> str:
-    known = [value for value in slopes if value == value]
-    if not known:
-        return "Too few areas for a slope; the figure shows the errors by number of blocks."
-    return (
-        f"With TopDown the slope is {', '.join(number_text(value, 2) for value in known)}; adding up protected blocks has slope 1: "
-        "twice the blocks, twice the squared error."
-    )
-
-
-def _slope(rows: Mapping[tuple[str, str], Mapping[str, Any]], level: str, method: str) -> float:
-    row = rows.get((level, method))
-    return _NAN if row is None else float(row["slope"])
-
-
-def _settings(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    overrides = "; ".join(f"{name} = {value}" for name, value in document["overrides"].items())
-    return [
-        ("Configuration", document["configuration"]),
-        ("Changed settings", overrides or "none"),
-        ("Choices", "; ".join(f"{name} = {value}" for name, value in document["choices"].items())),
-        ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
-        ("Seed of the test keys", str(document["seed"])),
-    ]

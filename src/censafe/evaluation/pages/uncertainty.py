@@ -12,10 +12,8 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Page, plain_log
-from censafe.model.bounds import upper
-from censafe.publication.certificate.tables import SYMBOLS
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.evaluation.pages.page import Page, geounits_text, loss_fact, plain_log, sectioned, settings_text
+from censafe.publication.pages.exhibits import Exhibit
 
 _Rows = Sequence[Mapping[str, Any]]
 
@@ -38,19 +36,15 @@ def uncertainty_page(folder: Path) -> Page:
             "record."
         ],
         facts=[
-            (
-                f"Privacy loss {SYMBOLS[document['symbol']]}",
-                number_text(upper(document["loss"], 4), 4),
-                "of the published run",
-            ),
+            loss_fact(document, "of the published run"),
             ("Further runs", str(document["runs"]), "on the published file"),
             ("Intervals", f"{100 * document['confidence']:g}%", "of the true count"),
         ],
         exhibits=[one for one in exhibits if one is not None],
         settings=[
             ("Configuration", document["configuration"]),
-            ("Choices", "; ".join(f"{name} = {value}" for name, value in document["choices"].items())),
-            ("Geounits", ", ".join(f"{count:,} {name}" for name, count in document["geounits"].items())),
+            ("Choices", settings_text(document["choices"], "")),
+            ("Geounits", geounits_text(document)),
             ("Seed", str(document["seed"])),
         ],
         standing=Confidentiality.PUBLIC,
@@ -64,9 +58,22 @@ def _exhibit(
     if not any(row["rmse"] > 0 for row in own):
         return None
     levels = [level for level in document["levels"] if any(row["level"] == level for row in own)]
-    parts = {
-        level: [_line(row, document["runs"]) for row in own if row["level"] == level] for level in levels
-    }
+    sections = [
+        (
+            level.replace("_", " "),
+            [
+                [
+                    f"{int(row['size_class']):,} or more" if int(row["size_class"]) else "0",
+                    f"{row['n_cells'] // document['runs']:,}",
+                    *(number_text(row[name], 2) for name in ("rmse", "bias")),
+                    f"{number_text(row['lo'], 0)} to {number_text(row['hi'], 0)}",
+                ]
+                for row in own
+                if row["level"] == level
+            ],
+        )
+        for level in levels
+    ]
     return Exhibit(
         name=f"{histogram}-{query.replace(' * ', '-')}",
         question=f"{histogram.capitalize()}: how sure is {words}?",
@@ -74,12 +81,10 @@ def _exhibit(
         figure=_figure(own, levels),
         alt="Root mean square error by size of the published count, one line a level; both axes logarithmic.",
         tables=[
-            PageTable(
+            sectioned(
                 "Expected error by level and published count, in records",
                 ("Published count", "Counts", "RMSE", "Bias", "Truth less published"),
-                [line for lines in parts.values() for line in lines],
-                numbers=4,
-                groups=[(level.replace("_", " "), len(lines)) for level, lines in parts.items()],
+                sections,
             )
         ],
         how=(
@@ -93,16 +98,6 @@ def _exhibit(
         ),
         files=["uncertainty.csv", "intervals/", "codebook.csv"],
     )
-
-
-def _line(row: Mapping[str, Any], runs: int) -> list[str]:
-    return [
-        f"{int(row['size_class']):,} or more" if int(row["size_class"]) else "0",
-        f"{row['n_cells'] // runs:,}",
-        number_text(row["rmse"], 2),
-        number_text(row["bias"], 2),
-        f"{number_text(row['lo'], 0)} to {number_text(row['hi'], 0)}",
-    ]
 
 
 def _answer(rows: _Rows, levels: Sequence[str]) -> str:

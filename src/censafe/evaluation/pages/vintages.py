@@ -9,15 +9,13 @@ from typing import Any, Final
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from numpy.typing import NDArray
 
+from censafe.evaluation.confidential import legend_below
 from censafe.evaluation.outputs import number_text, read_frame
-from censafe.evaluation.pages.page import PANEL_ROOM, plain_log, quiet
+from censafe.evaluation.pages.page import Triple, capital, interval, panel_grid, plain_log, quiet, sectioned
 from censafe.evaluation.pairs.vintages import MAIN
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages.exhibits import Exhibit
 
-Triple = tuple[float, float, float]
 _COLORS: Final = ("#0b5c7a", "#d1762a", "#6b4c9a", "#4d7c2f", "#b0413e", "#9aa5b1")
 _HATCHES: Final = ("", "//", "..", "xx")
 _LINEAR: Final = 20  # ratio of the tallest bar to the lowest one beyond which heights are logarithmic
@@ -26,16 +24,10 @@ _LABELED: Final = 18  # bars of a panel that have room for their value
 
 def draw_bars(panels: Mapping[str, Mapping[str, Sequence[Triple]]], places: Sequence[str]) -> Figure:
     """A panel for each measure, at each place one bar for each vintage."""
-    columns = min(2, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(10, 2.9 * rows + 0.6), layout=ConstrainedLayoutEngine(h_pad=PANEL_ROOM))
-    grid = np.atleast_1d(figure.subplots(rows, columns)).reshape(-1)
-    for axes, (title, vintages) in zip(grid, panels.items(), strict=False):
+    figure, grid = panel_grid(len(panels), 2.9)
+    for axes, (title, vintages) in zip(grid, panels.items(), strict=True):
         _panel(axes, title, vintages, places)
-    for axes in grid[len(panels) :]:
-        axes.set_visible(False)
-    handles, labels = grid[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    legend_below(figure, grid[0], columns=4)
     return figure
 
 
@@ -57,7 +49,17 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
             elinewidth=0.8, capsize=1.5,
         )  # fmt: skip
         if len(vintages) * len(places) <= _LABELED:
-            _label_bars(axes, at + offset, middle, np.fmax(middle, high))
+            for x, value, top in zip(at + offset, middle, np.fmax(middle, high), strict=True):
+                if np.isfinite(value):
+                    text = f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+                    axes.annotate(
+                        text,
+                        (x, max(top, 0.0)),
+                        (0, 2),
+                        textcoords="offset points",
+                        fontsize=6.5,
+                        ha="center",
+                    )
     heights = np.array([value for values in vintages.values() for value, _, _ in values], float)
     heights = heights[np.isfinite(heights)]
     if len(heights) and heights.min() > 0 and heights.max() > _LINEAR * heights.min():
@@ -74,18 +76,6 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
     axes.grid(visible=False, axis="x")
 
 
-def _label_bars(axes: Axes, at: NDArray[Any], values: NDArray[Any], tops: NDArray[Any]) -> None:
-    """Write every value above its bar."""
-    for x, value, top in zip(at, values, tops, strict=True):
-        text = f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-        if np.isfinite(value):
-            axes.annotate(
-                text, (x, max(top, 0.0)), (0, 2), textcoords="offset points", fontsize=6.5, ha="center"
-            )
-
-
-_NAN: Final = float("nan")
-_MISSING: Final[Triple] = (_NAN, _NAN, _NAN)
 _MEASURES: Final[Mapping[str, str]] = {
     "mean_ae": "mean error, records",
     "rmse": "root mean square error, records",
@@ -110,7 +100,7 @@ def vintage_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]
     first = next(iter(words))
     measures = [(first, metric, text) for metric, text in _MEASURES.items()]
     files = [name for name in ("metrics_long.csv", "epl.csv", "codebook.csv") if (folder / name).exists()]
-    made = (
+    exhibits = (
         _exhibit(
             "vintages", "Which vintage is nearer to the truth?", "Mean absolute error in records", errors,
             values, vintages, places, files,
@@ -120,7 +110,7 @@ def vintage_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]
             f"Measures of the {words[first]}", measures, values, vintages, places, files,
         ),
     )  # fmt: skip
-    return [one for one in made if one is not None]
+    return [one for one in exhibits if one is not None]
 
 
 def _values(folder: Path) -> Values:
@@ -130,24 +120,19 @@ def _values(folder: Path) -> Values:
         rows = read_frame(folder, "metrics_long", ("vintage",)).to_pylist()
         rows = [row for row in rows if row["suite"] == "accuracy" and row["size_class"] == "all"]
         for row in sorted(rows, key=lambda row: row["run_id"] == "pooled"):  # several runs: all together
-            found[row["vintage"], row["characteristic"], row["level"], row["metric"]] = _triple(row)
+            found[row["vintage"], row["characteristic"], row["level"], row["metric"]] = interval(row)
     if (folder / "epl.csv").exists():
         for row in read_frame(folder, "epl", ("vintage", "estimator", "statistic")).to_pylist():
             if row["size_class"] == "all" and row["reported"]:
-                found[row["vintage"], row["characteristic"], row["level"], "epl"] = _triple(row)
+                found[row["vintage"], row["characteristic"], row["level"], "epl"] = interval(row)
     return found
-
-
-def _triple(row: Mapping[str, Any]) -> Triple:
-    value, low, high = (_NAN if row[name] is None else float(row[name]) for name in ("value", "lo", "hi"))
-    return value, low, high
 
 
 def _exhibit(
     name: str,
     question: str,
     caption: str,
-    wanted: Sequence[tuple[str, str, str]],
+    measures: Sequence[tuple[str, str, str]],
     values: Values,
     vintages: Sequence[str],
     places: Sequence[str],
@@ -155,21 +140,25 @@ def _exhibit(
 ) -> Exhibit | None:
     """One panel of bars and one group of rows for each (characteristic, measure, words)."""
     panels: dict[str, dict[str, list[Triple]]] = {}
-    lines: list[list[str]] = []
-    groups: list[tuple[str, int]] = []
-    for query, metric, words in wanted:
-        known = [at for at in places if any((one, query, at, metric) in values for one in vintages)]
-        if not known:
-            continue
-        lines += [
-            [at.replace("_", " "), *(number_text(values.get((one, query, at, metric), _MISSING)[0], 2) for one in vintages)]
-            for at in known
-        ]  # fmt: skip
-        groups.append((words[:1].upper() + words[1:], len(known)))
-        panels[words] = {
-            one: [values.get((one, query, at, metric), _MISSING) for at in places] for one in vintages
+    sections = []
+    for query, metric, words in measures:
+        bars = {
+            vintage: [values.get((vintage, query, at, metric), interval(None)) for at in places]
+            for vintage in vintages
         }
-    if not lines:
+        known = [
+            place
+            for place, at in enumerate(places)
+            if any((vintage, query, at, metric) in values for vintage in vintages)
+        ]
+        if known:
+            panels[words] = bars
+            lines = [
+                [places[at].replace("_", " "), *(number_text(own[at][0], 2) for own in bars.values())]
+                for at in known
+            ]
+            sections.append((capital(words), lines))
+    if not sections:
         return None
     return Exhibit(
         name=name,
@@ -177,7 +166,7 @@ def _exhibit(
         answer=f"Every vintage was measured against the truth by itself: {', '.join(vintages)}.",
         figure=draw_bars(panels, places) if len(places) <= _PLACES else None,
         alt=f"{caption} by level and list of areas: one bar a vintage, in this order: {', '.join(vintages)}.",
-        tables=[PageTable(caption, ("Level", *vintages), lines, numbers=len(vintages), groups=groups)],
+        tables=[sectioned(caption, ("Level", *vintages), sections)],
         how=(
             f"The vintage {MAIN} holds the files without a name of their own, several runs together. Vertical lines are 90% intervals "
             "with areas as clusters, where they are known. The axis is logarithmic where the tallest bar is more than 20 times the lowest one.",

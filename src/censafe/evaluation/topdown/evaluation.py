@@ -25,7 +25,7 @@ from censafe.evaluation.outputs import (
     write_frame_codebook,
 )
 from censafe.evaluation.pages.registry import write_report
-from censafe.evaluation.pages.topdown import mean_errors
+from censafe.evaluation.pages.topdown import metric_values
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsistencies
 from censafe.evaluation.pairs.joined import count_contradictions
 from censafe.evaluation.summary.counts import SummarySources
@@ -259,7 +259,7 @@ def _summary(out: Path, document: Mapping[str, Any]) -> list[str]:
     ]
     head = "".join(f"{words[:25]:>27}" for words in METHODS.values())
     lines.append(f"{'characteristic':<34}{'level':<14}{head}")
-    for (_, characteristic, level), values in mean_errors(out).items():
+    for (_, characteristic, level), values in metric_values(out, "mean_ae").items():
         numbers = "".join(
             f"{values[name].value:>27,.2f}" if name in values else f"{'n/a':>27}" for name in METHODS
         )
