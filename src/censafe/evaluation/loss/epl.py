@@ -138,11 +138,6 @@ def _log_ratio(over: _Floats, under: _Floats) -> _Floats:
         return np.log(over / under)
 
 
-CAUTION: Final = (
-    "Empirical privacy loss is not a bound on privacy loss: it takes areas to be exchangeable, and facts published exactly can "
-    "make it larger than epsilon. Its maximum is biased upwards; the median of whole residuals is nearly unbiased, that of the "
-    "kernel for losses up to about 0.5."
-)
 _FACTOR: Final = 0.1
 _PERCENTILE: Final = 95.0
 _SUMMARY: Final = pa.schema(

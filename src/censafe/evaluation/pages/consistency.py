@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.outputs import number_text, read_frame
-from censafe.evaluation.pages.page import capital, sectioned
+from censafe.evaluation.pages.page import capital, exhibit
 from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_ASKED
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
@@ -46,19 +46,8 @@ def _bias(rows: list[dict[str, Any]], document: Mapping[str, Any]) -> Exhibit:
                     if row["n_areas"] > 1
                 ]
                 sections.append((f"{histogram.capitalize()}: {words}", lines))
-    caption = f"Mean error in records by class of areas, characteristics of {_SHOWN} answers or fewer; se: standard error"
-    heads = ("Level", "Answer", "Sorted by", "Class", "Areas", "Mean count", "Bias", "se")
-    return Exhibit(
-        name="bias-classes",
-        question="Which areas gain and which lose?",
-        answer="Mean of published less true counts, by true population of the areas and by quintile of their diversity.",
-        tables=[sectioned(caption, heads, sections, 4)] if any(lines for _, lines in sections) else [],
-        how=(
-            "Quintile 0 holds the least diverse fifth of the areas of a level; the lowest level has no quintiles, as most of its areas "
-            "have one group. Areas are taken as clusters. All characteristics of a hundred answers or fewer are in the file.",
-        ),
-        files=["bias_classes.csv"],
-    )
+    filled = any(lines for _, lines in sections)
+    return exhibit("consistency.bias-classes", sections=sections if filled else None, most=_SHOWN)
 
 
 def _contradictions(rows: list[dict[str, Any]], _: Mapping[str, Any]) -> Exhibit:
@@ -74,27 +63,7 @@ def _contradictions(rows: list[dict[str, Any]], _: Mapping[str, Any]) -> Exhibit
             percent = number_text(public["percent"], 1)
             lines.append([level.replace("_", " "), *counts, percent, f"{public['records']:,}"])
         sections.append((capital(words), lines))
-    return Exhibit(
-        name="contradictions",
-        question="Do persons and households agree?",
-        answer=(
-            "What the records of persons and of households say of the same homes, area by area. In the truth they agree; nothing makes "
-            "the published ones agree."
-        ),
-        tables=[
-            sectioned(
-                "Areas in which persons and households contradict each other",
-                ("Level", "Concerned", "In truth", "Published", "Percent", "Records"),
-                sections,
-            )
-        ],
-        how=(
-            "Concerned are areas with records of either side as published in the first run. Records is by how many they differ, all areas "
-            "together. A household of seven or more counts as seven, and areas that have one are left out where sizes must match "
-            "exactly. All runs are in the file.",
-        ),
-        files=["contradictions.csv"],
-    )
+    return exhibit("consistency.contradictions", sections=sections)
 
 
 def _truth_and_first_run(
@@ -113,31 +82,12 @@ def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         [f"{row['number']}. {words[str(row['number']) + ' ' + row['kind']]}", row["reason"]]
         for row in overall if row["status"] not in (COUNTED, NOT_ASKED)
     ]  # fmt: skip
-    tables = [
-        sectioned(
-            "Areas by kind of contradiction: the areas concerned in the published file, and how many it is true of",
-            ("Level", "Group", "Concerned", "In truth", "Published", "Percent"),
-            [
-                (f"{name.split()[0]}. {capital(words[name])}", lines)
-                for name, lines in _counted(overall).items()
-            ],
-            4,
-        ),
-        PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), unmeasured),
+    sections = [
+        (f"{name.split()[0]}. {capital(words[name])}", lines) for name, lines in _counted(overall).items()
     ]
-    return Exhibit(
-        name="inconsistency",
-        question="How many areas cannot exist as published?",
-        answer="Areas whose published figures contradict each other, the truth or common sense, beside how many there are in truth.",
-        tables=[one for one in tables if one.rows],
-        how=(
-            "The kinds are the Bureau's 23 tables of inconsistencies, at every level and list of areas. An area has no group quarters "
-            "when the list of facilities says so, or, without such a list, when no one lives in one in the file considered. "
-            "Quarters for adults are those that are for adults by name, nursing homes and military quarters; of 1940, prisons and "
-            "barracks. Twice the couples are set against persons of 15 and older, as the label of that table reads to us. Published "
-            "is the first run; all runs and classes of size are in the file.",
-        ),
-        files=["inconsistency.csv"],
+    missing = PageTable("Kinds that this product cannot tell", ("Kind", "Reason"), unmeasured)
+    return exhibit(
+        "consistency.inconsistency", sections=sections or None, more=[missing] if unmeasured else []
     )
 
 

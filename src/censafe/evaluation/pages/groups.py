@@ -19,7 +19,7 @@ from censafe.evaluation.pages.groups_bias import (
     zero_words,
     zeros_exhibit,
 )
-from censafe.evaluation.pages.page import Page, sectioned
+from censafe.evaluation.pages.page import Page, exhibit
 from censafe.evaluation.tables.document import (
     bias_doubt,
     coverage_words,
@@ -33,7 +33,7 @@ from censafe.evaluation.tables.document import (
 )
 from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
 from censafe.evaluation.tables.groups.figure import draw_margins, frequent_rows
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages.exhibits import Exhibit
 from censafe.publication.pages.markup import count_of
 
 _Errors = Sequence[ErrorRow]
@@ -86,16 +86,6 @@ def _by_level(rows: _Errors) -> dict[str, list[ErrorRow]]:
     return levels
 
 
-_MARGINS_HOW: Final = (
-    "The records were counted once and released many times with test keys, by the code that a release runs. The margin found "
-    "is the smallest error that the promised share of all draws does not exceed; the promised one is the smallest whole "
-    "number whose interval covers at least the promised share by the exact noise law.",
-    "As rho, as epsilon: margins in the papers' form if the same budgets were rho of zCDP, or epsilon of pure differential privacy.",
-    "Regional and Detailed are the two levels of groups; detailed only are groups of which nothing but a total is published. "
-    "The bias of the noise should be near 0; behind it two standard errors, from the promised margins.",
-)
-
-
 def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     rows, shown = _single(errors), frequent_rows(errors)
     # two standard errors of a margin found in independent Gaussian draws, and a whole number of rounding
@@ -111,27 +101,15 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
         draw_margins(axes, shown)
         axes.set_title("")
         legend_below(figure, axes, columns=4)
-    return Exhibit(
-        name="margins",
-        question="Is the noise as large as was promised, level by level?",
-        answer=f"In {close:,} of {len(rows):,} kinds of counts the margin found is as close to the promised one as its draws can tell.",
+    return exhibit(
+        "groups.margins",
         figure=figure,
-        alt=(
-            "Margin of error found in the draws over the exact one, a row for every level, a color for every table; 1 is as promised. "
-            "Bars are two standard errors and rounding; kinds of counts with few draws are left out."
-        ),
-        tables=[
-            sectioned(
-                f"Margins of error of counts that hold one draw of noise, in {UNITS[document['kind']]}",
-                ("Count", "Noisy counts", "Promised", "Found", "Bias of noise", "As rho", "As epsilon"),
-                [
-                    (label, [_margin_line(row, document) for row in own])
-                    for label, own in _by_level(rows).items()
-                ],
-            )
+        sections=[
+            (label, [_margin_line(row, document) for row in own]) for label, own in _by_level(rows).items()
         ],
-        how=_MARGINS_HOW,
-        files=["accuracy.csv"],
+        close=close,
+        number=len(rows),
+        unit=UNITS[document["kind"]],
     )
 
 
@@ -145,12 +123,6 @@ def _margin_line(row: ErrorRow, document: Mapping[str, Any]) -> list[str]:
         number_text(row.expected_moe_zcdp),
         number_text(row.expected_moe_puredp),
     ]
-
-
-_COVERAGE_HOW: Final = (
-    "Margins are whole numbers, so they cover a little more than the promised share; the smaller the margin, the more. Only "
-    "counts with one draw of noise of their own are used, so that all of them are independent. Doubt is two standard errors.",
-)
 
 
 def _coverage(errors: _Errors) -> Exhibit:
@@ -170,34 +142,21 @@ def _coverage(errors: _Errors) -> Exhibit:
     axes.set_xlabel("share of noisy counts within their margin of error", fontsize=9)
     label_rows(axes, labels)
     legend_below(figure, axes, columns=2)
-    return Exhibit(
-        name="coverage",
-        question="How often does an interval hold the count before noise?",
-        answer=(
-            f"In {inside} of {count_of(len(labels), 'level')} the share is within two standard errors of the exact chance; by luck "
-            "alone one in twenty is not."
-        ),
+    return exhibit(
+        "groups.coverage",
         figure=figure,
-        alt="Share of noisy counts within their exact margin of error, by level, beside the chance that the noise law gives.",
-        tables=[
-            PageTable(
-                "Share of noisy counts within their margin of error, by level",
-                ("Level", "Noisy counts", "By the exact law", "Found", "Doubt, points"),
-                [
-                    [
-                        label,
-                        f"{_cells(own):,}",
-                        percent_text(b, 2),
-                        percent_text(a, 2),
-                        number_text(100 * c, 2),
-                    ]
-                    for (label, own), a, b, c in zip(levels.items(), found, exact, doubt, strict=True)
-                ],
-                numbers=4,
-            )
+        rows=[
+            [
+                label,
+                f"{_cells(own):,}",
+                percent_text(b, 2),
+                percent_text(a, 2),
+                number_text(100 * c, 2),
+            ]
+            for (label, own), a, b, c in zip(levels.items(), found, exact, doubt, strict=True)
         ],
-        how=_COVERAGE_HOW,
-        files=["accuracy.csv"],
+        inside=inside,
+        levels=count_of(len(labels), "level"),
     )
 
 
@@ -218,27 +177,12 @@ def _sums(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     rows = [row for row in errors if row.size == ALL_SIZES and row.noise_cells]
     kinds = sorted({(row.table, row.draws_a_cell) for row in rows})
     most = max(rows, key=lambda row: row.draws_a_cell)
-    return Exhibit(
-        name="sums",
-        question="How much worse are counts that are added up from others?",
-        answer=(
-            f"A {most.table} {most.cell.lower()} of a group whose table has more detail is the sum of {most.draws_a_cell} noisy counts: its margin is "
-            f"about {math.sqrt(most.draws_a_cell):.1f} times that of one count."
-            if most.draws_a_cell > 1
-            else "No count of this release is a sum of others."
-        ),
-        tables=[
-            PageTable(
-                f"Margins of error by number of noisy counts in a sum, in {UNITS[document['kind']]}, over all levels",
-                ("Counts", "Draws in one", "Smallest margin", "Largest margin", "Noisy counts", "Within it"),
-                [_sum_line([row for row in rows if (row.table, row.draws_a_cell) == kind]) for kind in kinds],
-                numbers=5,
-            )
-        ],
-        how=(
-            "A group gets one table, the most detailed that its size allows; its totals are sums of the cells of that table, so more "
-            "detail means less exact totals. The margin grows with the root of the number of draws. Sums share draws with the cells they "
-            "are made of, so their shares are not independent.",
-        ),
-        files=["accuracy.csv"],
+    return exhibit(
+        "groups.sums",
+        answer=f"A {most.table} {most.cell.lower()} of a group whose table has more detail is the sum of {most.draws_a_cell} noisy counts: its margin is "
+        f"about {math.sqrt(most.draws_a_cell):.1f} times that of one count."
+        if most.draws_a_cell > 1
+        else "No count of this release is a sum of others.",
+        rows=[_sum_line([row for row in rows if (row.table, row.draws_a_cell) == kind]) for kind in kinds],
+        unit=UNITS[document["kind"]],
     )

@@ -12,12 +12,12 @@ from matplotlib.ticker import FuncFormatter
 
 from censafe.evaluation.confidential import label_rows, legend_below
 from censafe.evaluation.outputs import number_text
-from censafe.evaluation.pages.page import quiet, sectioned
+from censafe.evaluation.pages.page import exhibit, quiet
 from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
 from censafe.evaluation.tables.groups.cells import SIZES
 from censafe.evaluation.tables.groups.figure import shares_figure
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages.exhibits import Exhibit
 
 _Errors = Sequence[ErrorRow]
 UNITS: Final = {"safetab-p": "persons", "safetab-h": "households"}
@@ -45,13 +45,6 @@ def zero_words(zeros: Sequence[ZeroRow]) -> str:
     )
 
 
-_BIAS_HOW: Final = (
-    "The noise itself has no bias. Where small totals are left out, only groups with upward noise pass, so the published totals "
-    "of small groups are too large on average; negative totals raised to zero do the same. Only published totals of groups "
-    "that get a total and no further table are here.",
-)
-
-
 def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     """Bias of the published totals of groups that get nothing but a total, by true size."""
     first = min((row.table for row in errors), default="")
@@ -71,29 +64,16 @@ def bias_exhibit(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     enough = [row for row in rows if row.published_cells >= _ENOUGH]
     lines = [[label, *(texts.get((label, size), "") for size in sizes)] for label in labels]
     worst = max(enough, key=lambda row: abs(row.published_bias), default=None)
-    return Exhibit(
-        name="bias",
-        question="Are small groups published too large?",
-        answer=(
-            f"No size of groups has {_ENOUGH} published totals or more; the numbers below are hints."
-            if worst is None
-            else f"Where at least {_ENOUGH} were drawn, totals of groups with {_size_words(worst.size)} {UNITS[document['kind']]} are off most: "
-            f"{worst.published_bias:+,.1f} on average ({level_words(worst)}, {worst.published_cells:,} published totals)."
-        ),
+    return exhibit(
+        "groups.bias",
+        answer=f"No size of groups has {_ENOUGH} published totals or more; the numbers below are hints."
+        if worst is None
+        else f"Where at least {_ENOUGH} were drawn, totals of groups with {_size_words(worst.size)} {UNITS[document['kind']]} are off most: "
+        f"{worst.published_bias:+,.1f} on average ({level_words(worst)}, {worst.published_cells:,} published totals).",
         figure=_bias_figure(cells, labels, sizes) if len(sizes) > 1 else None,
-        alt="Mean of published less true totals, by true size of the group, a line for every level; 0 is no bias.",
-        tables=[
-            PageTable(
-                f"Mean of published less true totals in {UNITS[document['kind']]}, with the number of totals in brackets, by true size of the group",
-                ("Level", *(_size_words(size) for size in sizes)),
-                lines,
-                numbers=len(sizes),
-            )
-        ]
-        if rows
-        else [],
-        how=_BIAS_HOW,
-        files=["accuracy.csv"],
+        columns=("Level", *(_size_words(size) for size in sizes)),
+        rows=lines if rows else None,
+        unit=UNITS[document["kind"]],
     )
 
 
@@ -129,27 +109,9 @@ def _bias_figure(
 
 def shares_exhibit(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> Exhibit:
     """The tables that groups get, by level and true size."""
-    own = [row for row in shares if row.size != "0"]
-    total = sum(row.share * row.groups for row in own)
-    none = sum(row.share * row.groups for row in own if row.table == "none")
-    return Exhibit(
-        name="tables",
-        question="Which table does a group get?",
-        answer=f"Of groups with at least one record {100 * none / total:.1f}% get no table at all, all levels together."
-        if total
-        else "There is no group with a record.",
-        figure=shares_figure(shares) if shares else None,
-        alt="Share of groups by the most detailed table that they get, by place and true size; the number of groups is at the right.",
-        tables=[_share_table(shares, document)],
-        how=(
-            "The table follows from a first noisy total and public thresholds, so a group near a threshold gets one table in some draws "
-            "and another in others. Shares are over all groups of a size and all draws.",
-        ),
-        files=["tables.csv"],
-    )
-
-
-def _share_table(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> PageTable:
+    recorded = [row for row in shares if row.size != "0"]
+    total = sum(row.share * row.groups for row in recorded)
+    none = sum(row.share * row.groups for row in recorded if row.table == "none")
     tables = list(dict.fromkeys(row.table for row in shares))
     several = len({row.measured for row in shares}) > 1
     groups: dict[str, list[ShareRow]] = {}
@@ -160,10 +122,15 @@ def _share_table(shares: Sequence[ShareRow], document: Mapping[str, Any]) -> Pag
         by_size = {size: [row for row in own if row.size == size] for size in SIZES}
         lines = [[_size_words(size), *_share_line(rows, tables)] for size, rows in by_size.items() if rows]
         sections.append((label, lines))
-    return sectioned(
-        f"Share of groups by table, in percent, by true size in {UNITS[document['kind']]}",
-        ("True size", "Groups", *("no table" if one == "none" else one for one in tables)),
-        sections,
+    return exhibit(
+        "groups.tables",
+        answer=f"Of groups with at least one record {100 * none / total:.1f}% get no table at all, all levels together."
+        if total
+        else "There is no group with a record.",
+        figure=shares_figure(shares) if shares else None,
+        columns=("True size", "Groups", *("no table" if one == "none" else one for one in tables)),
+        sections=sections,
+        unit=UNITS[document["kind"]],
     )
 
 
@@ -176,41 +143,19 @@ def _share_line(rows: Sequence[ShareRow], tables: Sequence[str]) -> list[str]:
 def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
     """Published groups without a record beside the exact tail of the noise law."""
     rows = [row for row in zeros if row.groups]
-    return Exhibit(
-        name="zeros",
-        question="How many groups without a record are published?",
+    return exhibit(
+        "groups.zeros",
         answer=zero_words(zeros),
         figure=_zeros_figure(rows) if rows else None,
-        alt="Published groups without a record by level, beside the number that the exact tail of the noise law gives.",
-        tables=[
-            PageTable(
-                "Groups without a record that are published below the states, all draws together",
-                (
-                    "Level",
-                    "Empty groups",
-                    "Published",
-                    "By the exact law",
-                    "Std. deviation",
-                    "Of a million",
-                    "Exact",
-                ),
-                [
-                    [
-                        level_words(row),
-                        *(f"{count:,}" for count in (row.groups, row.published)),
-                        *(number_text(value) for value in (row.expected, row.deviation)),
-                        *(number_text(1e6 * share) for share in (row.share, row.expected_share)),
-                    ]
-                    for row in rows
-                ],
-                numbers=6,
-            )
+        rows=[
+            [
+                level_words(row),
+                *(f"{count:,}" for count in (row.groups, row.published)),
+                *(number_text(value) for value in (row.expected, row.deviation)),
+                *(number_text(1e6 * share) for share in (row.share, row.expected_share)),
+            ]
+            for row in rows
         ],
-        how=(
-            "Below the states most groups are empty in most areas; a total is published only above a bound that noise alone seldom "
-            "reaches. The chance of it is the tail of the exact noise law; groups are independent, so the number is binomial.",
-        ),
-        files=["zeros.csv"],
     )
 
 

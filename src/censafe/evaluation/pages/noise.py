@@ -9,7 +9,6 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality
-from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
 from censafe.evaluation.pages.page import (
@@ -17,9 +16,9 @@ from censafe.evaluation.pages.page import (
     Page,
     capital,
     draw_levels,
+    exhibit,
     geounits_text,
     number,
-    sectioned,
     settings_text,
 )
 from censafe.model.bounds import upper
@@ -107,35 +106,23 @@ def _expected_lines(document: Mapping[str, Any], rows: _Rows) -> list[list[str]]
 def _expected(document: Mapping[str, Any], histogram: str, rows: _Rows) -> Exhibit:
     words: Mapping[str, str] = document["histograms"][histogram]
     several = len(document["budgets"]) > 1
-    return Exhibit(
+    return exhibit(
+        "noise.errors",
         name=f"noise-{histogram}",
-        question=f"How much noise is in the {histogram} before anything is fitted?",
-        answer="Adding up blocks gives more noise the higher the level; measuring every level keeps it alike.",
-        figure=_budget_figure(document, words, rows)
-        if several
-        else _level_figure(document, histogram, words, rows),
         alt="Error that the noise laws imply, by budget, one line a level; exact totals have no line."
         if several
         else "Root mean square error that the noise laws imply, by level, for both kinds of noisy counts.",
-        tables=[
-            sectioned(
-                "Errors of a noisy count that the laws imply, in records",
-                ("Level", "Areas", "Mean size", "RMSE", "19 of 20 within", "RMSE of blocks added up"),
-                [
-                    (
-                        capital(name),
-                        _expected_lines(document, [row for row in rows if row["characteristic"] == query]),
-                    )
-                    for query, name in words.items()
-                ],
+        figure=_budget_figure(document, words, rows)
+        if several
+        else _level_figure(document, histogram, words, rows),
+        sections=[
+            (
+                capital(name),
+                _expected_lines(document, [row for row in rows if row["characteristic"] == query]),
             )
+            for query, name in words.items()
         ],
-        how=(
-            "Exact noise laws of the measured query that gives a characteristic with the least noise, its answers added up; no record "
-            "was used. Sums of blocks are for an area of the average number of blocks. Counts that are published exactly have no "
-            "error.",
-        ),
-        files=["expected.csv", "codebook.csv"],
+        histogram=histogram,
     )
 
 
@@ -191,35 +178,7 @@ def _loss_sections(document: Mapping[str, Any], rows: _Rows) -> dict[str, list[l
 
 
 def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
-    return Exhibit(
-        name="noise-loss",
-        question="What would the measure of the 1940 study say of the noise alone?",
-        answer=(
-            "Empirical privacy loss tells how fast large errors become rarer than small ones: small hides well. Its largest value is "
-            "too high, the more so the fewer errors there are; the median is near the truth up to about 0.5."
-        ),
-        tables=[
-            sectioned(
-                "Empirical privacy loss of noisy counts, on as many drawn errors as one run has",
-                (
-                    "Level",
-                    "Errors",
-                    "True value",
-                    "Largest (as in the study)",
-                    "Median, kernel",
-                    "Median, whole errors",
-                ),
-                _loss_sections(document, rows).items(),
-            )
-        ],
-        how=(
-            "Errors were drawn from the noise law ten times, as many as a run has at the level, and measured in the three ways; the "
-            "table gives means. The true value is one over the scale for two-sided geometric noise, and otherwise the median that "
-            "the kernel has for the exact law, whose loss grows with the size of the error. Fewer than 100 errors are left out.",
-            CAUTION,
-        ),
-        files=["noise_loss.csv", "codebook.csv"],
-    )
+    return exhibit("noise.noise-loss", sections=_loss_sections(document, rows).items())
 
 
 def _attack_sections(rows: _Rows, alarms: Sequence[float], *, several: bool) -> dict[str, list[list[str]]]:
@@ -242,24 +201,8 @@ def _attack(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
     several = len(document["budgets"]) > 1
     alarms = sorted({row["false_alarm"] for row in rows})
     heads = [f"{100 * alarm:g} false" for alarm in alarms]
-    return Exhibit(
-        name="attack",
-        question="How well can an attacker who knows all else find out a fact about one person?",
-        answer=(
-            "So many of 100 attacks find it, when the attacker accepts 1, 5 or 10 false alarms in 100. Without any data it would be as "
-            "many as there are false alarms."
-        ),
-        tables=[
-            sectioned(
-                "Attacks of 100 that succeed",
-                ("Budget" if several else "", *heads, *(f"at most, {head}" for head in heads)),
-                _attack_sections(rows, alarms, several=several).items(),
-            )
-        ],
-        how=(
-            "The likelihood-ratio test over all noisy answers that the record moves, which no test beats; its power is computed from the "
-            "exact noise laws. The last columns bound every attack on every mechanism of that loss. Where only the bound is known the "
-            "first columns say n/a.",
-        ),
-        files=["attack.csv", "codebook.csv"],
+    return exhibit(
+        "noise.attack",
+        columns=("Budget" if several else "", *heads, *(f"at most, {head}" for head in heads)),
+        sections=_attack_sections(rows, alarms, several=several).items(),
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from typing import Any, Final
 
 import numpy as np
@@ -80,20 +83,53 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def sectioned(
-    caption: str,
-    headers: Sequence[str],
-    sections: Iterable[tuple[str, Sequence[Sequence[str]]]],
-    numbers: int | None = None,
-) -> PageTable:
-    """A table whose rows stand below headings; every column but the first holds numbers where nothing else is said."""
-    parts = list(sections)
-    return PageTable(
-        caption,
-        headers,
-        [row for _, rows in parts for row in rows],
-        numbers=len(headers) - 1 if numbers is None else numbers,
-        groups=[(heading, len(rows)) for heading, rows in parts],
+@cache
+def _exhibit_texts() -> dict[str, Any]:
+    """Texts of every exhibit, by page and name."""
+    text = resources.files("censafe.evaluation").joinpath("data", "exhibits.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def exhibit(
+    key: str,
+    *,
+    rows: Sequence[Sequence[str]] | None = None,
+    sections: Iterable[tuple[str, Sequence[Sequence[str]]]] | None = None,
+    more: Sequence[PageTable] = (),
+    figure: Figure | None = None,
+    name: str = "",
+    columns: Sequence[str] | None = None,
+    files: Sequence[str] | None = None,
+    **words: object,
+) -> Exhibit:
+    """An exhibit with the question, answer, table heads and explanations of ``data/exhibits.toml``.
+
+    Args:
+        key: page and exhibit, such as ``sweep.findings``.
+        rows: of its table; no table without rows and sections.
+        sections: rows of its table below their headings.
+        words: what stands for words in braces; ``question``, ``answer``, ``alt`` and ``caption`` where the file has none.
+    """
+    page, place = key.split(".")
+    texts = _exhibit_texts()[page][place]
+    words["caution"] = _exhibit_texts()["caution"]
+
+    def filled(part: str) -> str:
+        return str(words.get(part) or texts.get(part, "").format(**words))
+
+    tables = list(more)
+    parts = None if sections is None else list(sections)
+    lines = rows if parts is None else [row for _, own in parts for row in own]
+    if lines is not None:
+        heads = columns or [head.format(**words) for head in texts["columns"]]
+        groups = [(heading, len(own)) for heading, own in parts or ()]
+        tables.insert(
+            0, PageTable(filled("caption"), heads, lines, texts.get("numbers", len(heads) - 1), groups)
+        )
+    how = [paragraph.format(**words) for paragraph in texts.get("how", ())]
+    files = texts["files"] if files is None else files
+    return Exhibit(
+        name or place, filled("question"), filled("answer"), figure, filled("alt"), tables, how, files
     )
 
 

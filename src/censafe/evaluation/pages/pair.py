@@ -10,10 +10,10 @@ from censafe.evaluation.counts.reliability import Tolerance
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.consistency import inconsistency_exhibit
 from censafe.evaluation.pages.epl import examples_exhibit, loss_exhibit, noise_exhibit
-from censafe.evaluation.pages.page import NAN, Page, capital, draw_levels, interval, sectioned
+from censafe.evaluation.pages.page import NAN, Page, capital, draw_levels, exhibit, interval
 from censafe.evaluation.pages.vintages import vintage_exhibits
 from censafe.evaluation.pairs.vintages import MAIN
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages.exhibits import Exhibit
 
 _Rows = Sequence[Mapping[str, Any]]
 _Values = Mapping[tuple[str, str, str], Mapping[str, Any]]  # by characteristic, level and measure
@@ -113,24 +113,12 @@ def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
         + ("over all rows" if level == "all" else f"at {level.replace('_', ' ')}")
         for level in document["levels"][:6]
     ]
-    return Exhibit(
-        name="accuracy",
-        question="How wrong are the published counts?",
-        answer=f"Mean absolute error of the {first_words}: {', '.join(worst)}.",
+    return exhibit(
+        "pair.accuracy",
         figure=draw_levels(panels, document["levels"], {"topdown": "published"}) if few else None,
-        alt="Mean absolute error by level, one panel a characteristic; bars are 90% intervals. Exact counts have no mark.",
-        tables=[
-            sectioned(
-                "Errors in records",
-                ("Level", "Areas", "Mean count", "Mean error", "RMSE", "Bias", "95th pct.", "Largest"),
-                sections,
-            )
-        ],
-        how=(
-            "Error is the published count less the true one. The mean error is that of its size; the bias is the mean with its sign. "
-            "Cells that are empty on both sides are counted, unless the arithmetic is that of the study.",
-        ),
-        files=["metrics_long.csv", "metrics_wide.csv", "codebook.csv"],
+        sections=sections,
+        words=first_words,
+        errors=", ".join(worst),
     )
 
 
@@ -157,37 +145,19 @@ def _sizes(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
             for size, own in classes.items() if own["mean_ae"]["n_units"]
         ]  # fmt: skip
         sections.append((level.replace("_", " "), lines))
-    heads = ("Population", "Areas", "Mean error", "RMSE", "Bias", "MAPE", "MALPE", "CV")
-    caption = f"Errors of the {words} by size of area; MAPE, MALPE and CV in percent"
-    return Exhibit(
-        name="sizes",
-        question="Are small areas worse off?",
-        answer="The same errors by true population of the areas. A percentage says more about small areas, a number about large ones.",
-        tables=[sectioned(caption, heads, sections)] if any(lines for _, lines in sections) else [],
-        how=(
-            "Classes of counties, places, American Indian areas and blocks are those of the Bureau's demonstration metrics and "
-            "slides. Every measure of every characteristic by class is in the files.",
-        ),
-        files=["metrics_long.csv", "metrics_wide.csv"],
-    )
+    filled = any(lines for _, lines in sections)
+    return exhibit("pair.sizes", sections=sections if filled else None, words=words)
 
 
 def _homogeneity(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    return _classes(
-        rows, "index", "bias", "Who gains and who loses? Totals by homogeneity of the area",
-        "The index counts empty cells of voting age, race and origin: a high index is a homogeneous area. The definition of the "
-        "study's code, other characteristics and classes of size are in the file.", "bias.csv",
-    )  # fmt: skip
+    return _classes(rows, "index", "pair.bias")
 
 
 def _diversity(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    return _classes(
-        rows, "quintile", "diversity", "Do diverse areas lose people?",
-        "Quintile 0 holds the least diverse fifth of the areas of a level, quintile 4 the most diverse one.", "diversity.csv",
-    )  # fmt: skip
+    return _classes(rows, "quintile", "pair.diversity")
 
 
-def _classes(rows: _Rows, column: str, name: str, question: str, how: str, file: str) -> Exhibit:
+def _classes(rows: _Rows, column: str, key: str) -> Exhibit:
     rows = [
         row
         for row in rows
@@ -202,20 +172,8 @@ def _classes(rows: _Rows, column: str, name: str, question: str, how: str, file:
         f"{level}: {number_text(own[0]['bias'], 1)} to {number_text(own[-1]['bias'], 1)}"
         for level, own in by_level.items()
     ]
-    return Exhibit(
-        name=name,
-        question=question,
-        answer=f"Mean error of the total from the first class to the last, {'; '.join(extremes)}.",
-        tables=[
-            sectioned(
-                "Mean error of the total, in records",
-                (column.capitalize(), "Areas", "Bias", "Standard error"),
-                [(level, _bands(own, column)) for level, own in by_level.items()],
-            )
-        ],
-        how=(how,),
-        files=[file],
-    )
+    sections = [(level, _bands(own, column)) for level, own in by_level.items()]
+    return exhibit(key, sections=sections, extremes="; ".join(extremes))
 
 
 def _bands(rows: _Rows, column: str) -> list[list[str]]:
@@ -250,56 +208,25 @@ def _reliability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     tolerance = Tolerance(
         **{name: chosen[name] for name in ("alpha", "beta") if name in chosen}
     )  # older ones lack them
-    return Exhibit(
-        name="reliability",
-        question="From which population on can the share of the largest group be trusted?",
+    return exhibit(
+        "pair.reliability",
         answer="; ".join(f"{row['level'].replace('_', ' ')}: {row['answer']}" for row in first) + ".",
-        tables=[
-            PageTable(
-                f"Smallest class of population in which {tolerance.areas} of areas are within {tolerance.points}",
-                ("Level", "Run", "It and all larger ones", "It alone"),
-                [
-                    [row["level"].replace("_", " "), row["run_id"], row["answer"], row["answer_alone"]]
-                    for row in rows
-                ],
-                numbers=2,
-            )
+        rows=[
+            [row["level"].replace("_", " "), row["run_id"], row["answer"], row["answer_alone"]]
+            for row in rows
         ],
-        how=(
-            "The largest race or ethnic group of the true file is fixed; its share may differ by at most "
-            f"{tolerance.points} (Wright & Irimata).",
-        ),
-        files=["reliability.csv", "reliability_bins.csv"],
+        points=tolerance.points,
+        areas=tolerance.areas,
     )
 
 
 def _unmeasured(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    return Exhibit(
-        name="unmeasured",
-        question="Which characteristics could not be counted?",
-        answer=f"{len(rows)} of those asked for need attributes that these files do not have.",
-        tables=[
-            PageTable(
-                "Characteristics that the files do not have",
-                ("Characteristic", "Reason"),
-                [[row["label"], row["reason"]] for row in rows],
-            )
-        ],
-        files=["characteristics_unmeasured.csv"],
-    )
+    return exhibit("pair.unmeasured", rows=[[row["label"], row["reason"]] for row in rows], number=len(rows))
 
 
 def _left_out(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    return Exhibit(
-        name="left-out",
-        question="What could not be measured?",
-        answer=f"Left out: {', '.join(row['measure'] for row in rows)}.",
-        tables=[
-            PageTable(
-                "Measures and reasons",
-                ("Measure", "Reason"),
-                [[row["measure"], row["reason"]] for row in rows],
-            )
-        ],
-        files=["left_out.csv"],
+    return exhibit(
+        "pair.left-out",
+        rows=[[row["measure"], row["reason"]] for row in rows],
+        measures=", ".join(row["measure"] for row in rows),
     )

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality, legend_below
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Page, capital, quiet, sectioned, settings_text
+from censafe.evaluation.pages.page import Page, capital, exhibit, quiet, settings_text
 from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS
 from censafe.publication.certificate.tables import SYMBOLS
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages.exhibits import Exhibit
 
 _Rows = Sequence[Mapping[str, Any]]
 _CURVES: Final = (
@@ -81,42 +81,30 @@ def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
     alarms = [float(one) for one in ALARMS]
     shown = [row for row in rows if row["false_alarm"] in alarms]
     column = "discrete_gaussian_randomized" if _known(shown[0]["discrete_gaussian"]) else "bound"
-    found = ", ".join(
+    successes = ", ".join(
         f"{number_text(upper(100 * row[column], 1), 1)} with {number_text(100 * row['false_alarm'], 0)}"
         for row in shown
     )
-    words = "finds it" if column != "bound" else "finds it at most"
-    return Exhibit(
+    return exhibit(
+        "semantics.power" if column != "bound" else "semantics.bound",
         name=name,
-        question=f"How well can an attacker tell {question['name']}?",
-        answer=f"In 100 tries the best attack {words}: {found} false alarms. Guessing at random finds it as often as it raises false alarms.",
         figure=_power_figure(rows),
-        alt="Chance that the attack finds the fact, by chance of a false alarm; on the diagonal the published figures are of no use.",
-        tables=[
-            PageTable(
-                f"Power of the best test when {question['words']}",
-                ("False alarms", "Best attack", "Without randomization", "Gaussian noise", "Bound"),
-                [
-                    [f"{row['false_alarm']:g}", *(
-                        number_text(upper(row[kind], 4), 4) if _known(row[kind]) else "none stated" for kind in _KINDS
-                    )]
-                    for row in shown
-                ],
-                numbers=4,
-            )
+        rows=[
+            [
+                f"{row['false_alarm']:g}",
+                *(
+                    number_text(upper(row[kind], 4), 4) if _known(row[kind]) else "none stated"
+                    for kind in _KINDS
+                ),
+            ]
+            for row in shown
         ],
-        how=(
-            f"Loss {SYMBOLS[question['symbol']]} = {upper(question['loss'], digits=7):.7g} over {question['cells']} answers that the record moves. The best attack is the "
-            "likelihood-ratio test over all of them (Neyman & Pearson); its power is computed from the exact law of the discrete "
-            "Gaussian by convolution, to 1e-5, with and without randomization at its threshold."
-            if column != "bound"
-            else f"Loss {SYMBOLS[question['symbol']]} = {upper(question['loss'], digits=7):.7g}: the two inequalities of pure differential privacy bound every test.",
-            "The bound holds for every mechanism of that loss: Renyi divergences of the outcomes of the test at all orders."
-            if column != "bound"
-            else "The best attack on the very noise is not stated for this kind of noise.",
-        ),
-        files=["power.csv"],
-    )  # fmt: skip
+        fact=question["name"],
+        fact_words=question["words"],
+        successes=successes,
+        loss=f"{SYMBOLS[question['symbol']]} = {upper(question['loss'], digits=7):.7g}",
+        cells=question["cells"],
+    )
 
 
 def _power_figure(rows: _Rows) -> Figure:
@@ -154,27 +142,7 @@ def _epsilon(questions: _Rows, rows: _Rows) -> Exhibit:
             for row in _of(rows, question)
         ]
         sections.append((capital(question["name"]), lines))
-    return Exhibit(
-        name="epsilon",
-        question="Which epsilon is it?",
-        answer="There is one for every delta, and several bounds: the tight one is the one to quote.",
-        figure=_epsilon_figure(questions, rows),
-        alt="Epsilon by delta, one panel a question, one line a conversion; delta on a logarithmic axis.",
-        tables=[
-            sectioned(
-                "Epsilon by delta",
-                ("Delta", *(words for _, words, *_ in _READINGS), "chance of more than the tight one"),
-                sections,
-            )
-        ],
-        how=(
-            "As the Bureau states it: rho + 2 sqrt(rho ln(1/delta)). With prefactor: the same with sqrt(pi rho)/delta. Tight: the "
-            "optimum over orders of Canonne, Kamath & Steinke, valid for every mechanism of that rho. One Gaussian answer: exact for "
-            "continuous noise, for comparison only. The last column is the chance that the privacy loss of one Gaussian answer of that rho "
-            "exceeds the tight epsilon.",
-        ),
-        files=["epsilon.csv"],
-    )  # fmt: skip
+    return exhibit("semantics.epsilon", figure=_epsilon_figure(questions, rows), columns=("Delta", *(words for _, words, *_ in _READINGS), "chance of more than the tight one"), sections=sections)  # fmt: skip
 
 
 def _epsilon_figure(questions: _Rows, rows: _Rows) -> Figure:

@@ -8,31 +8,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from censafe.evaluation.loss.epl import CAUTION
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
-from censafe.evaluation.pages.page import Page, run_settings, sectioned
+from censafe.evaluation.pages.page import Page, exhibit, run_settings
 from censafe.model.bounds import upper
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages.exhibits import Exhibit
 
 _Rows = Sequence[Mapping[str, Any]]
 _EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
 _MEAN_OF: Final = 10  # areas of a class whose mean figure 3 has room for, however large it is
-_HIDDEN_HOW: Final = (
-    "For every row as many errors as were compared were drawn ten times from the noise law of the measured query that gives "
-    "the count with the least noise, and measured in the same way. Medians are those of mode corrected (of ratios of whole "
-    "errors, or of the kernel where these are too rare); largest values are those of the study, whose upward bias shows where "
-    "the largest value of the noise is above its true loss. Exact totals have no noise and no row."
-)
-_HIDDEN_HEADS: Final = (
-    "Budget",
-    "Noise, true",
-    "Noise, median",
-    "Measured, median",
-    "90% interval",
-    "Noise, largest",
-    "Measured, largest",
-)
 _TEXTS: Final = ("method", "stat", "epl_estimator", "epl_reason")
 
 
@@ -97,25 +81,14 @@ def _chosen(full: _Rows, method: str, mode: str, stat: str | None = None) -> lis
 def _findings(folder: Path) -> Exhibit:
     rows = read_frame(folder, "findings").to_pylist()
     yes, partly = (sum(row["verdict"] == word for row in rows) for word in ("yes", "partly"))
-    return Exhibit(
-        name="findings",
-        question="Does this population show what the study of the 1940 census found?",
-        answer=f"{yes} of {len(rows)} statements of the study hold here as well, {partly} more in part; the table says what differs.",
-        tables=[
-            PageTable(
-                "Statements of the study, its numbers, the numbers found here, and why they may differ",
-                ("Statement", "Here too?", "Found here", "In the study", "What differs"),
-                [
-                    [row["finding"], row["verdict"], row["measured"], row["published"], row["why"]]
-                    for row in rows
-                ],
-            )
+    return exhibit(
+        "sweep.findings",
+        rows=[
+            [row["finding"], row["verdict"], row["measured"], row["published"], row["why"]] for row in rows
         ],
-        how=(
-            "The study ran the Census Bureau's 2018 code on the 1940 census four times at each of eight budgets. Its files hold the "
-            "published numbers; the rules for yes and no are in the code (evaluation/topdown/findings.py).",
-        ),
-        files=["findings.csv"],
+        yes=yes,
+        number=len(rows),
+        partly=partly,
     )
 
 
@@ -133,24 +106,11 @@ def _budget(full: _Rows, document: Mapping[str, Any]) -> Exhibit:
         )
         for stat, words in (("TC", "Total"), ("SC", "Stratified counts"))
     ]
-    return Exhibit(
-        name="budget",
-        question="How much more accurate do counts become with a larger budget?",
-        answer="Lines that fall by a factor of ten over a factor of ten in the budget mean: twice the budget, half the error.",
+    return exhibit(
+        "sweep.budget",
         figure=draw_error_by_budget(rows, levels, _EPSILON),
-        alt="Mean absolute error against the budget, both axes logarithmic, one line a level; exact totals have no line.",
-        tables=[
-            sectioned(
-                "Mean absolute error in records",
-                ("Level", *(f"{_EPSILON} {one:g}" for one in epsilons)),
-                sections,
-            )
-        ],
-        how=(
-            "Mean of absolute errors over all areas of a level and all runs of a budget; for stratified counts (voting age by race by "
-            "origin) over all cells, also those that are truly empty.",
-        ),
-        files=["full_table.csv"],
+        columns=("Level", *(f"{_EPSILON} {one:g}" for one in epsilons)),
+        sections=sections,
     )
 
 
@@ -162,19 +122,7 @@ def _curves(folder: Path) -> Exhibit | None:
     curves: dict[float, list[Mapping[str, Any]]] = {}
     for row in own:
         curves.setdefault(row["setting"], []).append(row)
-    return Exhibit(
-        name="figure-1",
-        question="How far do published counts lie from the truth, and how well does that hide one record?",
-        answer="The flatter the distribution of errors, the less a published count tells about one record more or less.",
-        figure=draw_curves(curves, _EPSILON),
-        alt="Left: histogram of residuals of stratified counts at the lowest level. Right: empirical privacy loss by residual.",
-        how=(
-            "Figure 1 of the study, by its arithmetic: unit grid within the 95th percentile, kernel of 0.1 standard deviations, log "
-            "ratio of neighboring points.",
-            CAUTION,
-        ),
-        files=["epl_curves.csv"],
-    )
+    return exhibit("sweep.figure-1", figure=draw_curves(curves, _EPSILON))
 
 
 def _hidden(full: _Rows, document: Mapping[str, Any]) -> Exhibit | None:
@@ -188,26 +136,15 @@ def _hidden(full: _Rows, document: Mapping[str, Any]) -> Exhibit | None:
         return None
     comparable = [middle for _, middle in shown if _known(middle["epl"])]
     below = sum(middle["epl"] <= middle["noise_epl"] for middle in comparable)
-    return Exhibit(
-        name="noise-loss",
-        question="Does fitting and rounding hide more than the noise alone does?",
-        answer=(
-            f"In {below} of {len(comparable)} combinations of level, count and budget the measured loss is at most that of the level's own "
-            "noise: levels help each other, and that makes errors smaller as well, so it is not a proof of more privacy."
-        ),
-        tables=[
-            sectioned(
-                "Empirical privacy loss of the errors beside that of as many draws of the level's noise",
-                _HIDDEN_HEADS,
-                [
-                    (f"{stat}, {level.replace('_', ' ')}", [_loss_line(*pair) for pair in pairs])
-                    for stat, level, pairs in compared
-                    if pairs
-                ],
-            )
+    return exhibit(
+        "sweep.noise-loss",
+        sections=[
+            (f"{stat}, {level.replace('_', ' ')}", [_loss_line(*pair) for pair in pairs])
+            for stat, level, pairs in compared
+            if pairs
         ],
-        how=(_HIDDEN_HOW, CAUTION),
-        files=["full_table.csv", "codebook.csv"],
+        below=below,
+        comparable=len(comparable),
     )
 
 
@@ -241,34 +178,19 @@ def _trade(folder: Path, full: _Rows, document: Mapping[str, Any]) -> Exhibit:
         for method in ("topdown", "srs")
     )
     matched = read_frame(folder, "table_one").to_pylist()
-    return Exhibit(
-        name="figure-2",
-        question="Which simple random sample would be about as accurate and as revealing?",
-        answer="Each budget is matched with the share of persons whose sample has the most similar error and empirical loss.",
+    return exhibit(
+        "sweep.figure-2",
         figure=draw_trade(topdown, srs, _EPSILON),
-        alt=f"Error of stratified counts against empirical privacy loss at level {middle}; TopDown by budget, samples by share.",
-        tables=[
-            PageTable(
-                f"Table 1: the most similar sample, by stratified counts of level {middle}",
-                (f"Budget {_EPSILON}", "Sample, % of persons", "Distance"),
-                [
-                    [
-                        f"{row['epsilon']:g}",
-                        number_text(row["sample_pct"], 0),
-                        number_text(row["distance"], 2),
-                    ]
-                    for row in matched
-                ],
-                numbers=2,
-            )
+        rows=[
+            [
+                f"{row['epsilon']:g}",
+                number_text(row["sample_pct"], 0),
+                number_text(row["distance"], 2),
+            ]
+            for row in matched
         ],
-        how=(
-            "Samples are drawn without replacement and weighted up, independently in every run (the study drew one sample four "
-            "times). Nearest means the smallest sum of the absolute log ratios of median error and empirical loss. A sample is not "
-            "differentially private: it publishes real records.",
-            CAUTION,
-        ),
-        files=["table_one.csv", "full_table.csv"],
+        middle=middle,
+        epsilon=_EPSILON,
     )
 
 
@@ -306,26 +228,13 @@ def _bias_exhibit(level: str, bias: _Rows, violins: _Rows) -> Exhibit:
     largest = max(
         5.0, 1.05 * max(means, default=0.0), float(np.quantile(sizes, 0.98)) if len(sizes) else 75.0
     )
-    return Exhibit(
+    return exhibit(
+        "sweep.figure-3",
         name=f"figure-3-{level}",
-        question=f"Who gains and who loses? Bias of totals at level {level}",
-        answer="Counts below zero are not published, so small groups are rounded up; areas that have many of them pay for it.",
         figure=draw_bias(violins, _EPSILON, largest) if violins else None,
-        alt="Distribution of the residual of the total by homogeneity index, three budgets beside each other, diamonds at the means; what "
-        "lies beyond the axis is not drawn.",
-        tables=[
-            PageTable(
-                f"Mean residual of the total by homogeneity index, {level}, with twice its standard error",
-                ("Index", "Areas", *(f"{_EPSILON} {one:g}" for one in settings)),
-                lines,
-                numbers=1 + len(settings),
-            )
-        ],
-        how=(
-            "The index of the study: number of cells of voting age, race and origin less the product of how many of each occur in the "
-            "true file. The file has the corrected index (number of empty cells) as well. Standard errors take areas as clusters.",
-        ),
-        files=["bias.csv", "violins.csv"],
+        columns=("Index", "Areas", *(f"{_EPSILON} {one:g}" for one in settings)),
+        rows=lines,
+        level=level,
     )
 
 
@@ -347,32 +256,10 @@ def _full_lines(full: _Rows, stat: str, level: str) -> list[list[str]]:
 
 
 def _full(full: _Rows) -> Exhibit:
-    return Exhibit(
-        name="full-table",
-        question="All numbers of the study's supplementary tables",
-        answer="TC is the total of an area, SC its counts by voting age, race and origin; EPL is empirical privacy loss.",
-        tables=[
-            sectioned(
-                "True counts, errors and empirical privacy loss by budget and by sampling rate, by the arithmetic of the study",
-                (
-                    "Setting",
-                    "Count, median",
-                    "Count, 95th",
-                    "Error, median",
-                    "Error, 95th",
-                    "Error, largest",
-                    "EPL",
-                ),
-                [
-                    (f"{stat}, {level}", _full_lines(full, stat, level))
-                    for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full)
-                ],
-            )
+    return exhibit(
+        "sweep.full-table",
+        sections=[
+            (f"{stat}, {level}", _full_lines(full, stat, level))
+            for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full)
         ],
-        how=(
-            "Rows of mode as_published in full_table.csv; rows of mode corrected count cells that are empty on both sides as well, and "
-            "give the median empirical loss with a bootstrap interval.",
-            CAUTION,
-        ),
-        files=["full_table.csv", "codebook.csv"],
     )

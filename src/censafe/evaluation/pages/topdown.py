@@ -16,14 +16,14 @@ from censafe.evaluation.pages.page import (
     capital,
     draw_growth,
     draw_levels,
+    exhibit,
     interval,
     loss_fact,
     run_settings,
-    sectioned,
 )
 from censafe.evaluation.summary.filling import SUITE
 from censafe.evaluation.topdown.accuracy import METHODS, SHORT
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages.exhibits import Exhibit
 
 _FEWEST = 10  # areas of a level whose growth is shown
 
@@ -113,39 +113,15 @@ def _accuracy(
                 ]
                 for method in METHODS
             }
-    return Exhibit(
+    return exhibit(
+        "topdown.accuracy",
         name=f"accuracy-{histogram}",
-        question=f"How wrong are the {histogram}, level by level?",
         answer=_compare_words(errors, histogram, words, levels),
         figure=draw_levels(panels, levels, METHODS) if panels else None,
-        alt=(
-            "Mean absolute error by level of the geography, one panel a characteristic, one line a method, logarithmic scale; "
-            "bars are 90% intervals. Figures that are published exactly have no error and no mark."
-        ),
-        tables=[_accuracy_table(folder, errors, histogram, words, [*levels, *document.get("lists", [])])],
-        how=_HOW,
-        files=[
-            "metrics_long.csv",
-            "metrics_wide.csv",
-            "expected.csv",
-            "side_by_side_long.csv",
-            "codebook.csv",
-        ],
+        columns=("Level", "Areas", "Mean count", *SHORT.values(), "Bias", "95th pct."),
+        sections=_accuracy_sections(folder, errors, histogram, words, [*levels, *document.get("lists", [])]),
+        histogram=histogram,
     )
-
-
-_HOW = (
-    "TopDown was run several times on the same records, each time with new noise from a test key. Every published count was "
-    "compared with the true one; the error of a count is published less true. The table gives the mean of the absolute "
-    "errors over all areas of a level and all cells of a characteristic, cells that are truly empty included, with a 90% "
-    "interval that takes areas as independent.",
-    "Noisy counts of the level are what TopDown starts from: the measured query that gives the characteristic with the least "
-    "noise, its answers added up, negative numbers and all. Blocks one by one means that each block gets the whole budget, is "
-    "fitted to whole numbers of zero or more, and areas are sums of their blocks. Noisy blocks added up is the same without "
-    "fitting.",
-    "Totals that are published exactly have error 0 under TopDown and among the noisy counts; blocks one by one make no use of "
-    "them, and are left out where they would be fits of too many cells. Where the totals of all blocks are exact, totals are not compared.",
-)
 
 
 def _compare_words(
@@ -171,13 +147,14 @@ def _compare_words(
     )
 
 
-def _accuracy_table(
+def _accuracy_sections(
     folder: Path,
     errors: Mapping[_Key, Mapping[str, Estimate]],
     histogram: str,
     words: Mapping[str, str],
     levels: Sequence[str],
-) -> PageTable:
+) -> list[tuple[str, list[list[str]]]]:
+    """The errors of every characteristic, a line for each level."""
     bias, high = metric_values(folder, "me"), metric_values(folder, "pct95_ae")
     mean = metric_values(folder, "count_mean")
     sections = []
@@ -203,11 +180,7 @@ def _accuracy_table(
                 ]
             )
         sections.append((capital(name), lines))
-    return sectioned(
-        f"Mean absolute error of the {histogram} in records (with half of the 90% interval), and more about TopDown",
-        ("Level", "Areas", "Mean count", *SHORT.values(), "Bias", "95th pct."),
-        sections,
-    )
+    return sections
 
 
 def _growth(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
@@ -234,32 +207,20 @@ def _growth_exhibit(
     levels = list(dict.fromkeys(row["level"] for row in slopes))
     texts = {(row["level"], row["method"]): number_text(row["slope"], 2) for row in slopes}
     known = [texts[level, "topdown"] for level in levels if (level, "topdown") in texts]
-    table = PageTable(
-        "Slope of the logarithm of the squared error on the logarithm of the number of blocks",
-        ("Level", "Areas", *SHORT.values()),
-        [
-            [level.replace("_", " "), f"{areas[level]:,}"]
-            + [texts.get((level, method), "n/a") for method in METHODS]
-            for level in levels
-        ],
-        numbers=1 + len(METHODS),
-    )
-    return Exhibit(
+    lines = [
+        [level.replace("_", " "), f"{areas[level]:,}"]
+        + [texts.get((level, method), "n/a") for method in METHODS]
+        for level in levels
+    ]
+    return exhibit(
+        "topdown.growth",
         name=f"growth-{histogram}",
-        question=f"Do errors of {histogram} grow with the number of blocks below an area?",
         answer=f"With TopDown the slope is {', '.join(known)}; adding up protected blocks has slope 1: twice the blocks, twice the squared "
         "error."
         if known
         else "Too few areas for a slope; the figure shows the errors by number of blocks.",
         figure=draw_growth(rows, METHODS),
-        alt="Root mean square error of the total by number of blocks of an area, one panel a level, both axes logarithmic.",
-        tables=[table] if levels else [],
-        how=(
-            "Areas are put into classes of which each has twice as many blocks as the one before. The slope is fitted to the squared "
-            "errors of all areas of a level; 0 means that the error does not depend on the number of blocks, 1 that the squared "
-            "error grows like it. Levels of fewer than ten areas, or with exact totals, have no slope.",
-            "An area of few blocks is closer to the truth than its own noisy count, because the noisy counts of its blocks say as "
-            "much; with more blocks the error of TopDown rises to that of the area's own noisy count and stays there.",
-        ),
-        files=["topdown_vs_blocks.csv", "slopes.csv"],
+        columns=("Level", "Areas", *SHORT.values()),
+        rows=lines or None,
+        histogram=histogram,
     )

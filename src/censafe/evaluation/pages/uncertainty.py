@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Page, geounits_text, loss_fact, plain_log, sectioned, settings_text
+from censafe.evaluation.pages.page import Page, exhibit, geounits_text, loss_fact, plain_log, settings_text
 from censafe.publication.pages.exhibits import Exhibit
 
 _Rows = Sequence[Mapping[str, Any]]
@@ -74,29 +74,14 @@ def _exhibit(
         )
         for level in levels
     ]
-    return Exhibit(
+    return exhibit(
+        "uncertainty.counts",
         name=f"{histogram}-{query.replace(' * ', '-')}",
-        question=f"{histogram.capitalize()}: how sure is {words}?",
         answer=_answer(own, levels),
         figure=_figure(own, levels),
-        alt="Root mean square error by size of the published count, one line a level; both axes logarithmic.",
-        tables=[
-            sectioned(
-                "Expected error by level and published count, in records",
-                ("Published count", "Counts", "RMSE", "Bias", "Truth less published"),
-                sections,
-            )
-        ],
-        how=(
-            "The published file was used as the input of further runs of the same configuration, with new noise. How far these are from "
-            "the published file is taken for how far the published file is from the truth (approximate Monte Carlo, arXiv 2503.19714). "
-            "Errors of all counts of a level of which the further run made a similar number are put together.",
-            "It is an approximation: where the published file is smoother than the truth, such as in cells that were rounded to zero, "
-            "the errors are a little too small. Figures that are published exactly have no error.",
-            "The folder intervals has every count with its own interval. The bias is of a further run against the published count; the "
-            "published count is expected to be off from the truth by as much.",
-        ),
-        files=["uncertainty.csv", "intervals/", "codebook.csv"],
+        sections=sections,
+        histogram=histogram.capitalize(),
+        words=words,
     )
 
 

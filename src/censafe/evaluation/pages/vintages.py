@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import legend_below
 from censafe.evaluation.outputs import number_text, read_frame
-from censafe.evaluation.pages.page import Triple, capital, interval, panel_grid, plain_log, quiet, sectioned
+from censafe.evaluation.pages.page import Triple, capital, exhibit, interval, panel_grid, plain_log, quiet
 from censafe.evaluation.pairs.vintages import MAIN
 from censafe.publication.pages.exhibits import Exhibit
 
@@ -160,16 +160,15 @@ def _exhibit(
             sections.append((capital(words), lines))
     if not sections:
         return None
-    return Exhibit(
+    return exhibit(
+        "pair.vintages",
         name=name,
         question=question,
-        answer=f"Every vintage was measured against the truth by itself: {', '.join(vintages)}.",
-        figure=draw_bars(panels, places) if len(places) <= _PLACES else None,
-        alt=f"{caption} by level and list of areas: one bar a vintage, in this order: {', '.join(vintages)}.",
-        tables=[sectioned(caption, ("Level", *vintages), sections)],
-        how=(
-            f"The vintage {MAIN} holds the files without a name of their own, several runs together. Vertical lines are 90% intervals "
-            "with areas as clusters, where they are known. The axis is logarithmic where the tallest bar is more than 20 times the lowest one.",
-        ),
         files=files,
+        figure=draw_bars(panels, places) if len(places) <= _PLACES else None,
+        caption=caption,
+        columns=("Level", *vintages),
+        sections=sections,
+        vintages=", ".join(vintages),
+        main=MAIN,
     )
