@@ -58,20 +58,22 @@ def write_frame(
     frame: pa.Table,
     *,
     standing: Confidentiality = Confidentiality.COMPARED,
+    csv: bool = True,
     parquet: bool = False,
 ) -> str:
-    """Write a frame as CSV, and as Parquet where it is asked for; every row and file says what it is."""
+    """Write a frame as CSV, Parquet or both; every row and file says what it is. The name of the CSV file, or of the only one."""
     if any(part != file_name(part) for part in name.split("/")):
         raise ValueError(f"{name!r} is not the name of a file in the folder of the evaluation")
     words = standing.value
-    stamped = frame.append_column("classification", pa.array([words] * frame.num_rows, pa.string()))
-    with atomic_bytes(folder / f"{name}.csv") as stream:
-        pa_csv.write_csv(csv_table(stamped), stream, pa_csv.WriteOptions(quoting_style="needed"))
+    if csv:
+        stamped = frame.append_column("classification", pa.array([words] * frame.num_rows, pa.string()))
+        with atomic_bytes(folder / f"{name}.csv") as stream:
+            pa_csv.write_csv(csv_table(stamped), stream, pa_csv.WriteOptions(quoting_style="needed"))
     if parquet:
         marked = frame.replace_schema_metadata({"classification": words})
         with atomic_write(folder / f"{name}.parquet") as temporary:
             pq.write_table(marked, temporary, compression="zstd")
-    return f"{name}.csv"
+    return f"{name}.csv" if csv else f"{name}.parquet"
 
 
 def read_frame(folder: Path, name: str, texts: Sequence[str] = ()) -> pa.Table:

@@ -13,8 +13,8 @@ from scipy.special import ndtr
 
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.frames import frame_of, stacked
-from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_frame_codebook
-from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.outputs import Evaluated
+from censafe.evaluation.pages.registry import reported, write_files
 from censafe.model import Definition
 from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS, RecordQuestion
@@ -89,16 +89,9 @@ def evaluate_semantics(
     }
     identity = {"kind": "semantics", "product": product, "configuration": source, **settings}
     with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC):
-        written = {
-            write_frame(out, name, frame, standing=Confidentiality.PUBLIC): frame.column_names
-            for name, frame in frames.items()
-        }
-        write_document(out, document)
-        files = [*written, write_frame_codebook(out, written)]
-        with reading.observer.stage("report"):
-            files += write_report(out)
-    lines = ["Public: from the configuration alone. Chance that the best attack finds one record:"]
-    return Evaluated((*lines, *_summary(frames["power"])), tuple(out / name for name in files))
+        files = write_files(out, frames, document, Confidentiality.PUBLIC)
+        head = "Public: from the configuration alone. Chance that the best attack finds one record:"
+        return reported(out, files, [head, *_summary(frames["power"])], reading)
 
 
 def _power(question: RecordQuestion) -> pa.Table:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import resources
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError, UsageError
+from censafe.evaluation.shipped import shipped_document
 from censafe.model import ProtectedUnit
 from censafe.model.entries import is_texts, nearest, refuse_unknown_keys
 from censafe.model.topdown.histograms import HistogramSchema
@@ -142,10 +141,7 @@ class CellSets:
 @lru_cache(maxsize=1)
 def shipped_cell_sets() -> CellSets:
     """The meanings of the attributes of the Bureau's schemas."""
-    text = (
-        resources.files("censafe.evaluation").joinpath("data", "cell_sets.toml").read_text(encoding="utf-8")
-    )
-    return read_cell_sets(tomllib.loads(text), "cell_sets.toml")
+    return read_cell_sets(shipped_document("cell_sets.toml"), "cell_sets.toml")
 
 
 def read_cell_sets(document: Mapping[str, Any], where: str, beside: CellSets | None = None) -> CellSets:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +14,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from censafe.evaluation.confidential import COMPARED, Confidentiality
+from censafe.evaluation.shipped import shipped_document
 from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
@@ -86,8 +85,7 @@ def capital(text: str) -> str:
 @cache
 def _exhibit_texts() -> dict[str, Any]:
     """Texts of every exhibit, by page and name."""
-    text = resources.files("censafe.evaluation").joinpath("data", "exhibits.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    return shipped_document("exhibits.toml")
 
 
 def exhibit(

@@ -1,13 +1,23 @@
-"""Write the page of an evaluation, of whatever kind, from the files in its folder."""
+"""Write the files of an evaluation, and its page, of whatever kind, from the files in its folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import pyarrow as pa
 
 from censafe.errors import UsageError
-from censafe.evaluation.outputs import read_evaluation, write_page
+from censafe.evaluation.confidential import Confidentiality
+from censafe.evaluation.outputs import (
+    Evaluated,
+    read_evaluation,
+    write_document,
+    write_frame,
+    write_frame_codebook,
+    write_page,
+)
 from censafe.evaluation.pages.groups import safetab_page
 from censafe.evaluation.pages.noise import noise_page
 from censafe.evaluation.pages.page import Page
@@ -17,6 +27,9 @@ from censafe.evaluation.pages.semantics import semantics_page
 from censafe.evaluation.pages.sweep import sweep_page
 from censafe.evaluation.pages.topdown import topdown_page
 from censafe.evaluation.pages.uncertainty import uncertainty_page
+from censafe.evaluation.summary.filling import FilledTable
+from censafe.evaluation.workbook import write_workbook
+from censafe.products.run.options import ReadOptions
 
 PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
     "topdown": topdown_page,
@@ -37,3 +50,46 @@ def write_report(folder: Path) -> tuple[str, ...]:
     if kind not in PAGES:
         raise UsageError(f"{folder} holds no evaluation that has a page; allowed: {', '.join(PAGES)}.")
     return write_page(folder, PAGES[kind](folder))
+
+
+_SHEETLESS: Final = ("metrics_long", "summary_tables", "side_by_side_long", "residuals")
+"""Frames without a sheet: the workbook has the same numbers in other sheets, or they are too many."""
+
+
+def write_files(
+    out: Path,
+    frames: Mapping[str, pa.Table],
+    document: Mapping[str, Any],
+    standing: Confidentiality,
+    *,
+    summary: Sequence[FilledTable] | None = None,
+    sheets: Collection[str] = (),
+    meanings: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Write frames, document, codebook and workbook; the names of the files and folders.
+
+    Args:
+        summary: tables of the workbook; no workbook without.
+        sheets: frames that are sheets of the workbook, in place of all that are not too long.
+    """
+    written: dict[str, list[str]] = {}
+    for name, frame in sorted(frames.items(), key=lambda item: item[0] == "residuals"):
+        stored = "/" in name or name.endswith("_long") or name == "residuals"
+        file = write_frame(out, name, frame, standing=standing, csv=name != "residuals", parquet=stored)
+        written[file] = frame.column_names
+    write_document(out, document)
+    files = [name for name in written if "/" not in name]
+    files += dict.fromkeys(name.split("/")[0] for name in written if "/" in name)
+    files.append(write_frame_codebook(out, written, meanings))
+    if summary is not None:
+        chosen = sheets or [name for name in frames if "/" not in name and name not in _SHEETLESS]
+        shown = {name: frame for name, frame in frames.items() if name in chosen}
+        files.append(write_workbook(out, shown, summary, standing=standing))
+    return files
+
+
+def reported(out: Path, files: Sequence[str], lines: Iterable[str], reading: ReadOptions) -> Evaluated:
+    """Write the page; what is said of an evaluation whose files are written."""
+    with reading.observer.stage("report"):
+        paths = (*files, *write_report(out))
+    return Evaluated(tuple(lines), tuple(out / name for name in paths))

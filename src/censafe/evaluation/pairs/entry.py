@@ -17,14 +17,8 @@ from censafe.evaluation.counts.accuracy import accuracy
 from censafe.evaluation.counts.frames import LossMode, stacked
 from censafe.evaluation.counts.reliability import Tolerance
 from censafe.evaluation.loss.calibration import epl_noise_frames
-from censafe.evaluation.outputs import (
-    Evaluated,
-    wide_metrics,
-    write_document,
-    write_frame,
-    write_frame_codebook,
-)
-from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.outputs import Evaluated, wide_metrics
+from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.pairs.definitions import Definitions, read_definitions
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES
 from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, UnitFiles, open_pair
@@ -43,21 +37,18 @@ from censafe.evaluation.pairs.measures import (
     variability_frames,
 )
 from censafe.evaluation.pairs.scope import PairQuestions, Scope, scope_of
-from censafe.evaluation.pairs.tables import MatchedTables, match_tables, side_frames, write_residuals
+from censafe.evaluation.pairs.tables import MatchedTables, match_tables, side_frames
 from censafe.evaluation.pairs.vintages import by_vintage, check_vintages, stacked_vintages, with_vintages
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.reading import read_book
-from censafe.evaluation.summary.sheets import SHEETLESS, summarize
+from censafe.evaluation.summary.sheets import summarize
 from censafe.evaluation.summary.tables import SummaryBook
 from censafe.evaluation.topdown.noise_alone import keep_configuration
-from censafe.evaluation.workbook import write_workbook
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.files import named_areas
 
 SUITES: Final = ("accuracy", "epl", "bias", "reliability", "impossible", "variability", "summary")
-_PARQUET: Final = ("metrics_long", "side_by_side_long")
-_SHEETLESS: Final = (*SHEETLESS, "side_by_side_long", "residuals")
 
 
 @dataclass(frozen=True)
@@ -217,20 +208,6 @@ def evaluate_tables(
     return _written(out, frames, document, reading)
 
 
-def _write_frames(out: Path, frames: Frames, standing: Confidentiality) -> dict[str, list[str]]:
-    """Write every frame; the columns of every file."""
-    written = {
-        write_frame(
-            out, name, frame, standing=standing, parquet="/" in name or name in _PARQUET
-        ): frame.column_names
-        for name, frame in frames.items()
-        if name != "residuals"
-    }
-    if "residuals" in frames:
-        written[write_residuals(out, frames["residuals"], standing)] = frames["residuals"].column_names
-    return written
-
-
 def _written(
     out: Path,
     frames: Frames,
@@ -244,30 +221,22 @@ def _written(
     standing = Confidentiality(document["standing"])
     with evaluation_folder(out, identity, standing=standing):
         with reading.observer.stage("write"):
-            written = _write_frames(out, frames, standing)
             recorded = {} if config is None else keep_configuration(out, config)
-            write_document(out, {**document, **recorded})
-            sheets = {
-                name: frame for name, frame in frames.items() if name not in _SHEETLESS and "/" not in name
-            }
-            files = [name for name in written if "/" not in name]
-            files += ["side_by_side"] if len(files) < len(written) else []
-            files += [
-                write_frame_codebook(out, written, meanings),
-                write_workbook(out, sheets, tables, standing=standing),
+            files = write_files(
+                out, frames, {**document, **recorded}, standing, summary=tables, meanings=meanings
+            )
+        lines = [f"{standing.summary} Published counts against true ones."]
+        lines += [f"{count:,} {name.replace('_', ' ')}" for name, count in document["facts"].items() if count]
+        lines += (
+            [f"{note[0].upper()}{note[1:]}." for note in document["notes"]]
+            if document["levels"] and "lists" not in document
+            else []
+        )
+        if "left_out" in frames:
+            lines += [
+                f"Left out: {row['measure']}: {row['reason']}." for row in frames["left_out"].to_pylist()
             ]
-        with reading.observer.stage("report"):
-            files += write_report(out)
-    lines = [f"{standing.summary} Published counts against true ones."]
-    lines += [f"{count:,} {name.replace('_', ' ')}" for name, count in document["facts"].items() if count]
-    lines += (
-        [f"{note[0].upper()}{note[1:]}." for note in document["notes"]]
-        if document["levels"] and "lists" not in document
-        else []
-    )
-    if "left_out" in frames:
-        lines += [f"Left out: {row['measure']}: {row['reason']}." for row in frames["left_out"].to_pylist()]
-    return Evaluated(tuple(lines), tuple(out / name for name in files))
+        return reported(out, files, lines, reading)
 
 
 _OF_TABLES = (

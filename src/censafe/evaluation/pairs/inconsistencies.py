@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything
+from censafe.evaluation.shipped import shipped_rows
 from censafe.evaluation.summary.conditions import CONDITIONS, Side
 from censafe.evaluation.summary.counts import Counted, SummarySources
 from censafe.evaluation.summary.tables import SummaryRequest
@@ -39,8 +40,8 @@ class Inconsistency:
     number: int
     name: str
     words: str
-    by_group: bool = False
-    of_lowest: bool = True
+    by_group: bool
+    of_lowest: bool
 
     @property
     def kind(self) -> str:
@@ -48,38 +49,12 @@ class Inconsistency:
         return self.name.replace("-", "_")
 
 
-INCONSISTENCIES: Final = (
-    Inconsistency(1, _DIFFERS, "all areas: the total differs from the truth"),
-    Inconsistency(2, "households-above-persons", "all areas: more households than persons in households"),
-    Inconsistency(2, "minimum-above-persons", "all areas: fewer persons in households than households of their sizes have"),
-    Inconsistency(3, "persons-below-occupied", "areas with occupied units: fewer persons in households than occupied units"),
-    Inconsistency(4, "persons-without-occupied", "areas with persons in households: no occupied unit"),
-    Inconsistency(5, "occupied-without-persons", "areas with occupied units: nobody in households"),
-    Inconsistency(6, "householders-of-race", "areas without quarters: more householders of a race than persons of it"),
-    Inconsistency(7, "hispanic-householders", "areas without quarters: more Hispanic householders than Hispanic persons"),
-    Inconsistency(8, "householders-of-age", "areas without quarters: more householders of an age than persons of it"),
-    Inconsistency(9, "female-householders", "areas without quarters: more female householders than females"),
-    Inconsistency(10, "households-with-children", "areas without quarters: more households with children than persons under 18"),
-    Inconsistency(11, "couples-above-males", "areas without quarters: more opposite-sex married couples than males"),
-    Inconsistency(12, "couples-above-females", "areas without quarters: more opposite-sex married couples than females"),
-    Inconsistency(13, "couples-above-15", "areas without quarters: twice the married couples are more than persons of 15 or older"),
-    Inconsistency(14, "children-without-women", "areas with 5 children under 5 or more: no women of 18 to 44", of_lowest=False),
+INCONSISTENCIES: Final = tuple(
     Inconsistency(
-        15, "children-without-women", "areas with 5 children under 5 of a group or more: no women of 18 to 44 of it",
-        by_group=True, of_lowest=False,
-    ),
-    Inconsistency(16, "one-sex", "areas with 5 persons or more: all of one sex", of_lowest=False),
-    Inconsistency(17, "missing-child-ages", "areas with 200 children or more: none of some sex and year of age", of_lowest=False),
-    Inconsistency(18, "everybody-under-18", "areas without quarters and with somebody: everybody is under 18"),
-    Inconsistency(19, "above-10-per-household", "areas with occupied units: more than 10 persons a household"),
-    Inconsistency(
-        20, "median-ages-apart", "areas with 5 of each sex of a group or more: median ages of the sexes 20 years apart or more",
-        by_group=True, of_lowest=False,
-    ),
-    Inconsistency(21, "minors-in-adult-quarters", "areas where everybody is in quarters for adults: somebody is under 18"),
-    Inconsistency(22, "full-only-published", "all areas: every unit occupied, but not in the truth"),
-    Inconsistency(23, "none-only-published", "all areas: every unit vacant, but not in the truth"),
-)  # fmt: skip
+        int(row["number"]), row["name"], row["words"], row["by_group"] == "yes", row["of_lowest"] == "yes"
+    )
+    for row in shipped_rows("inconsistencies.csv")
+)
 """The Bureau's inconsistency tables in their order. Twice the couples against persons of 15 and older (13) is our reading of its
 label; quarters for adults (21) are those that the Bureau names so, nursing homes and military quarters, as ``adult quarters`` of
 the sets of cells."""

@@ -13,11 +13,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from censafe.errors import DataError, StorageError, UsageError
 from censafe.evaluation.areas.areas import ComparedAreas
-from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.counts.cells import MatchedCells, cells_of_counts
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import side_by_side
@@ -27,7 +25,6 @@ from censafe.geography.area_tables import number_faults, read_table, texts_of
 from censafe.geography.identifiers import BLOCK_COLUMNS, block_column, plain_codes
 from censafe.model.safe_text import file_name
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.publication.atomic import atomic_write
 
 MOST_AREAS: Final = 10_000
 NONE: Final = "none"
@@ -88,17 +85,6 @@ def _geocodes(areas: ComparedAreas, names: AreaNames) -> dict[str, Any]:
     }
     known = {name: found.tolist() for name, found in names.of_level(areas.level, codes).items()}
     return {**known, "geocode": codes.tolist(), **parts}
-
-
-def write_residuals(
-    folder: Path, frame: pa.Table, standing: Confidentiality = Confidentiality.COMPARED
-) -> str:
-    """Write ``residuals.parquet``, stamped in its metadata."""
-    with atomic_write(folder / "residuals.parquet") as temporary:
-        pq.write_table(
-            frame.replace_schema_metadata({"classification": standing.value}), temporary, compression="zstd"
-        )
-    return "residuals.parquet"
 
 
 _COUNTS: Final = ("COUNT", "count", "value")

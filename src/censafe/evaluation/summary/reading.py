@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 from censafe.errors import ConfigError
 from censafe.evaluation.codebook import CODEBOOK
+from censafe.evaluation.shipped import shipped_document
 from censafe.evaluation.summary.tables import (
     ErrorRate,
     Line,
@@ -25,6 +25,7 @@ from censafe.evaluation.summary.tables import (
 from censafe.model.entries import nearest, refuse_unknown_keys
 from censafe.model.parsing import read_toml
 
+_SHIPPED: Final = "summary_tables.toml"
 _SHEET: Final = re.compile(r"[^\[\]:*?/\\]{1,31}")  # what a workbook allows
 _MEASURES: Final = ("counts", "rate", "shares", "ages and sexes", "largest", "condition")
 _TOP: Final = ("areas", "states", "rates", "columns", "rows", "groups", "classes", "tables")
@@ -44,14 +45,14 @@ def shipped_book() -> SummaryBook:
         >>> len(book.tables), book.tables[0].number, book.tables[0].lines[1].size.name
         (183, 'Table 1.a', '0-999')
     """
-    return _book(_shipped(), "summary_tables.toml")
+    return _book(shipped_document(_SHIPPED), _SHIPPED)
 
 
 def read_book(path: Path) -> SummaryBook:
     """The shipped tables and those of a TOML file of the same form, on sheets of their own names."""
     own = read_toml(path)
     refuse_unknown_keys(own, path.name, _TOP)
-    base = _shipped()
+    base = shipped_document(_SHIPPED)
     try:
         merged = {name: {**base[name], **own.get(name, {})} for name in _TOP if name != "tables"}
         return _book({**merged, "tables": [*base["tables"], *own.get("tables", [])]}, path.name)
@@ -59,11 +60,6 @@ def read_book(path: Path) -> SummaryBook:
         raise ConfigError(
             f"{path.name}: not of the form of summary_tables.toml ({error}); fix: write it as that file, which ships with censafe"
         ) from None
-
-
-def _shipped() -> dict[str, Any]:
-    text = resources.files("censafe.evaluation").joinpath("data", "summary_tables.toml")
-    return tomllib.loads(text.read_text(encoding="utf-8"))
 
 
 def _book(document: Mapping[str, Any], where: str) -> SummaryBook:
@@ -130,12 +126,12 @@ def _lines(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> 
     whole = _line(document, part, where)
     if "states" in part:
         for code, name in _states(document, part["areas"]).items():
-            yield _with(whole, label=part["states"].format(name), options=(code,))
+            yield replace(whole, label=part["states"].format(name), options=(code,))
         return
     sizes = _classes(document, part.get("classes"), where)
     if "rows" not in part:
         for size in sizes:
-            yield _with(whole, label=size.label or str(part.get("label", "")), size=size)
+            yield replace(whole, label=size.label or str(part.get("label", "")), size=size)
         return
     rows = _named(document, "rows", part["rows"], where)
     groups = _named(document, "groups", part["groups"], where) if "groups" in part else [("", "")]
@@ -147,7 +143,7 @@ def _lines(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> 
                 yield Line(heading)
             for label, terms in rows:
                 request = whole.request.within([*_terms(inside), *_terms(terms)])
-                yield _with(whole, label=label, size=size, request=request)
+                yield replace(whole, label=label, size=size, request=request)
 
 
 def _line(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> Line:
@@ -166,10 +162,6 @@ def _line(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> L
         options=(options,) if isinstance(options, str) else tuple(options),
         among=tuple(request.within(_terms(terms)) for _, terms in among),
     )
-
-
-def _with(line: Line, **changes: Any) -> Line:
-    return Line(**{**vars(line), **changes})
 
 
 def _states(document: Mapping[str, Any], areas: str) -> Mapping[str, str]:

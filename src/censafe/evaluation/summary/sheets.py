@@ -175,10 +175,6 @@ def _contents(
         sheet.set_column(place, place, width)
 
 
-SHEETLESS = ("metrics_long", "summary_tables")
-"""Frames that the workbook does without: it has the same numbers in sheets of their own."""
-
-
 def summarize(
     sources: SummarySources, frames: Mapping[str, pa.Table], book: SummaryBook | None = None
 ) -> tuple[tuple[FilledTable, ...], dict[str, pa.Table]]:

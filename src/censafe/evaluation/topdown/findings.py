@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, Final
 
 import numpy as np
+
+from censafe.evaluation.shipped import shipped_rows
 
 _Rows = Sequence[Mapping[str, Any]]
 _POPULATION: Final = "another population: its areas have other sizes and other groups"
@@ -72,25 +72,20 @@ def findings(sweep: Sweep) -> tuple[StudyFinding, ...]:
     return tuple(check(sweep) for check in checks)
 
 
-def published_values(stat: str, level: str, metric: str, method: str = "topdown") -> dict[float, float]:
-    """Published values of the study by epsilon, or by percent of a sample.
+@functools.cache
+def published_values(stat: str, level: str, metric: str) -> dict[float, float]:
+    """Published values of the study by epsilon.
 
     Example:
         >>> published_values("TC", "County", "median_ae")[1.0]
         24.0
     """
-    wanted = (method, stat, level, metric, "")
+    key = ("topdown", stat, level, metric, "")
     return {
         float(row["setting"]): float(row["value"])
-        for row in _published_rows()
-        if row["setting"] and tuple(row[name] for name in _KEY) == wanted
+        for row in shipped_rows("petti_flaxman.csv")
+        if row["setting"] and tuple(row[name] for name in _KEY) == key
     }
-
-
-@functools.cache
-def _published_rows() -> tuple[dict[str, str], ...]:
-    place = resources.files("censafe.evaluation").joinpath("data", "petti_flaxman.csv")
-    return tuple(csv.DictReader(place.read_text(encoding="utf-8").splitlines()))
 
 
 def _inverse(sweep: Sweep) -> StudyFinding:

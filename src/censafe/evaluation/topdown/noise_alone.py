@@ -14,16 +14,10 @@ import pyarrow as pa
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.loss.calibration import calibrate, noise_law_masses
-from censafe.evaluation.outputs import (
-    Evaluated,
-    read_evaluation,
-    write_document,
-    write_frame,
-    write_frame_codebook,
-)
-from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.outputs import Evaluated, read_evaluation
+from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.topdown.noise import BestQuery, best_query, leaf_loss, level_loss
-from censafe.evaluation.topdown.population import compared_characteristics
+from censafe.evaluation.topdown.population import compared_characteristics, described_histograms
 from censafe.model import Definition
 from censafe.model.parsing import parse_fraction
 from censafe.model.topdown.histograms import MeasuredHistogram
@@ -247,33 +241,18 @@ def evaluate_noise(
                 "noise_loss": noise_loss_frame(config, areas, chosen),
                 "attack": attack_frame(config, chosen),
             }
-        written = {
-            write_frame(out, name, frame, standing=Confidentiality.PUBLIC): frame.column_names
-            for name, frame in frames.items()
+        document = {
+            "kind": "noise",
+            "configuration": config.origin,
+            "overrides": dict(config.overrides),
+            "definition": config.definition.value,
+            "symbol": config.definition.symbol,
+            "budgets": [{"loss": float(one.loss), "epsilon": one.epsilon} for one in chosen],
+            "geounits": dict(areas),
+            "histograms": described_histograms(config),
         }
-        write_document(out, _document(config, areas, chosen))
-        files = [*written, write_frame_codebook(out, written)]
-        with reading.observer.stage("report"):
-            files += write_report(out)
-    return Evaluated(("Public: only what the noise laws imply.",), tuple(out / name for name in files))
-
-
-def _document(
-    config: TopdownConfig, areas: Mapping[str, int], budgets: Sequence[Budget]
-) -> Mapping[str, Any]:
-    return {
-        "kind": "noise",
-        "configuration": config.origin,
-        "overrides": dict(config.overrides),
-        "definition": config.definition.value,
-        "symbol": config.definition.symbol,
-        "budgets": [{"loss": float(one.loss), "epsilon": one.epsilon} for one in budgets],
-        "geounits": dict(areas),
-        "histograms": {
-            histogram.name: {one.query: one.words for one in compared_characteristics(histogram)}
-            for histogram in config.histograms
-        },
-    }
+        files = write_files(out, frames, document, Confidentiality.PUBLIC)
+        return reported(out, files, ["Public: only what the noise laws imply."], reading)
 
 
 def keep_configuration(

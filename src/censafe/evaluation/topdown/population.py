@@ -99,6 +99,15 @@ class EvaluatedPopulation:
         """Names of the levels under which runs publish, root first."""
         return published_levels(self.config)
 
+    def identity(self, kind: str, seed: int) -> dict[str, str]:
+        """What an evaluation of this input is told apart by."""
+        return {
+            "kind": kind,
+            "configuration": self.config.digest,
+            "input": self.commitment,
+            "seed": str(seed),
+        }
+
     @property
     def areas(self) -> dict[str, int]:
         """Published number of geounits of every level, root first."""
@@ -151,7 +160,12 @@ def characteristics(schema: HistogramSchema) -> tuple[ComparedCharacteristic, ..
     texts = ["total", *names[:1]]
     if len(names) > 1:
         texts += [" * ".join(names[1:]), " * ".join(names)]
-    return tuple(ComparedCharacteristic(text, _words(text)) for text in texts)
+    return tuple(
+        ComparedCharacteristic(
+            text, " by ".join(_WORDS.get(name.strip(), name.strip()) for name in text.split("*"))
+        )
+        for text in texts
+    )
 
 
 def compared_characteristics(histogram: MeasuredHistogram) -> tuple[ComparedCharacteristic, ...]:
@@ -168,12 +182,16 @@ def compared_characteristics(histogram: MeasuredHistogram) -> tuple[ComparedChar
     return found[1:] if exact and len(found) > 1 else found
 
 
+def described_histograms(config: TopdownConfig) -> dict[str, dict[str, str]]:
+    """Words of everything that is counted, by histogram and query, for the page of an evaluation."""
+    return {
+        histogram.name: {one.query: one.words for one in compared_characteristics(histogram)}
+        for histogram in config.histograms
+    }
+
+
 _WORDS = {
     "total": "total", "votingage": "voting age", "age18plus": "voting age", "cenrace": "race", "hispanic": "Hispanic origin",
     "race": "race", "hispanic_race": "Hispanic origin and race",
     "h1": "occupancy",
 }  # fmt: skip
-
-
-def _words(query: str) -> str:
-    return " by ".join(_WORDS.get(name.strip(), name.strip()) for name in query.split("*"))

@@ -22,8 +22,8 @@ from censafe.evaluation.counts.frames import LossMode, stacked
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.loss.epl import epl_curve, epl_summary
 from censafe.evaluation.loss.residuals import ZeroCells, pooled_residuals
-from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_frame_codebook
-from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.outputs import Evaluated
+from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.pairs.inputs import read_published
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.sheets import budget_sheet
@@ -38,7 +38,6 @@ from censafe.evaluation.topdown.noise_alone import (
 )
 from censafe.evaluation.topdown.population import EvaluatedPopulation, characteristics
 from censafe.evaluation.topdown.runs import RunSeries, SourceOf, read_runs, run_all
-from censafe.evaluation.workbook import write_workbook
 from censafe.model import Definition
 from censafe.privacy.loss.conversions import tight_epsilon
 from censafe.products.run.options import ReadOptions
@@ -256,7 +255,9 @@ def evaluate_sweep(
     if standing is Confidentiality.PUBLIC:
         budgets = [Budget(one.loss or Fraction(0), one.value) for one in settings]
         return evaluate_noise(population.config, population.areas, out, reading, budgets)
-    with evaluation_folder(out, _identity(population, series.seed), standing=standing) as folder:
+    with evaluation_folder(
+        out, population.identity("topdown sweep", series.seed), standing=standing
+    ) as folder:
         requests = {one: series.requests(one.loss or Fraction(0)) for one in settings}
         wanted = [request for group in requests.values() for request in group]
         run_all(
@@ -295,7 +296,7 @@ def evaluate_published_sweep(
         pair = population.pairs[population.main.name]
         read[setting] = partial(read_published, population.config, population.main, pair, runs)
     names = ", ".join(f"{float(one):g}={path}" for one, paths in sorted(published.items()) for path in paths)
-    identity = {**_identity(population, seed), "kind": "topdown sweep of published files", "published": names}
+    identity = population.identity("topdown sweep of published files", seed) | {"published": names}
     with evaluation_folder(out, identity, standing=standing):
         study = _Study(read, max(len(paths) for paths in published.values()), seed, standing, published=True)
         return _compared(out, population, study, reading)
@@ -314,15 +315,6 @@ class _Study:
     seed: int
     standing: Confidentiality
     published: bool = False
-
-
-def _identity(population: EvaluatedPopulation, seed: int) -> dict[str, str]:
-    return {
-        "kind": "topdown sweep",
-        "configuration": population.config.digest,
-        "input": population.commitment,
-        "seed": str(seed),
-    }
 
 
 def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading: ReadOptions) -> Evaluated:
@@ -348,20 +340,8 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
         **keep_configuration(out, population.config, losses),
     }
     with reading.observer.stage("write"):
-        written = {
-            write_frame(out, name, frame, standing=study.standing): frame.column_names
-            for name, frame in tables.items()
-        }
-        write_document(out, document)
-        shown = {name: tables[name] for name in _SHEETS}
-        files = [
-            *written,
-            write_frame_codebook(out, written),
-            write_workbook(out, shown, sheets, standing=study.standing),
-        ]
-    with reading.observer.stage("report"):
-        files += write_report(out)
-    return Evaluated(tuple(_summary(found, study)), tuple(out / name for name in files))
+        files = write_files(out, tables, document, study.standing, summary=sheets, sheets=_SHEETS)
+    return reported(out, files, _summary(found, study), reading)
 
 
 def _settings(

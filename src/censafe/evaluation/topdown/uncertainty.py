@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,14 +15,8 @@ from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
 from censafe.evaluation.counts.frames import frame_of, stacked
-from censafe.evaluation.outputs import (
-    Evaluated,
-    number_text,
-    write_document,
-    write_frame,
-    write_frame_codebook,
-)
-from censafe.evaluation.pages.registry import write_report
+from censafe.evaluation.outputs import Evaluated, number_text
+from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.topdown.evaluation import described
 from censafe.evaluation.topdown.noise import answers_of
 from censafe.evaluation.topdown.population import (
@@ -139,12 +133,7 @@ def evaluate_uncertainty(
     """Repeat the configuration of a finished run on what it published, and say how far that leads from it."""
     private = not source.manifest().test_key
     population = source.open(reading)
-    identity = {
-        "kind": "topdown uncertainty",
-        "configuration": population.config.digest,
-        "input": population.commitment,
-        "seed": str(series.seed),
-    }
+    identity = population.identity("topdown uncertainty", series.seed)
     with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC) as folder:
         requests = series.requests(plan_release(population.config).total)
         run_all(
@@ -158,29 +147,13 @@ def evaluate_uncertainty(
         with reading.observer.stage("errors"):
             classes, tables = uncertainty_frames(population, requests, folder.measurements, confidence)
         with reading.observer.stage("write"):
-            written = _write(out, classes, tables)
             document = {"kind": "uncertainty", "runs": series.runs, "seed": series.seed}
             document |= {"confidence": confidence, "private": private, **described(population)}
-            write_document(out, document)
-            files = ["uncertainty.csv", "intervals", write_frame_codebook(out, written)]
-        with reading.observer.stage("report"):
-            files += write_report(out)
-    lines = ["Public: from published figures alone." if private else "NOT PRIVATE: the run used a test key."]
-    lines += _summary(classes)
-    return Evaluated(tuple(lines), tuple(out / name for name in files))
-
-
-def _write(out: Path, classes: pa.Table, tables: Mapping[str, pa.Table]) -> dict[str, list[str]]:
-    """Write the errors by class and the intervals; the columns of every file."""
-    written = {
-        write_frame(out, "uncertainty", classes, standing=Confidentiality.PUBLIC): classes.column_names
-    }
-    for name, table in tables.items():
-        file = write_frame(
-            out, f"intervals/{file_name(name)}", table, standing=Confidentiality.PUBLIC, parquet=True
-        )
-        written[file] = table.column_names
-    return written
+            frames = {"uncertainty": classes}
+            frames |= {f"intervals/{file_name(name)}": table for name, table in tables.items()}
+            files = write_files(out, frames, document, Confidentiality.PUBLIC)
+        head = "Public: from published figures alone." if private else "NOT PRIVATE: the run used a test key."
+        return reported(out, files, [head, *_summary(classes)], reading)
 
 
 def uncertainty_frames(
