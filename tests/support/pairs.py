@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_histograms
-from censafe.evaluation.pairs.entry import PairChoices, measure_vintages, scopes_of
+from censafe.evaluation.pairs.entry import measure_vintages
 from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.measures import Frames
+from censafe.evaluation.pairs.scope import PairChoices, scope_of
+from censafe.evaluation.pairs.vintages import by_vintage
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import Attribute, ExactHistograms, ProtectedUnit, Schema, SparseLevel
 from censafe.model.topdown.histograms import HistogramSchema
@@ -69,5 +71,5 @@ def measure_pair(
     opened: OpenedPair, choices: PairChoices | None = None, reading: ReadOptions | None = None
 ) -> Frames:
     """The frames of ``evaluate pair``, without writing them."""
-    asked = choices or PairChoices()
-    return measure_vintages(scopes_of(opened, asked), asked, reading or ReadOptions())[0]
+    scopes = {vintage: scope_of(one, choices or PairChoices()) for vintage, one in by_vintage(opened).items()}
+    return measure_vintages(scopes, reading or ReadOptions())[0]

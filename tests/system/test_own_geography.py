@@ -13,7 +13,7 @@ from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.pairing import pair_files
 from censafe.evaluation.pairs.inputs import OpenedPair
-from censafe.evaluation.pairs.scope import PairQuestions, scope_of
+from censafe.evaluation.pairs.scope import PairChoices, scope_of
 from censafe.evaluation.pairs.tables import side_frames
 from censafe.evaluation.topdown.population import PublishedSource
 from censafe.products.run.options import ReadOptions
@@ -143,7 +143,7 @@ def test_letters_are_compared(both: tuple[Path, tuple[Path, Path], Path], tmp_pa
     files = (data / "histogram.parquet", {"1": letters / "histograms" / "persons_Block.parquet"})
     pair = pair_files(schema, rules, *files, domain=data / "units.parquet")
     opened = OpenedPair(pair, names=area_names(chosen, {"AA001": "North"}))
-    side = side_frames(scope_of(opened, PairQuestions(), "corrected"))["side_by_side/County"]
+    side = side_frames(scope_of(opened, PairChoices()))["side_by_side/County"]
     assert side.column_names[:2] == ["geocode", "NAME"]
     assert side["NAME"].to_pylist() == ["North", "", ""]
     for level in ("County", "Block"):

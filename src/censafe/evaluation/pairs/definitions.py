@@ -12,16 +12,34 @@ import numpy as np
 from censafe.errors import ConfigError, DataError
 from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.counts.cell_sets import CellSets, read_cell_sets, shipped_cell_sets
-from censafe.evaluation.counts.characteristics import Characteristic
 from censafe.geography.spines.tree import Spine
 from censafe.model import ProtectedUnit
 from censafe.model.entries import is_texts, refuse_unknown_keys
 from censafe.model.parsing import read_toml
+from censafe.model.topdown.histograms import HistogramSchema
 
 _KEYS: Final = ("characteristics", "queries", "areas", "attributes", "aliases")
 _CHARACTERISTIC: Final = ("name", "label", "sets", "universe", "record")
 _AREAS: Final = ("kind", "codes")
 _RECORDS: Final = ("person", "household")
+
+
+@dataclass(frozen=True)
+class Characteristic:
+    """Records that are counted: those in every one of some sets of cells."""
+
+    name: str
+    label: str
+    sets: tuple[str, ...] = ()
+    universe: str = "Total population"
+    record: ProtectedUnit = ProtectedUnit.PERSON
+
+    def why_unmeasured(self, schema: HistogramSchema, sets: CellSets) -> str:
+        """Why a schema cannot count it; empty where it can."""
+        if self.record is not schema.record:
+            return f"{schema.name} holds no {self.record.value} records"
+        missing = sets.unmeasured(schema, self.sets)
+        return f"{schema.name} does not tell: {', '.join(missing)}" if missing else ""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -36,67 +36,38 @@ from censafe.evaluation.pairs.measures import (
     sources_of,
     variability_frames,
 )
-from censafe.evaluation.pairs.scope import PairQuestions, Scope, scope_of
-from censafe.evaluation.pairs.tables import MatchedTables, match_tables, side_frames
+from censafe.evaluation.pairs.scope import SUITES, PairChoices, Scope, scope_of
+from censafe.evaluation.pairs.tables import match_tables, side_frames
 from censafe.evaluation.pairs.vintages import by_vintage, check_vintages, stacked_vintages, with_vintages
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.reading import read_book
 from censafe.evaluation.summary.sheets import summarize
-from censafe.evaluation.summary.tables import SummaryBook
 from censafe.evaluation.topdown.noise_alone import keep_configuration
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.files import named_areas
 
-SUITES: Final = ("accuracy", "epl", "bias", "reliability", "impossible", "variability", "summary")
-
-
-@dataclass(frozen=True)
-class PairChoices:
-    """How a pair is measured.
-
-    Args:
-        sides: levels and lists whose counts are written side by side; all of at most 10,000 areas where empty.
-    """
-
-    suites: Collection[str] = SUITES
-    mode: LossMode = "corrected"
-    asked: PairQuestions = field(default_factory=PairQuestions)
-    sides: tuple[str, ...] = ()
-    residuals: bool = False
-    book: SummaryBook | None = None
-    standing: Confidentiality = Confidentiality.COMPARED
-
-
-def scopes_of(opened: OpenedPair, choices: PairChoices) -> dict[str, Scope]:
-    """What is measured, by vintage."""
-    alone = tuple(choices.suites) == ("reliability",)
-    return {
-        vintage: scope_of(one, choices.asked, choices.mode, need_groups=alone)
-        for vintage, one in by_vintage(opened).items()
-    }
-
 
 def measure_vintages(
-    scopes: Mapping[str, Scope], choices: PairChoices, reading: ReadOptions
+    scopes: Mapping[str, Scope], reading: ReadOptions
 ) -> tuple[Frames, tuple[FilledTable, ...]]:
     """Measure every vintage; nothing is written."""
-    first, *others = scopes
     frames: dict[str, Frames] = {}
-    frames[first], tables = _measured(scopes[first], choices, reading)
-    for vintage in others:
-        frames[vintage], filled = _measured(scopes[vintage], choices, reading)
-        tables += tuple(
-            FilledTable(replace(one.table, sheet=f"vintage {vintage}"), one.lines)
-            for one in filled
-            if one.filled
-        )
+    tables: tuple[FilledTable, ...] = ()
+    for vintage, scope in scopes.items():
+        frames[vintage], filled = _measured(scope, reading)
+        if len(frames) > 1:
+            filled = tuple(
+                FilledTable(replace(one.table, sheet=f"vintage {vintage}"), one.lines)
+                for one in filled
+                if one.filled
+            )
+        tables += filled
     return stacked_vintages(frames), tables
 
 
-def _measured(
-    scope: Scope, choices: PairChoices, reading: ReadOptions
-) -> tuple[Frames, tuple[FilledTable, ...]]:
+def _measured(scope: Scope, reading: ReadOptions) -> tuple[Frames, tuple[FilledTable, ...]]:
+    choices = scope.choices
     builders: Mapping[str, Callable[[Scope], Frames]] = {
         "accuracy": accuracy_frames,
         "epl": epl_frames,
@@ -111,7 +82,7 @@ def _measured(
         if suite in choices.suites:
             with reading.observer.stage(suite):
                 frames |= build(scope)
-    frames |= left_out_frames(scope, choices.suites)
+    frames |= left_out_frames(scope)
     if "epl" in frames:
         frames |= epl_noise_frames(frames["epl"])
     if "summary" in choices.suites:
@@ -139,14 +110,13 @@ def evaluate_pair(
     reading: ReadOptions,
     *,
     sources: Mapping[str, str],
-    choices: PairChoices | None = None,
+    choices: PairChoices,
     config: TopdownConfig | None = None,
 ) -> Evaluated:
     """Measure a pair of block histograms, and write frames and a page."""
-    asked = choices or PairChoices()
-    scopes = scopes_of(opened, asked)
+    scopes = {vintage: scope_of(one, choices) for vintage, one in by_vintage(opened).items()}
     scope = next(iter(scopes.values()))
-    frames, tables = measure_vintages(scopes, asked, reading)
+    frames, tables = measure_vintages(scopes, reading)
     document = {
         "kind": "pair",
         "levels": list(scope.pair.spine.names),
@@ -158,54 +128,22 @@ def evaluate_pair(
         "facts": dict(scope.pair.facts),
         "notes": list(opened.notes),
         "choices": {
-            "bins": asked.asked.bins,
-            "queries": list(asked.asked.queries),
-            "characteristics": [one.name for one in asked.asked.characteristics],
-            "groups": asked.asked.groups or "",
-            "residuals": asked.residuals,
-            "alpha": asked.asked.tolerance.alpha,
-            "beta": asked.asked.tolerance.beta,
+            "bins": choices.bins,
+            "queries": list(choices.queries),
+            "characteristics": [one.name for one in choices.characteristics],
+            "groups": choices.groups or "",
+            "residuals": choices.residuals,
+            "alpha": choices.tolerance.alpha,
+            "beta": choices.tolerance.beta,
         },
     }
     if config is not None:
-        document |= {"geounits": {level.name: level.nodes for level in scope.pair.spine.levels}}
-    document |= {"mode": asked.mode, "sources": dict(sources), "standing": asked.standing.value}
+        document["geounits"] = {level.name: level.nodes for level in scope.pair.spine.levels}
+    document |= {"mode": choices.mode, "sources": dict(sources), "standing": choices.standing.value}
     meanings = {
         label: words for one in scope.subjects for label, words in zip(one.labels, one.meanings, strict=True)
     }
     return _written(out, frames, document, reading, tables, config, meanings)
-
-
-def evaluate_tables(
-    tables: MatchedTables,
-    out: Path,
-    reading: ReadOptions,
-    *,
-    sources: Mapping[str, str],
-    choices: PairChoices | None = None,
-) -> Evaluated:
-    """The same for two tables of any product: errors and empirical privacy loss."""
-    frames: Frames = {}
-    asked = choices or PairChoices()
-    suites, mode = asked.suites, asked.mode
-    if "accuracy" in suites:
-        long = stacked([accuracy([runs], mode=mode) for runs in tables.cells.values()])
-        frames |= {"metrics_long": long, "metrics_wide": wide_metrics(long)}
-    if "epl" in suites:
-        found = [epl_frame((runs,), mode, everything(len(runs.areas))) for runs in tables.cells.values()]
-        frames["epl"] = stacked(found)
-        frames |= epl_noise_frames(frames["epl"])
-    frames |= left_out_of_tables(suites)
-    document = {
-        "kind": "pair",
-        "levels": list(tables.cells),
-        "words": {"count": "count"},
-        "runs": 1,
-        "facts": dict(tables.facts),
-        "notes": list(tables.notes),
-    }
-    document |= {"mode": mode, "sources": dict(sources), "standing": asked.standing.value}
-    return _written(out, frames, document, reading)
 
 
 def _written(
@@ -306,8 +244,9 @@ def compare_files(request: PairRequest, config: TopdownConfig | None, reading: R
 
 
 def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
-    given = [one.name for one in fields(request) if one.name not in _OF_TABLES and getattr(request, one.name)]
-    if given:
+    """Errors and empirical privacy loss of two tables of any product."""
+    options = (one.name for one in fields(request) if one.name not in _OF_TABLES)
+    if any(getattr(request, name) for name in options):
         raise UsageError(
             "Tables take `by`, `count`, `unmatched_as_zero` and `mode` only; the other options are for histograms and need `configuration`."
         )
@@ -318,8 +257,28 @@ def _tables(request: PairRequest, reading: ReadOptions) -> Evaluated:
         by=request.by,
         unmatched_as_zero=request.unmatched_as_zero,
     )
-    choices = PairChoices(request.suites, request.mode, standing=request.standing)
-    return evaluate_tables(matched, request.out, reading, sources=request.sources, choices=choices)
+    suites, mode = request.suites, request.mode
+    frames: Frames = {}
+    if "accuracy" in suites:
+        long = stacked([accuracy([runs], mode=mode) for runs in matched.cells.values()])
+        frames |= {"metrics_long": long, "metrics_wide": wide_metrics(long)}
+    if "epl" in suites:
+        losses = [epl_frame((runs,), mode, everything(len(runs.areas))) for runs in matched.cells.values()]
+        frames["epl"] = stacked(losses)
+        frames |= epl_noise_frames(frames["epl"])
+    frames |= left_out_of_tables(suites)
+    document = {
+        "kind": "pair",
+        "levels": list(matched.cells),
+        "words": {"count": "count"},
+        "runs": 1,
+        "facts": dict(matched.facts),
+        "notes": list(matched.notes),
+        "mode": mode,
+        "sources": dict(request.sources),
+        "standing": request.standing.value,
+    }
+    return _written(request.out, frames, document, reading)
 
 
 def _histograms(request: PairRequest, config: TopdownConfig, reading: ReadOptions) -> Evaluated:
@@ -330,14 +289,12 @@ def _histograms(request: PairRequest, config: TopdownConfig, reading: ReadOption
     choices = PairChoices(
         request.suites,
         request.mode,
-        PairQuestions(
-            defined.queries,
-            defined.characteristics,
-            defined.sets,
-            request.groups,
-            request.bins or 0,
-            Tolerance(request.alpha, request.beta),
-        ),
+        defined.queries,
+        defined.characteristics,
+        defined.sets,
+        request.groups,
+        request.bins or 0,
+        Tolerance(request.alpha, request.beta),
         tuple(request.side_by_side),
         request.residuals,
         read_book(request.tables) if request.tables else None,

@@ -84,6 +84,11 @@ class OpenedPair:
     notes: tuple[str, ...] = ()
     names: AreaNames = field(default_factory=AreaNames)
 
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """All pairs over the blocks."""
+        return tuple(one for one in (self.persons, self.units, self.households) if one is not None)
+
 
 def open_pair(
     config: TopdownConfig,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -29,41 +29,42 @@ _FEWEST: Final = 25  # areas of a class whose empirical privacy loss is stated
 _MODES: Final[tuple[LossMode, ...]] = ("corrected", "as_published")
 
 
-def accuracy_frames(scope: Scope) -> Frames:
-    """``metrics_long`` and ``metrics_wide``: errors."""
+def _by_list(
+    scope: Scope, measure: Callable[[tuple[MatchedCells, ...], Strata | None], list[pa.Table]]
+) -> pa.Table:
+    """A measure of every subject at every list of areas: of all areas, and by their classes where there are several."""
 
-    def of_list(areas: ComparedAreas) -> pa.Table:
-        parts = []
+    def of_list(areas: ComparedAreas) -> list[pa.Table]:
         classes = scope.classes(areas)
+        parts = []
         for subject in scope.subjects:
             runs = subject.runs(areas)
-            parts.append(accuracy(runs, mode=scope.mode))
+            parts += measure(runs, None)
             if classes is not None:
-                parts.append(accuracy(runs, mode=scope.mode, strata=classes))
-        return stacked(parts)
+                parts += measure(runs, classes)
+        return parts
 
-    long = stacked(in_threads(of_list, scope.lists))
+    return stacked([part for parts in in_threads(of_list, scope.lists) for part in parts])
+
+
+def accuracy_frames(scope: Scope) -> Frames:
+    """``metrics_long`` and ``metrics_wide``: errors."""
+    mode = scope.choices.mode
+    long = _by_list(scope, lambda runs, strata: [accuracy(runs, mode=mode, strata=strata)])
     return {"metrics_long": long, "metrics_wide": wide_metrics(long)}
 
 
 def epl_frames(scope: Scope) -> Frames:
     """``epl``: empirical privacy loss, of classes with 25 areas or more as well."""
+    mode = scope.choices.mode
 
-    def of_list(areas: ComparedAreas) -> list[pa.Table]:
-        found = []
-        classes = scope.classes(areas)
-        for subject in scope.subjects:
-            runs = subject.runs(areas)
-            found.append(epl_frame(runs, scope.mode, everything(areas.number)))
-            if classes is not None:
-                found += [
-                    epl_frame(runs, scope.mode, classes, at)
-                    for at in range(len(classes.names))
-                    if int((classes.of_area == at).sum()) >= _FEWEST
-                ]
-        return found
+    def measure(runs: tuple[MatchedCells, ...], strata: Strata | None) -> list[pa.Table]:
+        if strata is None:
+            return [epl_frame(runs, mode, everything(len(runs[0].areas)))]
+        sizes = [int((strata.of_area == at).sum()) for at in range(len(strata.names))]
+        return [epl_frame(runs, mode, strata, at) for at, size in enumerate(sizes) if size >= _FEWEST]
 
-    return {"epl": stacked([one for parts in in_threads(of_list, scope.lists) for one in parts])}
+    return {"epl": _by_list(scope, measure)}
 
 
 def epl_frame(runs: tuple[MatchedCells, ...], mode: LossMode, strata: Strata, at: int = 0) -> pa.Table:
@@ -103,12 +104,12 @@ def bias_frames(scope: Scope) -> Frames:
         return by_index, [quintiles]
 
     found = in_threads(of_list, lists)
-    frames = {
-        "bias": [one for parts, _ in found for one in parts],
-        "diversity": [one for _, parts in found for one in parts],
-    }
-    held = {name: [one for one in parts if one.num_rows] for name, parts in frames.items()}
-    return {name: stacked(parts) for name, parts in held.items() if parts}
+    frames = {}
+    for name, parts in (("bias", [own for own, _ in found]), ("diversity", [own for _, own in found])):
+        filled = [one for own in parts for one in own if one.num_rows]
+        if filled:
+            frames[name] = stacked(filled)
+    return frames
 
 
 def _residuals(scope: Scope, areas: ComparedAreas) -> Iterator[tuple[str, NDArray[np.float64]]]:
@@ -131,7 +132,7 @@ def reliability_frames(scope: Scope) -> Frames:
     bins = []
     for areas in scope.lists[1:]:
         for run, published in enumerate(scope.pair.runs):
-            found = reliability(scope.pair, areas, scope.groups, run=run, tolerance=scope.tolerance)
+            found = reliability(scope.pair, areas, scope.groups, run=run, tolerance=scope.choices.tolerance)
             about = {"run_id": published.run_id, "level": areas.level, "area_class": areas.area_class}
             answers.append(
                 {**about, "answer": found.answer or "none", "answer_alone": found.answer_alone or "none"}
@@ -143,9 +144,9 @@ def reliability_frames(scope: Scope) -> Frames:
     return {"reliability": frame_of(columns), "reliability_bins": stacked(bins)}
 
 
-def left_out_frames(scope: Scope, suites: Collection[str]) -> Frames:
+def left_out_frames(scope: Scope) -> Frames:
     """``left_out``: measures that are asked for and cannot be made of these files, with the reason."""
-    schema = scope.pair.schema
+    schema, suites = scope.pair.schema, scope.choices.suites
     needs = f"the schema {schema.name} has no race and Hispanic origin whose answers are exclusive groups; name such a query with --groups"
     alone = f"{scope.lowest} is the only level, and both are measured below the root"
     rows = []
@@ -156,12 +157,8 @@ def left_out_frames(scope: Scope, suites: Collection[str]) -> Frames:
             rows.append((measure, alone))
     names = characteristics(schema)[-1].query.split(" * ")
     if "bias" in suites and len(names) < 2:
-        rows.append(
-            (
-                "homogeneity",
-                f"the schema {schema.name} has one attribute, and the index counts cells of several",
-            )
-        )
+        reason = f"the schema {schema.name} has one attribute, and the index counts cells of several"
+        rows.append(("homogeneity", reason))
     return _left_out(rows)
 
 
@@ -181,32 +178,20 @@ def _left_out(rows: Sequence[tuple[str, str]]) -> Frames:
 def inconsistency_frames(scope: Scope) -> Frames:
     """``inconsistency``: areas that cannot exist, of every level and list."""
     strata = [scope.classes(areas) for areas in scope.lists]
-    return {
-        "inconsistency": inconsistencies(sources_of(scope), scope.lists, strata, lowest=scope.lowest),
-    }
+    frame = inconsistencies(sources_of(scope), scope.lists, strata, lowest=scope.lowest)
+    return {"inconsistency": frame}
 
 
 def sources_of(scope: Scope) -> SummarySources:
     """What the tables of summary metrics are filled from."""
-    return SummarySources(scope.pairs, scope.opened.lists, scope.opened.facilities, scope.sets)
+    return SummarySources(scope.opened.pairs, scope.opened.lists, scope.opened.facilities, scope.choices.sets)
 
 
 def variability_frames(scope: Scope) -> Frames:
     """``variability`` over runs, where there are several."""
     if len(scope.pair.runs) < 2:
         return {}
-
-    def of_list(areas: ComparedAreas) -> list[pa.Table]:
-        classes = scope.classes(areas)
-        found = []
-        for subject in scope.subjects:
-            runs = subject.runs(areas)
-            found.append(run_variability(runs))
-            if classes is not None:
-                found.append(run_variability(runs, strata=classes))
-        return found
-
-    return {"variability": stacked([one for parts in in_threads(of_list, scope.lists) for one in parts])}
+    return {"variability": _by_list(scope, lambda runs, strata: [run_variability(runs, strata=strata)])}
 
 
 def residual_frames(scope: Scope) -> Frames:

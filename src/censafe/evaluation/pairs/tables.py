@@ -142,7 +142,9 @@ def match_tables(
     paths = (truth, published)
     sides = [_table(path, files=_FILE in by) for path in paths]
     for path, side in zip(paths, sides, strict=True):
-        _require_names_once(path, side.column_names)
+        repeated = sorted({one for one in side.column_names if side.column_names.count(one) > 1})
+        if repeated:
+            raise DataError(f"{path.name}: columns repeated: {', '.join(repeated)}; allowed: each name once")
     name = _count_column(sides[0].column_names, truth, count)
     sides, notes = _named_alike(sides, name)
     if name not in sides[1].column_names:
@@ -174,21 +176,18 @@ def match_tables(
     true, public = (
         pc.fill_null(joined.column(column), 0).to_numpy().astype(np.int64) for column in ("_true", "_public")
     )
-    levels = _levels(joined, by)
     areas = np.arange(joined.num_rows).astype(np.str_)
-    cells = {
-        level: cells_of_counts(true[rows], public[rows], areas=areas[rows], level=level, query="count")
-        for level, rows in levels.items()
-    }
+    names = np.full(joined.num_rows, "all")
+    if by:
+        parts = zip(*(joined.column(name).to_pylist() for name in by), strict=True)
+        names = np.array([" ".join(map(str, row)) for row in parts], np.str_)
+    cells = {}
+    for level in dict.fromkeys(names.tolist()):
+        rows = names == level
+        cells[level] = cells_of_counts(
+            true[rows], public[rows], areas=areas[rows], level=level, query="count"
+        )
     return MatchedTables(cells, facts, tuple(notes))
-
-
-def _levels(table: pa.Table, by: Sequence[str]) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    if not by:
-        return {"all": np.arange(table.num_rows)}
-    parts = [table.column(name).to_pylist() for name in by]
-    names = np.array([" ".join(map(str, row)) for row in zip(*parts, strict=True)], np.str_)
-    return {str(name): np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())}
 
 
 def _table(path: Path, *, files: bool) -> pa.Table:
@@ -200,17 +199,16 @@ def _table(path: Path, *, files: bool) -> pa.Table:
         )
     tables = [read_table(one, "the table") for one in places]
     if files:
-        tables = [_named(table, one.stem) for one, table in zip(places, tables, strict=True)]
+        tables = [
+            table
+            if _FILE in table.column_names
+            else table.append_column(_FILE, pa.array([one.stem] * table.num_rows, pa.string()))
+            for one, table in zip(places, tables, strict=True)
+        ]
     try:
         return pa.concat_tables(_decoded(table) for table in tables)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise DataError(f"{path}: tables of different columns; allowed: tables of the same columns") from None
-
-
-def _named(table: pa.Table, name: str) -> pa.Table:
-    if _FILE in table.column_names:
-        return table
-    return table.append_column(_FILE, pa.array([name] * table.num_rows, pa.string()))
 
 
 def _files(path: Path) -> list[Path]:
@@ -319,12 +317,6 @@ def _count_column(names: Sequence[str], path: Path, wanted: str | None) -> str:
             "column of counts with `count`"
         )
     return found[0]
-
-
-def _require_names_once(path: Path, names: Sequence[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(f"{path.name}: columns repeated: {', '.join(repeated)}; allowed: each name once")
 
 
 def _keys(paths: Sequence[Path], sides: Sequence[pa.Table], count: str, by: Sequence[str]) -> list[str]:

@@ -8,15 +8,13 @@ import pytest
 from censafe.errors import ConfigError, UsageError
 from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.counts.cell_sets import read_cell_sets, shipped_cell_sets
-from censafe.evaluation.counts.characteristics import (
-    Characteristic,
-    characteristic_runs,
-    measured_and_unmeasured,
-)
+from censafe.evaluation.pairs.definitions import Characteristic
+from censafe.evaluation.pairs.inputs import OpenedPair
+from censafe.evaluation.pairs.scope import PairChoices, scope_of
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from support.pairs import SMALL, pair_of, population
+from support.pairs import pair_of, population
 from support.shared import shared_data
 from support.shipped_levels import gq_kinds, gq_types, race_sets
 
@@ -129,35 +127,37 @@ def test_counts_are_sums_of_the_cells_at_every_area() -> None:
     true, first, second = (population(60, seed) for seed in (1, 2, 3))
     pair = pair_of(true, [first, second])
     areas = level_areas(pair.spine, "County")
-    asked = Characteristic("minors", "Hispanic children", ("hispanic", "under 18"))
+    choices = PairChoices(
+        characteristics=(
+            Characteristic("minors", "Hispanic children", ("hispanic", "under 18")),
+            Characteristic("all", "Everybody"),
+        )
+    )
+    minors, everybody = scope_of(OpenedPair(pair), choices).subjects[-2:]
     shape = (60, 2, 2, 2, 3)
-    for run, grid in enumerate((first, second)):
-        cells = characteristic_runs(pair, areas, asked)[run]
-        for side, whole in zip(cells.dense(), (true, grid), strict=True):
-            blocks = whole.reshape(shape)[:, :, 0, 1, :].sum(axis=(1, 2))
+    for cells, grid in zip(minors.runs(areas), (first, second), strict=True):
+        for side, records in zip(cells.dense(), (true, grid), strict=True):
+            blocks = records.reshape(shape)[:, :, 0, 1, :].sum(axis=(1, 2))
             expected = np.bincount(areas.of_block, weights=blocks, minlength=areas.number)
             assert side[:, 0].tolist() == expected.tolist()
-    everybody = characteristic_runs(pair, areas, Characteristic("all", "Everybody"))[1].dense()
-    assert [int(side.sum()) for side in everybody] == [int(true.sum()), int(second.sum())]
-    assert [cells.run_id for cells in characteristic_runs(pair, areas, asked)] == ["1", "2"]
+    sides = everybody.runs(areas)[1].dense()
+    assert [int(side.sum()) for side in sides] == [int(true.sum()), int(second.sum())]
+    assert [cells.run_id for cells in minors.runs(areas)] == ["1", "2"]
 
 
 def test_what_a_schema_cannot_count_is_told_with_the_reason() -> None:
-    asked = [
+    characteristics = (
         Characteristic("women", "Women", ("female",)),
-        Characteristic("hispanic", "Hispanic", ("hispanic",)),
+        Characteristic("minors", "Children", ("under 18",)),
         Characteristic("vacant", "Vacant", ("vacant",), record=ProtectedUnit.HOUSEHOLD),
-    ]
-    measured, unmeasured = measured_and_unmeasured(SMALL, asked)
-    assert [one.name for one in measured] == ["hispanic"]
-    assert [(one.name, reason) for one, reason in unmeasured] == [
+    )
+    opened = OpenedPair(pair_of(population(10, 1), [population(10, 2)]))
+    scope = scope_of(opened, PairChoices(characteristics=characteristics))
+    assert scope.subjects[-1].name == "minors"
+    assert [(one.name, reason) for one, reason in scope.unmeasured] == [
         ("women", "small does not tell: female"),
         ("vacant", "small holds no household records"),
     ]
-    pair = pair_of(population(10, 1), [population(10, 2)])
-    areas = level_areas(pair.spine, "Block")
-    with pytest.raises(UsageError, match="women: small does not tell: female"):
-        characteristic_runs(pair, areas, asked[0])
 
 
 def test_attributes_of_ones_own_are_described_in_a_file() -> None:

@@ -23,12 +23,10 @@ from censafe.evaluation.areas.areas import (
 from censafe.evaluation.areas.files import read_area_lists
 from censafe.evaluation.counts.bias import homogeneity_index
 from censafe.evaluation.counts.cells import match
-from censafe.evaluation.counts.characteristics import Characteristic
 from censafe.evaluation.outputs import read_frame, write_frame
-from censafe.evaluation.pairs.definitions import DefinedAreas, read_definitions
-from censafe.evaluation.pairs.entry import PairChoices
+from censafe.evaluation.pairs.definitions import Characteristic, DefinedAreas, read_definitions
 from censafe.evaluation.pairs.inputs import OpenedPair
-from censafe.evaluation.pairs.scope import PairQuestions
+from censafe.evaluation.pairs.scope import PairChoices
 from censafe.evaluation.workbook import write_workbook
 from support.pairs import UNITS, measure_pair, pair_of, population
 
@@ -68,8 +66,10 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenedPair, dict[s
     homes, *published = (population(90, seed, cells=2) for seed in (4, 5, 6))
     units = pair_of(homes, published, UNITS)
     opened = OpenedPair(persons, units, lists=tuple(one.areas(persons.spine) for one in defined.areas))
-    asked = PairQuestions(defined.queries, defined.characteristics, defined.sets)
-    return opened, measure_pair(opened, PairChoices(asked=asked, residuals=True))
+    choices = PairChoices(
+        queries=defined.queries, characteristics=defined.characteristics, sets=defined.sets, residuals=True
+    )
+    return opened, measure_pair(opened, choices)
 
 
 def rows(frame: pa.Table, **values: Any) -> list[dict[str, Any]]:
@@ -166,9 +166,7 @@ def test_residuals_are_all_there_and_add_up(frames: tuple[OpenedPair, dict[str, 
 
 def test_population_bins_take_the_place_of_classes() -> None:
     pair = pair_of(population(60, 1), [population(60, 2)])
-    found = measure_pair(
-        OpenedPair(pair), PairChoices(("accuracy",), asked=PairQuestions(bins=25), sides=("none",))
-    )
+    found = measure_pair(OpenedPair(pair), PairChoices(("accuracy",), bins=25, sides=("none",)))
     classes = {row["size_class"] for row in rows(found["metrics_long"], level="Block")}
     assert {"all", "0-24", "25-49"} <= classes
     assert sorted(found) == ["metrics_long", "metrics_wide"]
@@ -202,9 +200,9 @@ def test_choices_that_nothing_fits_are_refused() -> None:
     with pytest.raises(UsageError, match="no areas village"):
         measure_pair(opened, PairChoices(("accuracy",), sides=("village",)))
     with pytest.raises(UsageError, match="population bins"):
-        measure_pair(opened, PairChoices(asked=PairQuestions(bins=-1)))
+        measure_pair(opened, PairChoices(bins=-1))
     with pytest.raises(UsageError, match="'income' is neither"):
-        measure_pair(opened, PairChoices(asked=PairQuestions(("income",))))
+        measure_pair(opened, PairChoices(queries=("income",)))
 
 
 def test_areas_are_sorted_into_the_classes_of_their_kind() -> None:
@@ -262,7 +260,7 @@ def test_what_nobody_is_and_areas_where_nobody_lives_are_measured_as_well() -> N
     empty = DefinedAreas("empty", {"first": ("10",)}).areas(pair.spine)
     found = measure_pair(
         OpenedPair(pair, lists=(empty,)),
-        PairChoices(asked=PairQuestions(characteristics=(no_persons,)), residuals=True),
+        PairChoices(characteristics=(no_persons,), residuals=True),
     )
     assert rows(found["side_by_side_long"], characteristic="home") == []
     assert {row["home_sf"] for row in found["side_by_side/County"].to_pylist()} == {0}

@@ -16,8 +16,9 @@ from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.outputs import column_meaning, read_evaluation, read_frame
 from censafe.evaluation.pages.vintages import draw_bars
 from censafe.evaluation.pairs.definitions import DefinedAreas
-from censafe.evaluation.pairs.entry import PairChoices, evaluate_pair
+from censafe.evaluation.pairs.entry import evaluate_pair
 from censafe.evaluation.pairs.inputs import OpenedPair
+from censafe.evaluation.pairs.scope import PairChoices
 from censafe.evaluation.pairs.vintages import by_vintage, check_vintages, with_vintages
 from censafe.products.run.options import ReadOptions
 from support.pairs import UNITS, measure_pair, pair_of, population
@@ -114,7 +115,7 @@ def test_values_that_are_not_finite_have_no_bar() -> None:
 
 @pytest.mark.long
 def test_every_measure_and_the_bureaus_tables_stand_for_every_vintage(tmp_path: Path) -> None:
-    evaluate_pair(opened(["june"]), tmp_path / "out", ReadOptions(), sources=SOURCES)
+    evaluate_pair(opened(["june"]), tmp_path / "out", ReadOptions(), sources=SOURCES, choices=PairChoices())
     for name in ("epl", "epl_noise", "inconsistency", "summary_tables", "metrics_wide"):
         rows = read_frame(tmp_path / "out", name, ("vintage", "kind", "group", "status")).to_pylist()
         assert {row["vintage"] for row in rows} == {"published", "june"}, name
