@@ -4,50 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import PurePath
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any
 
-from censafe.model import NoiseLaw, ReleasePlan
+from censafe.model import NoiseLaw
 from censafe.model.bounds import upper
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.publication.certificate.tables import SYMBOLS
 
 _SMOOTH = 4  # from this sigma2 on, a sum of discrete Gaussians is one to 1e-15
-
-
-class TableConfig(Protocol):
-    """What the page needs of a product's configuration."""
-
-    @property
-    def origin(self) -> str:
-        """Where it came from."""
-
-    @property
-    def overrides(self) -> Mapping[str, str]:
-        """What ``--set`` changed."""
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        """Two-digit codes."""
-
-
-def table_document(
-    product: str, config: TableConfig, plan: ReleasePlan, *, trials: int, seed: int, confidence: Fraction
-) -> dict[str, Any]:
-    """Facts about an evaluation for ``evaluation.json``; nothing in it depends on a record."""
-    return {
-        "kind": product,
-        "configuration": config.origin,
-        "settings": dict(config.overrides),
-        "states": list(config.states),
-        "symbol": plan.definition.symbol,
-        "loss": float(plan.total),
-        "trials": trials,
-        "seed": seed,
-        "confidence": float(confidence),
-    }
 
 
 def table_facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -3,8 +3,8 @@
     evaluation: configuration -> plan -> count once -> draw with test keys -> frames, figures, page
     true tables: configuration -> count once, without noise -> files in the Bureau's layout
 
-What differs between products is a :class:`TableProduct`: how it draws (:class:`Trials`), what the draws show
-(:class:`DrawFindings`), and how it counts without noise (:class:`TrueTables`).
+What differs between products is a :class:`TableProduct`: how it draws and what the draws show (:class:`Trials`), and how it
+counts without noise.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from censafe.evaluation.confidential import confidential_run, confidential_tables, write_report_rows
 from censafe.evaluation.outputs import Evaluated, write_document
 from censafe.evaluation.pages.registry import write_report
-from censafe.evaluation.tables.document import TableConfig, table_document
 from censafe.model import ReleasePlan
+from censafe.products.detailed.config import SafetabConfig
+from censafe.products.phsafe.config import PhsafeConfig
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.scratch import private_scratch, scratch_place
 from censafe.publication.sums import require_confidence
@@ -48,39 +49,36 @@ class Drawing:
     confidence: Fraction
 
 
-class DrawFindings(Protocol):
-    """CONFIDENTIAL. What the draws of a product showed."""
+@dataclass(frozen=True)
+class DrawFindings:
+    """CONFIDENTIAL. What the draws of a product showed.
 
-    def frames(self) -> Mapping[str, tuple[type[DataclassInstance], Sequence[Any]]]:
-        """Frames to write by the name of their file, each with the class of its rows."""
+    Args:
+        frames: frames to write by the name of their file, each with the class of its rows.
+        draw: draws the figure of the folder under a title; the ending of the path names the format.
+        lines: a summary in a few lines.
+    """
 
-    def draw(self, path: Path, title: str) -> None:
-        """Draw the figure of the folder; the ending of the path names the format."""
-
-    def lines(self) -> Sequence[str]:
-        """A summary in a few lines."""
-
-
-class Trials(Protocol):
-    """A checked configuration of a product and its plan, ready to be drawn."""
-
-    @property
-    def config(self) -> TableConfig:
-        """The configuration."""
-
-    @property
-    def plan(self) -> ReleasePlan:
-        """What one release measures."""
-
-    def run(self, data: Path, scratch: Path, reading: ReadOptions, drawing: Drawing) -> DrawFindings:
-        """CONFIDENTIAL. Count the records once, draw their noise with test keys, and compare with the truth."""
+    frames: Mapping[str, tuple[type[DataclassInstance], Sequence[Any]]]
+    draw: Callable[[Path, str], None]
+    lines: Sequence[str]
 
 
-class TrueTables(Protocol):
-    """A checked configuration of a product, ready to be counted without noise."""
+@dataclass(frozen=True)
+class Trials:
+    """A checked configuration of a product and its plan, ready to be drawn.
 
-    def write(self, data: Path, scratch: Path, reading: ReadOptions, folder: Path) -> Sequence[str]:
-        """CONFIDENTIAL. Count the records and write the tables; returns the paths of the files below the folder."""
+    Args:
+        run: counts the records once, draws their noise with test keys, and compares with the truth.
+    """
+
+    config: PhsafeConfig | SafetabConfig
+    plan: ReleasePlan
+    run: Callable[[Path, Path, ReadOptions, Drawing], DrawFindings]
+
+
+TrueTables = Callable[[Path, Path, ReadOptions, Path], Sequence[str]]
+"""Counts the records of a folder without noise, with room for scratch files, and writes the tables to a folder; their paths."""
 
 
 @dataclass(frozen=True)
@@ -103,20 +101,28 @@ def evaluate_product(product: TableProduct, request: TableRequest, drawing: Draw
         with private_scratch(request.data, reading.scratch, out=out, earlier=earlier) as scratch:
             found = trials.run(request.data, scratch, reading, drawing)
         with reading.observer.stage("report"):
-            files = _write_findings(out, found, f"{product.title}, {trials.config.origin}: {_words(drawing)}")
-            write_document(
-                out,
-                table_document(
-                    product.name,
-                    trials.config,
-                    trials.plan,
-                    trials=drawing.trials,
-                    seed=drawing.seed,
-                    confidence=drawing.confidence,
-                ),
-            )
+            words = f"{drawing.trials} noise draws against the truth"
+            files = []
+            for name, (kind, rows) in found.frames.items():
+                files.append(out / f"{name}.csv")
+                write_report_rows(files[-1], kind, rows)
+            for ending in ("svg", "png"):
+                files.append(out / f"accuracy.{ending}")
+                found.draw(files[-1], f"{product.title}, {trials.config.origin}: {words}")
+            document = {
+                "kind": product.name,
+                "configuration": trials.config.origin,
+                "settings": dict(trials.config.overrides),
+                "states": list(trials.config.states),
+                "symbol": trials.plan.definition.symbol,
+                "loss": float(trials.plan.total),
+                "trials": drawing.trials,
+                "seed": drawing.seed,
+                "confidence": float(drawing.confidence),
+            }
+            write_document(out, document)
             files += [out / name for name in write_report(out)]
-    return Evaluated((f"CONFIDENTIAL. {_words(drawing)}.", *found.lines()), tuple(files))
+    return Evaluated((f"CONFIDENTIAL. {words}.", *found.lines), tuple(files))
 
 
 def write_truth(product: TableProduct, request: TableRequest, *, private_path: bool) -> tuple[Path, ...]:
@@ -129,20 +135,5 @@ def write_truth(product: TableProduct, request: TableRequest, *, private_path: b
             private_scratch(request.data, reading.scratch, out=out, earlier=earlier) as scratch,
             confidential_tables(out / "tables") as folder,
         ):
-            names = tables.write(request.data, scratch, reading, folder)
+            names = tables(request.data, scratch, reading, folder)
     return tuple(out / "tables" / name for name in names)
-
-
-def _words(drawing: Drawing) -> str:
-    return f"{drawing.trials} noise draws against the truth"
-
-
-def _write_findings(out: Path, found: DrawFindings, title: str) -> list[Path]:
-    files = []
-    for name, (kind, rows) in found.frames().items():
-        files.append(out / f"{name}.csv")
-        write_report_rows(files[-1], kind, rows)
-    for ending in ("svg", "png"):
-        files.append(out / f"accuracy.{ending}")
-        found.draw(files[-1], title)
-    return files

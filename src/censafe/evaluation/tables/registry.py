@@ -7,19 +7,15 @@ from functools import partial
 from typing import Final
 
 from censafe.evaluation.tables.flow import TableProduct
-from censafe.evaluation.tables.groups.findings import GroupTrials
-from censafe.evaluation.tables.groups.truth import GroupTruth
-from censafe.evaluation.tables.phsafe.trials import PhsafeTrials
-from censafe.evaluation.tables.phsafe.truth import PhsafeTruth
-from censafe.products.detailed.keys import Product
-
-
-def _groups(product: Product) -> TableProduct:
-    return TableProduct(product, product, partial(GroupTrials.of, product), partial(GroupTruth.of, product))
-
+from censafe.evaluation.tables.groups.findings import group_trials
+from censafe.evaluation.tables.groups.truth import LOADERS, group_truth
+from censafe.evaluation.tables.phsafe.trials import phsafe_trials
+from censafe.evaluation.tables.phsafe.truth import phsafe_truth
 
 TABLE_PRODUCTS: Final[Mapping[str, TableProduct]] = {
-    "phsafe": TableProduct("phsafe", "PHSafe", PhsafeTrials.of, PhsafeTruth.of),
-    "safetab-p": _groups("safetab-p"),
-    "safetab-h": _groups("safetab-h"),
+    "phsafe": TableProduct("phsafe", "PHSafe", phsafe_trials, phsafe_truth),
+    **{
+        product: TableProduct(product, product, partial(group_trials, product), partial(group_truth, product))
+        for product in LOADERS
+    },
 }

@@ -1,40 +1,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from censafe.errors import ConfigError, DataError
 from censafe.evaluation.confidential import STAMP_FILE
-from censafe.evaluation.tables.flow import TableProduct, TableRequest, write_truth
+from censafe.evaluation.tables.flow import TableProduct, TableRequest, TrueTables, write_truth
 from censafe.evaluation.tables.registry import TABLE_PRODUCTS
 from censafe.products.run.options import ReadOptions
 
 
-@dataclass(frozen=True)
-class OneTable:
+def one_table(config: str, settings: Mapping[str, str], private_path: bool) -> TrueTables:
     """Writes the number of records of a file; an empty file breaks a rule."""
 
-    private_path: bool
-
-    @staticmethod
-    def of(config: str, settings: Mapping[str, str], private_path: bool) -> OneTable:
-        return OneTable(private_path)
-
-    def write(self, data: Path, scratch: Path, reading: ReadOptions, folder: Path) -> list[str]:
+    def write(data: Path, scratch: Path, reading: ReadOptions, folder: Path) -> list[str]:
         assert scratch.is_dir()
         records = (data / "records.txt").read_text().split()
         (folder / "N").mkdir()
-        (folder / "N" / "n.csv").write_text(f"{len(records)}|{self.private_path}\n")
+        (folder / "N" / "n.csv").write_text(f"{len(records)}|{private_path}\n")
         if not records:
             raise DataError("there are no records")
         return ["N/n.csv"]
 
+    return write
+
 
 def toy() -> TableProduct:
-    return TableProduct("toy", "Toy", TABLE_PRODUCTS["phsafe"].trials, OneTable.of)
+    return TableProduct("toy", "Toy", TABLE_PRODUCTS["phsafe"].trials, one_table)
 
 
 def request_of(folder: Path, records: str, config: str = "any") -> TableRequest:

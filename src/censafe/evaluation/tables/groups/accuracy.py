@@ -5,7 +5,7 @@ CONFIDENTIAL: every number here compares with the truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,7 +15,6 @@ from censafe.evaluation.tables.document import chance_within
 from censafe.evaluation.tables.groups.cells import SIZES, split_key
 from censafe.evaluation.tables.groups.trials import LevelTrials
 from censafe.model import Definition, NoiseLaw
-from censafe.model.groups.cells import GroupTable
 from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import suppression_threshold
 from censafe.products.detailed.codes.stability import group_noise_law
@@ -97,17 +96,37 @@ class ZeroRow:
 def error_rows(levels: Sequence[LevelTrials], confidence: Fraction) -> list[ErrorRow]:
     """Summarize errors by kind of cell, level, detailed-only flag, stat level and true size.
 
-    Returns:
-        For every kind first the row of all sizes, then those of each size.
+    For every kind first the row of all sizes, then those of each size.
 
     Source: specification of SafeTab, section 9.3.
     """
-    return [row for level in levels for row in _error_rows(level, confidence)]
+    rows = []
+    for level in levels:
+        groups: dict[tuple[int, bool], list[int]] = {}
+        for key in sorted({*level.errors.noise.keys, *level.errors.published.keys}):
+            place = split_key(key)
+            groups.setdefault((place.kind, place.detailed_only), []).append(key)
+        for (kind, only), members in groups.items():
+            rows.append(_error_row(level, kind, members, confidence, only=only, size=ALL_SIZES))
+            for key in members:
+                size = SIZES[split_key(key).size]
+                rows.append(_error_row(level, kind, [key], confidence, only=only, size=size))
+    return rows
 
 
 def share_rows(levels: Sequence[LevelTrials], trials: int) -> list[ShareRow]:
-    """Which table groups get, by true size."""
-    return [row for level in levels for row in _share_rows(level, trials)]
+    """Which table groups get, by true size; without a table first, then by stat level."""
+    rows = []
+    for level in levels:
+        names = [NO_TABLE, *(shell.table for shell in level.table.shells.values())]
+        place = level.level
+        for only, size in np.argwhere(level.errors.groups).tolist():
+            groups = int(level.errors.groups[only, size])
+            about = level.table.key, place.region_type, place.level, bool(only), SIZES[size], groups
+            for outcome, name in enumerate(names):
+                share = int(level.errors.outcomes[only, size, outcome]) / (groups * trials)
+                rows.append(ShareRow(*about, name, share))
+    return rows
 
 
 def zero_rows(levels: Sequence[LevelTrials], trials: int) -> list[ZeroRow]:
@@ -127,18 +146,6 @@ def chance_above(law: NoiseLaw, bound: int) -> float:
     return (1.0 - exact_coverage(law, bound)) / 2.0
 
 
-def _error_rows(level: LevelTrials, confidence: Fraction) -> Iterator[ErrorRow]:
-    keys = sorted({*level.errors.noise.keys, *level.errors.published.keys})
-    groups: dict[tuple[int, bool], list[int]] = {}
-    for key in keys:
-        found = split_key(key)
-        groups.setdefault((found.kind, found.detailed_only), []).append(key)
-    for (kind, only), members in groups.items():
-        yield _error_row(level, kind, members, confidence, only=only, size=ALL_SIZES)
-        for key in members:
-            yield _error_row(level, kind, [key], confidence, only=only, size=SIZES[split_key(key).size])
-
-
 def _error_row(
     level: LevelTrials, kind: int, keys: Sequence[int], confidence: Fraction, *, only: bool, size: str
 ) -> ErrorRow:
@@ -146,12 +153,10 @@ def _error_row(
     names = [query.table for query in level.part.queries]
     query = level.part.queries[names.index(P_QUERIES[0 if only else 2]) if len(names) > 1 else 0]
     expected = accuracy_of_sum(query.law, cells.draws, confidence)
-    other = {
-        definition: accuracy_of_sum(
-            group_noise_law(definition, level.stable, query.cost), cells.draws, confidence
-        )
+    zcdp, pure = (
+        accuracy_of_sum(group_noise_law(definition, level.stable, query.cost), cells.draws, confidence).margin
         for definition in (Definition.ZCDP, Definition.PURE)
-    }
+    )
     noise, published = level.errors.noise.of(keys), level.errors.published.of(keys)
     return ErrorRow(
         table=cells.table,
@@ -165,8 +170,8 @@ def _error_row(
         stability=level.stable,
         expected_moe=expected.margin,
         expected_moe_exact=expected.margin_exact,
-        expected_moe_zcdp=other[Definition.ZCDP].margin,
-        expected_moe_puredp=other[Definition.PURE].margin,
+        expected_moe_zcdp=zcdp,
+        expected_moe_puredp=pure,
         noise_cells=noise.number,
         noise_moe=noise.margin(confidence),
         noise_coverage=noise.share_within(expected.margin_exact),
@@ -176,30 +181,6 @@ def _error_row(
         published_moe=published.margin(confidence),
         published_bias=published.bias,
     )
-
-
-def _share_rows(level: LevelTrials, trials: int) -> Iterator[ShareRow]:
-    names = _table_names(level.table)
-    for only, size in np.argwhere(level.errors.groups).tolist():
-        groups = int(level.errors.groups[only, size])
-        for outcome, name in enumerate(names):
-            share = int(level.errors.outcomes[only, size, outcome]) / (groups * trials)
-            yield ShareRow(
-                level.table.key,
-                level.level.region_type,
-                level.level.level,
-                bool(only),
-                SIZES[size],
-                groups,
-                name,
-                share,
-            )
-
-
-def _table_names(table: GroupTable) -> list[str]:
-    """What a group gets without a table, then by stat level."""
-    names = [shell.table for shell in table.shells.values()]
-    return [NO_TABLE, *names]
 
 
 def _zero_row(level: LevelTrials, trials: int) -> ZeroRow:

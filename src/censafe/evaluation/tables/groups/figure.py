@@ -22,7 +22,7 @@ _FEWEST: Final = 200
 _PLACES: Final = {"detailed": "nation, state", "coarse": "below states"}
 
 
-def draw_report(path: Path, rows: Sequence[ErrorRow], shares: Sequence[ShareRow], *, title: str) -> None:
+def draw_report(rows: Sequence[ErrorRow], shares: Sequence[ShareRow], path: Path, title: str) -> None:
     """Draw experimental against expected margins by level, and the tables that groups get by true size."""
     chosen = frequent_rows(rows)
     bars = _bars(shares)

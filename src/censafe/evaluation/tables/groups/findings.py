@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from censafe.evaluation.tables.flow import Drawing
+from censafe.evaluation.tables.flow import DrawFindings, Drawing, Trials
 from censafe.evaluation.tables.groups.accuracy import (
     ALL_SIZES,
     ErrorRow,
@@ -31,83 +31,64 @@ from censafe.products.detailed.plan import plan_release
 from censafe.products.run.options import ReadOptions
 
 
-@dataclass(frozen=True)
-class GroupFindings:
-    """CONFIDENTIAL. Errors, tables and empty groups of a SafeTab product.
+def group_trials(product: Product, config: str, settings: Mapping[str, str]) -> Trials:
+    """Read and plan a configuration."""
+    chosen = LOADERS[product](config, settings)
+    plan = plan_release(chosen, read_universe(chosen.universe))
+    return Trials(chosen, plan, partial(_draw, chosen, plan))
 
-    Args:
-        errors: by kind of cell, level, detailed-only flag, stat level and true size.
-    """
 
-    errors: Sequence[ErrorRow]
-    shares: Sequence[ShareRow]
-    zeros: Sequence[ZeroRow]
+def _draw(
+    config: SafetabConfig,
+    plan: ReleasePlan,
+    data: Path,
+    scratch: Path,
+    reading: ReadOptions,
+    drawing: Drawing,
+) -> DrawFindings:
+    """CONFIDENTIAL. Sort the records once, draw their noise with test keys, and compare with the truth."""
+    trials = drawing.trials
+    with sorted_input(config, data, scratch, reading) as records:
+        with reading.observer.stage(f"{trials} noise draws"):
+            levels = level_trials(records, config, plan)
+            done = work_done(reading.observer, trials, "draws")
+            run_group_trials(levels, plan, trials=trials, seed=drawing.seed, done=done)
+        errors, shares = error_rows(levels, drawing.confidence), share_rows(levels, trials)
+        zeros = zero_rows(levels, trials)
+    frames: dict[str, tuple[type[Any], Sequence[Any]]] = {
+        "accuracy": (ErrorRow, errors),
+        "tables": (ShareRow, shares),
+    }
+    if zeros:
+        frames["zeros"] = (ZeroRow, zeros)
+    return DrawFindings(frames, partial(draw_report, errors, shares), _lines(errors, zeros))
 
-    def frames(self) -> Mapping[str, tuple[type[Any], Sequence[Any]]]:
-        """Errors as ``accuracy.csv``, tables as ``tables.csv`` and, where there are any, empty groups as ``zeros.csv``."""
-        frames = {"accuracy": (ErrorRow, self.errors), "tables": (ShareRow, self.shares)}
-        return frames | ({"zeros": (ZeroRow, self.zeros)} if self.zeros else {})
 
-    def draw(self, path: Path, title: str) -> None:
-        """Experimental against expected margins, and which tables groups get."""
-        draw_report(path, self.errors, self.shares, title=title)
-
-    def lines(self) -> list[str]:
-        """One line a level and class of tables, for its most frequent measured cells."""
-        lines = [
-            f"{'level':<32}{'table':<8}{'cells':<20}{'number':>10}{'expected moe':>13}{'experimental':>13}"
-            f"{'coverage':>9}{'bias':>7}"
-        ]
-        for row in _frequent(self.errors):
-            label = PopulationGroupLevel(row.region_type, row.iteration_level).label
-            cell = "Detailed-only total" if row.detailed_only else row.cell
-            lines.append(
-                f"{label:<32}{row.table:<8}{cell[:19]:<20}{row.noise_cells:>10,}{row.expected_moe_exact:>13,}"
-                f"{row.noise_moe:>13,.0f}{lower(row.noise_coverage, 3):>9.3f}{row.noise_bias:>7.2f}"
-            )
+def _lines(errors: Sequence[ErrorRow], zeros: Sequence[ZeroRow]) -> list[str]:
+    """One line a level and class of tables, for its most frequent measured cells."""
+    lines = [
+        f"{'level':<32}{'table':<8}{'cells':<20}{'number':>10}{'expected moe':>13}{'experimental':>13}"
+        f"{'coverage':>9}{'bias':>7}"
+    ]
+    for row in _frequent(errors):
+        label = PopulationGroupLevel(row.region_type, row.iteration_level).label
+        cell = "Detailed-only total" if row.detailed_only else row.cell
         lines.append(
-            "Margins are the smallest whole numbers that cover the level; cells are those of one noise draw each."
+            f"{label:<32}{row.table:<8}{cell[:19]:<20}{row.noise_cells:>10,}{row.expected_moe_exact:>13,}"
+            f"{row.noise_moe:>13,.0f}{lower(row.noise_coverage, 3):>9.3f}{row.noise_bias:>7.2f}"
         )
-        if self.zeros:
-            published = sum(row.published for row in self.zeros)
-            expected = sum(row.expected for row in self.zeros)
-            deviation = sum(row.deviation**2 for row in self.zeros) ** 0.5
-            lines.append(
-                f"Empty groups published below the states, all draws: {published:,}; by the exact tail "
-                f"{expected:,.1f} with a standard deviation of {deviation:,.1f}."
-            )
-        return lines
-
-
-@dataclass(frozen=True)
-class GroupTrials:
-    """A configuration of SafeTab and its plan, ready to be drawn."""
-
-    config: SafetabConfig
-    plan: ReleasePlan
-
-    @staticmethod
-    def of(product: Product, config: str, settings: Mapping[str, str]) -> GroupTrials:
-        """Read and plan a configuration."""
-        chosen = LOADERS[product](config, settings)
-        return GroupTrials(chosen, plan_release(chosen, read_universe(chosen.universe)))
-
-    def run(self, data: Path, scratch: Path, reading: ReadOptions, drawing: Drawing) -> GroupFindings:
-        """CONFIDENTIAL. Sort the records once, draw their noise with test keys, and compare with the truth."""
-        trials = drawing.trials
-        with sorted_input(self.config, data, scratch, reading) as records:
-            with reading.observer.stage(f"{trials} noise draws"):
-                levels = level_trials(records, self.config, self.plan)
-                run_group_trials(
-                    levels,
-                    self.plan,
-                    trials=trials,
-                    seed=drawing.seed,
-                    done=work_done(reading.observer, trials, "draws"),
-                )
-            return GroupFindings(
-                error_rows(levels, drawing.confidence), share_rows(levels, trials), zero_rows(levels, trials)
-            )
+    lines.append(
+        "Margins are the smallest whole numbers that cover the level; cells are those of one noise draw each."
+    )
+    if zeros:
+        published = sum(row.published for row in zeros)
+        expected = sum(row.expected for row in zeros)
+        deviation = sum(row.deviation**2 for row in zeros) ** 0.5
+        lines.append(
+            f"Empty groups published below the states, all draws: {published:,}; by the exact tail "
+            f"{expected:,.1f} with a standard deviation of {deviation:,.1f}."
+        )
+    return lines
 
 
 def _frequent(rows: Sequence[ErrorRow]) -> list[ErrorRow]:

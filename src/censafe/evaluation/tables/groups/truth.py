@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -14,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
+from censafe.evaluation.tables.flow import TrueTables
 from censafe.model import GroupLevel as PublicLevel
-from censafe.population.detailed.public_data import PopGroupTotals
 from censafe.population.detailed.source import SafetabInput
 from censafe.privacy.measure.rows import GroupRows
 from censafe.products.detailed.codes.parameters import read_universe
@@ -58,11 +59,6 @@ class TrueGroups:
     indptr: NDArray[np.int64] = field(repr=False)
     values: NDArray[np.int64] = field(repr=False)
 
-    @staticmethod
-    def of(level: PublicLevel, rows: GroupRows) -> TrueGroups:
-        """The rows of a level without noise."""
-        return TrueGroups(level, rows.region, rows.iteration, rows.stat_level, rows.indptr, rows.values)
-
 
 @dataclass(frozen=True, eq=False)
 class SortedRecords:
@@ -76,17 +72,6 @@ class SortedRecords:
     universe: Universe
     counter: GroupCounter
     threads: int
-
-    @property
-    def totals(self) -> PopGroupTotals:
-        """The totals of population groups that SafeTab-H needs."""
-        if self.data.totals is None:
-            raise DataError("SafeTab-H needs totals of population groups (T1). Name them with `t1`.")
-        return self.data.totals
-
-    def public(self, level: PopulationGroupLevel) -> PublicLevel:
-        """Regions and candidate iterations of a level."""
-        return public_level(self.data.areas, self.universe, level)
 
 
 @contextmanager
@@ -104,40 +89,35 @@ def sorted_input(
         yield SortedRecords(loaded, universe, counter, reading.threads or 2)
 
 
-@dataclass(frozen=True)
-class GroupTruth:
-    """A configuration of SafeTab, ready to be counted without noise.
+def group_truth(product: Product, config: str, settings: Mapping[str, str], private_path: bool) -> TrueTables:
+    """Read a configuration.
 
-    Args:
-        scope: of a truth run for the most detailed table of every group with a record (SafeTab-P) or with a published total
-            (SafeTab-H); a whole configuration for what infinite budgets give: levels with a budget, tables chosen by the true
-            totals, and below the states no total of 0 where small totals are suppressed.
+    On the private path a whole configuration, for what infinite budgets give: levels with a budget, tables chosen by the true
+    totals, and below the states no total of 0 where small totals are suppressed. Otherwise a scope, for the most detailed table
+    of every group with a record (SafeTab-P) or with a published total (SafeTab-H).
     """
-
-    scope: SafetabScope
-
-    @staticmethod
-    def of(product: Product, config: str, settings: Mapping[str, str], private_path: bool) -> GroupTruth:
-        """Read a configuration."""
-        if private_path:
-            return GroupTruth(LOADERS[product](config, settings, allow_infinite=True))
-        return GroupTruth(load_scope(product, config, settings))
-
-    def write(self, data: Path, scratch: Path, reading: ReadOptions, folder: Path) -> list[str]:
-        """CONFIDENTIAL. Count the records and write the tables; returns the paths of the files below the folder."""
-        with (
-            sorted_input(self.scope, data, scratch, reading) as records,
-            reading.observer.stage("count groups and write tables"),
-        ):
-            return _write(folder, self.scope.product, _tables(self.scope, records))
+    if private_path:
+        return partial(_write, LOADERS[product](config, settings, allow_infinite=True))
+    return partial(_write, load_scope(product, config, settings))
 
 
-def _tables(scope: SafetabScope, records: SortedRecords) -> Iterator[tuple[str, TrueGroups]]:
+def _groups(scope: SafetabScope, records: SortedRecords) -> Iterator[tuple[str, TrueGroups]]:
     """All levels for a scope; levels with a budget for a configuration."""
     for table, table_class in zip(tables_of(scope.product).keys, CLASSES[scope.product], strict=True):
         levels = scope.measured(table_class) if isinstance(scope, SafetabConfig) else scope.levels
         for level in levels:
-            yield table, TrueGroups.of(records.public(level), _rows(scope, records, table_class, level))
+            rows = _rows(scope, records, table_class, level)
+            yield (
+                table,
+                TrueGroups(
+                    public_level(records.data.areas, records.universe, level),
+                    rows.region,
+                    rows.iteration,
+                    rows.stat_level,
+                    rows.indptr,
+                    rows.values,
+                ),
+            )
 
 
 def _rows(
@@ -147,27 +127,34 @@ def _rows(
         return private_path_of_persons(records.counter, scope, level, threads=records.threads)
     if scope.product == "safetab-p":
         return true_persons(records.counter, level, threads=records.threads)
+    if records.data.totals is None:
+        raise DataError("SafeTab-H needs totals of population groups (T1). Name them with `t1`.")
     return true_households(
         records.counter,
         scope.thresholds[table_class, level.key] if isinstance(scope, SafetabConfig) else None,
-        records.totals,
+        records.data.totals,
         level,
         "t3" if table_class == "t3" else "t4",
         threads=records.threads,
     )
 
 
-def _write(folder: Path, product: Product, found: Iterator[tuple[str, TrueGroups]]) -> list[str]:
-    """Write level after level, with the groups of one region type in memory at a time."""
-    tables = tables_of(product)
-    with ExitStack() as files:
+def _write(scope: SafetabScope, data: Path, scratch: Path, reading: ReadOptions, folder: Path) -> list[str]:
+    """CONFIDENTIAL. Count and write level after level, with the groups of one region type in memory at a time; paths of the files."""
+    tables = tables_of(scope.product)
+    with (
+        sorted_input(scope, data, scratch, reading) as records,
+        reading.observer.stage("count groups and write tables"),
+        ExitStack() as files,
+    ):
         streams: dict[str, BinaryIO] = {}
         for layout in tables.layouts:
             path = folder / layout.path
             path.parent.mkdir(parents=True)
             streams[layout.name] = files.enter_context(path.open("xb"))
             write_header(streams[layout.name], layout)
-        for (table, _), levels in groupby(found, lambda one: (one[0], one[1].level.region_type)):
+        by_place = groupby(_groups(scope, records), lambda one: (one[0], one[1].level.region_type))
+        for (table, _), levels in by_place:
             for order in group_orders([groups for _, groups in levels]):
                 for layout in tables.table(table).layouts:
                     write_order(streams[layout.name], layout, order, _counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from censafe.evaluation.confidential import label_rows, legend_below, save_figure
 from censafe.evaluation.tables.document import chance_within
-from censafe.model import KeyDomain, PublishedQuery
+from censafe.model import PublishedQuery
 from censafe.privacy.loss.margins import MarginRule, paper_margin
 
 # Two standard errors of the 90% quantile of the absolute value of n Gaussian draws, relative to that quantile,
@@ -23,7 +23,7 @@ _SPREAD = 1.768
 _COLORS = {"USA": "#1b6ca8", "STATE": "#d1762a"}
 
 
-def draw_accuracy(path: Path, rows: Sequence[AccuracyRow], *, title: str) -> None:
+def draw_accuracy(rows: Sequence[AccuracyRow], path: Path, title: str) -> None:
     """Draw experimental against expected margins, and what truncation does, as SVG or PNG."""
     tables = list(dict.fromkeys(row.table for row in rows))
     figure = Figure(figsize=(12, 0.42 * len(tables) + 2.6), layout="constrained")
@@ -69,18 +69,17 @@ def _dots(
     for region_type, name, offset in (("USA", "nation", -0.16), ("STATE", "states", 0.16)):
         chosen = [place for place, row in enumerate(shown) if row.region_type == region_type]
         if chosen:
-            heights = _heights([shown[place] for place in chosen], tables, offset)
+            # a small spread by cell, so that dots do not hide each other
+            spread = np.linspace(-0.1, 0.1, 9)
+            heights = [
+                tables.index(shown[place].table) + offset + spread[number % 9]
+                for number, place in enumerate(chosen)
+            ]
             axes.plot(
                 [values[place] for place in chosen], heights, "o", color=_COLORS[region_type], alpha=0.45,
                 markersize=4.5, label=name,
             )  # fmt: skip
     label_rows(axes, tables)
-
-
-def _heights(rows: Sequence[AccuracyRow], tables: Sequence[str], offset: float) -> list[float]:
-    """Vertical position of every dot: its table, its region type, and a small spread by cell."""
-    spread = np.linspace(-0.1, 0.1, 9)
-    return [tables.index(row.table) + offset + spread[place % 9] for place, row in enumerate(rows)]
 
 
 _REGION_TYPE = {"usa": "USA", "state": "STATE"}
@@ -131,19 +130,6 @@ class TableErrors:
     noisy: NDArray[np.int64]
 
 
-def align_truth(rows: Mapping[tuple[str, str, str], int], domain: KeyDomain) -> NDArray[np.int64]:
-    """Put sparse true counts into the order of a key domain; keys that are absent count 0.
-
-    Returns:
-        int64, shape (domain.size,).
-    """
-    columns = [domain.column(name).tolist() for name in domain.names]
-    if len(columns) == 2:
-        columns.insert(1, ["*"] * domain.size)
-    keys = zip(*columns, strict=True)
-    return np.fromiter((rows.get(key, 0) for key in keys), np.int64, domain.size)
-
-
 def accuracy_rows(samples: Sequence[TableErrors], confidence: Fraction) -> list[AccuracyRow]:
     """Summarize errors per table, region type, iteration and cell.
 
@@ -165,7 +151,11 @@ def _rows(sample: TableErrors, confidence: Fraction) -> Iterator[AccuracyRow]:
             t, k, y = truth[:, i, c], exact[:, i, c], noisy[:, :, i, c]
             factor = float(np.sqrt(terms[0, i, c]))
             expected = factor * paper_margin(query.law, confidence)
-            noise = np.abs(y - k)
+            noise, error = np.abs(y - k), np.abs(y - t)
+            noise_moe, error_moe = (
+                float(np.quantile(errors, float(confidence), method="inverted_cdf"))
+                for errors in (noise, error)
+            )
             yield AccuracyRow(
                 table=query.table,
                 region_type=_REGION_TYPE[query.level.split("_", 1)[0]],
@@ -176,16 +166,12 @@ def _rows(sample: TableErrors, confidence: Fraction) -> Iterator[AccuracyRow]:
                 true_total=int(t.sum()),
                 expected_moe=expected,
                 expected_moe_reference=factor * paper_margin(query.law, confidence, MarginRule.REFERENCE),
-                experimental_moe_noise=_quantile(noise, confidence),
-                experimental_moe_total=_quantile(np.abs(y - t), confidence),
+                experimental_moe_noise=noise_moe,
+                experimental_moe_total=error_moe,
                 coverage_noise=float(np.mean(noise <= expected)),
-                coverage_total=float(np.mean(np.abs(y - t) <= expected)),
+                coverage_total=float(np.mean(error <= expected)),
                 coverage_expected=chance_within(query.law, int(terms[0, i, c]), int(expected)),
                 bias_noise=float(np.mean(y - k)),
                 bias_truncation=float(np.mean(k - t)),
                 largest_truncation=int(np.max(np.abs(k - t))),
             )
-
-
-def _quantile(errors: NDArray[np.int64], confidence: Fraction) -> float:
-    return float(np.quantile(errors, float(confidence), method="inverted_cdf"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from censafe.model import KeyDomain
+from censafe.evaluation.tables.flow import TrueTables
 from censafe.products.phsafe.config import (
     PhsafeConfig,
     TruthConfig,
@@ -80,42 +81,33 @@ def truth_tables(accumulator: CountAccumulator) -> dict[str, TruthTable]:
 Line = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class PhsafeTruth:
-    """A configuration of PHSafe, ready to be counted without noise.
+def phsafe_truth(config: str, settings: Mapping[str, str], private_path: bool) -> TrueTables:
+    """Read a configuration.
 
-    Args:
-        config: states and reader for the true counts with margins, no truncation, cells that are not zero; a whole
-            configuration for the basis cells after truncation over the full key domain, zeros included.
+    On the private path a whole configuration, for the basis cells after truncation over the full key domain, zeros included;
+    otherwise states and reader, for the true counts with margins, no truncation, cells that are not zero.
     """
-
-    config: TruthConfig | PhsafeConfig
-
-    @staticmethod
-    def of(config: str, settings: Mapping[str, str], private_path: bool) -> PhsafeTruth:
-        """Read a configuration."""
-        if private_path:
-            return PhsafeTruth(load_phsafe_config(config, settings, allow_infinite=True))
-        return PhsafeTruth(load_truth_config(config, settings))
-
-    def write(self, data: Path, scratch: Path, reading: ReadOptions, folder: Path) -> list[str]:
-        """CONFIDENTIAL. Count the records and write the tables; returns the paths of the files below the folder."""
-        config = self.config
-        with HouseholdIntake(data, config.reader, config.states, scratch, reading) as intake:
-            tables = (
-                _basis_cells(config, intake) if isinstance(config, PhsafeConfig) else _true_tables(intake)
-            )
-        for name, lines in tables.items():
-            (folder / name).mkdir()
-            text = "".join("|".join(line) + "\n" for line in lines)
-            (folder / name / f"{name}.csv").write_text(text, encoding="utf-8")
-        return [f"{name}/{name}.csv" for name in tables]
+    if private_path:
+        return partial(_write, load_phsafe_config(config, settings, allow_infinite=True))
+    return partial(_write, load_truth_config(config, settings))
 
 
-def _true_tables(intake: HouseholdIntake) -> dict[str, list[Line]]:
-    counts = CountAccumulator(phsafe_definitions(), mode="truth")
-    intake.count(counts)
-    return {name: _truth_lines(table) for name, table in truth_tables(counts).items()}
+def _write(
+    config: TruthConfig | PhsafeConfig, data: Path, scratch: Path, reading: ReadOptions, folder: Path
+) -> list[str]:
+    """CONFIDENTIAL. Count the records and write the tables; returns the paths of the files below the folder."""
+    with HouseholdIntake(data, config.reader, config.states, scratch, reading) as intake:
+        if isinstance(config, PhsafeConfig):
+            tables = _basis_cells(config, intake)
+        else:
+            counts = CountAccumulator(phsafe_definitions(), mode="truth")
+            intake.count(counts)
+            tables = {name: _truth_lines(table) for name, table in truth_tables(counts).items()}
+    for name, lines in tables.items():
+        (folder / name).mkdir()
+        text = "".join("|".join(line) + "\n" for line in lines)
+        (folder / name / f"{name}.csv").write_text(text, encoding="utf-8")
+    return [f"{name}/{name}.csv" for name in tables]
 
 
 def _truth_lines(table: TruthTable) -> list[Line]:
@@ -143,15 +135,11 @@ def _basis_cells(config: PhsafeConfig, intake: HouseholdIntake) -> dict[str, lis
                 domain, values, _ = sum_cells(table, domain, values)
             block = lines.setdefault(table.name, [_header(table.cell_column, iterated=table.iterated)])
             geography, _ = definitions.levels(table)[level]
-            block += _domain_lines(domain, geography.region_type, values.tolist())
+            columns = zip(*(domain.column(name).tolist() for name in domain.names), strict=True)
+            for (region, *rest), value in zip(columns, values.tolist(), strict=True):
+                block.append((region, geography.region_type, *rest, str(value)))
     return lines
 
 
 def _header(cell_column: str, *, iterated: bool) -> Line:
     return ("REGION_ID", "REGION_TYPE", *(("ITERATION_CODE",) if iterated else ()), cell_column, "COUNT")
-
-
-def _domain_lines(domain: KeyDomain, region_type: str, values: Sequence[int]) -> Iterable[Line]:
-    columns = [domain.column(name).tolist() for name in domain.names]
-    for (region, *rest), value in zip(zip(*columns, strict=True), values, strict=True):
-        yield (region, region_type, *rest, str(value))
