@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.evaluation.tables.flow import TrueTables
 from censafe.model import GroupLevel as PublicLevel
 from censafe.population.detailed.source import SafetabInput
 from censafe.privacy.measure.rows import GroupRows
@@ -42,6 +41,9 @@ from censafe.products.detailed.recipe import CountRecords
 from censafe.products.run.options import ReadOptions
 from censafe.publication.groups.rows import CellRows, GroupOrder, group_orders
 from censafe.publication.groups.tables import write_header, write_order
+
+if TYPE_CHECKING:
+    from censafe.evaluation.tables.flow import TrueTables
 
 LOADERS: Final = {"safetab-p": load_p_config, "safetab-h": load_h_config}
 """How the configuration of a product is read and checked."""
