@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -21,15 +20,8 @@ POOLED: Final = "pooled"
 _EVERY: Final = -1
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """The choices of a call."""
-
-    mode: LossMode
-    zeros: ZeroCells
-    strata: Strata
-    answers: tuple[int, ...]
-    suite: str
+_Metrics = Mapping[tuple[int, int], Mapping[str, tuple[float, float, float]]]
+"""By class of areas and answer."""
 
 
 def accuracy(
@@ -59,58 +51,63 @@ def accuracy(
     """
     if len({(cells.query, cells.answers, len(cells.areas)) for cells in runs}) != 1:
         raise ValueError("the runs must be matched counts of one query and the same areas")
-    asked = _Asked(
-        mode,
-        zeros or ("all" if mode == "corrected" else "either"),
-        strata or everything(len(runs[0].areas)),
-        tuple(range(runs[0].answers)) if by_answer else (_EVERY,),
-        suite,
-    )
-    by_run = [_metrics([cells], asked) for cells in runs]
-    rows = [row for cells, found in zip(runs, by_run, strict=True) for row in _rows(cells, found, asked, 1)]
+    counted_zeros: ZeroCells = zeros or ("all" if mode == "corrected" else "either")
+    classes = strata or everything(len(runs[0].areas))
+    answers = tuple(range(runs[0].answers)) if by_answer else (_EVERY,)
+
+    def metrics(some: Sequence[MatchedCells]) -> _Metrics:
+        return {
+            key: error_metrics(sample, non_zero_counts=mode == "as_published")
+            for key, sample in _samples(some, counted_zeros, classes, answers)
+        }
+
+    def rows(cells: MatchedCells, by_key: _Metrics, number: int, run_id: str) -> Iterator[Value]:
+        for (stratum, answer), found in by_key.items():
+            name = cells.query if answer == _EVERY else f"{cells.query}={answer}"
+            size_class = classes.names[stratum]
+            subject = Subject(run_id, suite, mode, cells.level, cells.area_class, size_class, name)
+            units = int((classes.of_area == stratum).sum())
+            for metric, (value, low, high) in found.items():
+                reason = "" if value == value else ("undefined" if units else "empty")
+                yield Value(subject, metric, value, units, number, low, high, reason)
+
+    by_run = [metrics([cells]) for cells in runs]
+    values = [
+        value for cells, own in zip(runs, by_run, strict=True) for value in rows(cells, own, 1, cells.run_id)
+    ]
     if len(runs) > 1:
-        rows += _rows(runs[0], _metrics(runs, asked), asked, len(runs), POOLED)
-        rows += _rows(runs[0], _over_runs(by_run), asked, len(runs), POOLED)
-    return long_frame(rows)
+        for pooled in (metrics(runs), _over_runs(by_run)):
+            values += rows(runs[0], pooled, len(runs), POOLED)
+    return long_frame(values)
 
 
-_Found = Mapping[tuple[int, int], Mapping[str, tuple[float, float, float]]]
-
-
-def _metrics(runs: Sequence[MatchedCells], asked: _Asked) -> _Found:
-    """Metrics by class of areas and answer."""
-    return {
-        key: error_metrics(sample, non_zero_counts=asked.mode == "as_published")
-        for key, sample in _samples(runs, asked)
-    }
-
-
-def _samples(runs: Sequence[MatchedCells], asked: _Asked) -> Iterator[tuple[tuple[int, int], ErrorSample]]:
+def _samples(
+    runs: Sequence[MatchedCells], zeros: ZeroCells, strata: Strata, answers: Sequence[int]
+) -> Iterator[tuple[tuple[int, int], ErrorSample]]:
     """Counts of every class and answer, all runs together."""
-    classes = len(asked.strata.names)
-    areas = np.bincount(asked.strata.of_area[asked.strata.of_area >= 0], minlength=classes)
+    classes = len(strata.names)
+    areas = np.bincount(strata.of_area[strata.of_area >= 0], minlength=classes)
     true = np.concatenate([cells.confidential for cells in runs])
     public = np.concatenate([cells.published for cells in runs])
     area = np.concatenate([cells.area_of_entry for cells in runs])
-    masks = [counted(cells, asked.zeros) for cells in runs]
-    group = asked.strata.of_area[area].astype(np.int64)
-    if asked.answers != (_EVERY,):
+    masks = [counted(cells, zeros) for cells in runs]
+    group = strata.of_area[area].astype(np.int64)
+    by_answer = tuple(answers) != (_EVERY,)
+    if by_answer:
         answer = np.concatenate([cells.answer for cells in runs])
-        group = np.where(group < 0, -1, group * len(asked.answers) + answer)
+        group = np.where(group < 0, -1, group * len(answers) + answer)
     if masks[0] is not None:
         group[~np.concatenate([one for one in masks if one is not None])] = -1
-    order, starts = _ordered(group, classes * len(asked.answers))
+    order, starts = _ordered(group, classes * len(answers))
     for stratum in range(classes):
-        for at, answer_ in enumerate(asked.answers):
-            place = stratum * len(asked.answers) + at
+        domain = int(areas[stratum]) * len(runs) * (1 if by_answer else runs[0].answers)
+        for at, answer_ in enumerate(answers):
+            place = stratum * len(answers) + at
             chosen = slice(None) if order is None else order[starts[place] : starts[place + 1]]
-            held = true[chosen]
-            domain = int(areas[stratum]) * len(runs) * (runs[0].answers if answer_ == _EVERY else 1)
-            empty = domain - len(held) if asked.zeros == "all" else 0
-            yield (
-                (stratum, answer_),
-                ErrorSample(held, public[chosen], area[chosen], empty, int(areas[stratum]), domain),
-            )
+            counts = true[chosen]
+            empty = domain - len(counts) if zeros == "all" else 0
+            sample = ErrorSample(counts, public[chosen], area[chosen], empty, int(areas[stratum]), domain)
+            yield (stratum, answer_), sample
 
 
 def _ordered(group: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
@@ -122,7 +119,7 @@ def _ordered(group: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64] |
     return order, np.searchsorted(group[order], np.arange(groups + 1)).astype(np.int64)
 
 
-def _over_runs(by_run: Sequence[_Found]) -> _Found:
+def _over_runs(by_run: Sequence[_Metrics]) -> _Metrics:
     """Mean and standard deviation over runs of every metric."""
     found: dict[tuple[int, int], dict[str, tuple[float, float, float]]] = {}
     none = float("nan")
@@ -133,21 +130,6 @@ def _over_runs(by_run: Sequence[_Found]) -> _Found:
             found[key][f"{name}_run_mean"] = (float(values.mean()), none, none)
             found[key][f"{name}_run_sd"] = (float(values.std(ddof=1)), none, none)
     return found
-
-
-def _rows(
-    cells: MatchedCells, found: _Found, asked: _Asked, runs: int, run_id: str | None = None
-) -> Iterator[Value]:
-    for (stratum, answer), metrics in found.items():
-        name = cells.query if answer == _EVERY else f"{cells.query}={answer}"
-        subject = Subject(
-            run_id or cells.run_id, asked.suite, asked.mode, cells.level, cells.area_class,
-            asked.strata.names[stratum], name,
-        )  # fmt: skip
-        units = int((asked.strata.of_area == stratum).sum())
-        for metric, (value, low, high) in metrics.items():
-            reason = "" if value == value else ("undefined" if units else "empty")
-            yield Value(subject, metric, value, units, runs, low, high, reason)
 
 
 _Floats = NDArray[np.float64]
@@ -162,14 +144,28 @@ def run_variability(runs: Sequence[MatchedCells], *, strata: Strata | None = Non
     """
     if len(runs) < 2:
         raise UsageError("variability over runs needs two runs or more; publish with other seeds, too")
-    keys, true, public = _aligned(runs)
+    # areas and answers that are not zero somewhere, their true counts, and published counts, shape (runs, keys)
+    answers = runs[0].answers
+    own: list[NDArray[Any]] = [
+        cells.area_of_entry.astype(np.int64) * answers + cells.answer for cells in runs
+    ]
+    keys = np.unique(np.concatenate(own))
+    true, public = np.zeros(len(keys)), np.zeros((len(runs), len(keys)))
+    for run, (place, cells) in enumerate(zip(own, runs, strict=True)):
+        at = np.searchsorted(keys, place)
+        true[at] = cells.confidential
+        public[run, at] = cells.published
     classes = strata or everything(len(runs[0].areas))
-    group = classes.of_area[keys // runs[0].answers]
+    group = classes.of_area[keys // answers]
     return long_frame(
         row
-        for at, name in enumerate(classes.names)
+        for stratum, name in enumerate(classes.names)
         for row in _rows_of_variability(
-            runs, name, int((classes.of_area == at).sum()), true[group == at], public[:, group == at]
+            runs,
+            name,
+            int((classes.of_area == stratum).sum()),
+            true[group == stratum],
+            public[:, group == stratum],
         )
     )
 
@@ -196,21 +192,3 @@ def _rows_of_variability(
     }
     for name, value in values.items():
         yield Value(subject, name, value, areas, len(runs), reason="" if value == value else "empty")
-
-
-def _aligned(
-    runs: Sequence[MatchedCells],
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Areas and answers that are not zero somewhere, their true counts, and published counts, shape (runs, keys)."""
-    answers = runs[0].answers
-    own: list[NDArray[Any]] = [
-        cells.area_of_entry.astype(np.int64) * answers + cells.answer for cells in runs
-    ]
-    keys = np.unique(np.concatenate(own))
-    true = np.zeros(len(keys))
-    public = np.zeros((len(runs), len(keys)))
-    for row, (place, cells) in enumerate(zip(own, runs, strict=True)):
-        at = np.searchsorted(keys, place)
-        true[at] = cells.confidential
-        public[row, at] = cells.published
-    return keys, true, public

@@ -26,13 +26,6 @@ _NOWHERE: Final = re.compile("9{4,}")  # how block files write that a block lies
 _RECORDS: Final = {"person": ProtectedUnit.PERSON, "household": ProtectedUnit.HOUSEHOLD}
 
 
-@dataclass(frozen=True)
-class Missing:
-    """Why something cannot be counted, such as ``needs AGE``."""
-
-    reason: str
-
-
 @dataclass(frozen=True, eq=False)
 class Counted:
     """CONFIDENTIAL. Counts of one set of records at all areas of one kind.
@@ -62,6 +55,9 @@ class SummarySources:
     lists: tuple[ComparedAreas, ...] = ()
     facilities: NDArray[np.integer] | None = field(default=None, repr=False)
     sets: CellSets = field(default_factory=shipped_cell_sets)
+    _masks: dict[tuple[int, str], NDArray[np.bool_] | None] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -77,14 +73,15 @@ class SummarySources:
             digits = spine.levels[spine.names.index(_STATE)].digits or 2
         return spine.leaf.form.prefixes(spine.leaf.codes, min(spine.leaf.digits, digits))
 
-    def areas(self, kind: SummaryAreas) -> ComparedAreas | Missing:
-        """Areas of one kind, those that are left after its filters; or what is missing for them."""
+    def areas(self, kind: SummaryAreas) -> ComparedAreas | str:
+        """Areas of one kind, those that are left after its filters; or what is missing for them, such as ``needs areas of the level tract``."""
         spine = self.pairs[0].spine
-        listed = self._list(kind)
+        by_name = {areas.area_class.casefold(): areas for areas in self.lists}
+        listed = next((by_name[name] for name in kind.lists if name in by_name), None)
         if kind.level and kind.level not in spine.names:
-            return Missing(f"needs areas of the level {kind.level.replace('_', ' ').lower()}")
+            return f"needs areas of the level {kind.level.replace('_', ' ').lower()}"
         if kind.lists and listed is None:
-            return Missing(f"needs a list of areas {kind.lists[0]}")
+            return f"needs a list of areas {kind.lists[0]}"
         found = level_areas(spine, kind.level) if kind.level or listed is None else listed
         included = np.ones(found.number, np.bool_)
         if listed is not None and kind.within:
@@ -99,7 +96,10 @@ class SummarySources:
             included &= ~np.isin(state, kind.not_in)
         if listed is found:
             included &= np.array([not _NOWHERE.fullmatch(str(code)) for code in found.names], np.bool_)
-        return _subset(found, included)
+        if included.all():
+            return found  # the same object, so that what it has sorted stays known
+        place = np.append(np.where(included, np.cumsum(included) - 1, -1), -1).astype(np.int32)
+        return ComparedAreas(found.level, found.area_class, found.names[included], place[found.of_block])
 
     def of_state(self, areas: ComparedAreas) -> NDArray[np.int64]:
         """Code of the state of every area, that of its first block, shape (areas,)."""
@@ -112,8 +112,7 @@ class SummarySources:
 
     def why_unmeasured(self, request: SummaryRequest) -> str:
         """Why no pair tells these records apart; empty where one does."""
-        found = self._pair(request)
-        return found.reason if isinstance(found, Missing) else ""
+        return self._pair(request)[1]
 
     def count(
         self, areas: ComparedAreas, requests: Iterable[SummaryRequest]
@@ -121,16 +120,14 @@ class SummarySources:
         """Counts of every request at every area."""
         by_pair: dict[int, list[SummaryRequest]] = {}
         for request in dict.fromkeys(requests):
-            reason = self.why_unmeasured(request)
-            if reason:
+            place, reason = self._pair(request)
+            if place is None:
                 raise ValueError(f"{request.text}: {reason}")
-            place = self._pair(request)
-            if not isinstance(place, Missing):
-                by_pair.setdefault(place, []).append(request)
+            by_pair.setdefault(place, []).append(request)
         found: dict[SummaryRequest, Counted] = {}
-        for place, asked in by_pair.items():
-            for some in _chunks(asked):
-                found |= self._counted(place, areas, some)
+        for place, own in by_pair.items():
+            for start in range(0, len(own), _AT_ONCE):
+                found |= self._counted(place, areas, own[start : start + _AT_ONCE])
         return found
 
     def without_quarters(self, areas: ComparedAreas) -> NDArray[np.bool_] | None:
@@ -140,25 +137,19 @@ class SummarySources:
         held = self.facilities[:, 1:].sum(axis=1) > 0
         return ~_of_blocks(areas, held)
 
-    def _list(self, kind: SummaryAreas) -> ComparedAreas | None:
-        by_name = {areas.area_class.casefold(): areas for areas in self.lists}
-        return next((by_name[name] for name in kind.lists if name in by_name), None)
-
-    def _pair(self, request: SummaryRequest) -> int | Missing:
-        """Position of the first pair that tells the records of a request apart."""
+    def _pair(self, request: SummaryRequest) -> tuple[int | None, str]:
+        """Position of the first pair that tells the records of a request apart, or why none does, such as ``needs AGE``."""
         missing: list[str] = []
         for place, pair in enumerate(self.pairs):
             if pair.schema.record is _RECORDS[request.record]:
                 unmeasured = [term for term in request.terms if self._mask(place, term) is None]
                 if not unmeasured:
-                    return place
+                    return place, ""
                 missing = unmeasured if not missing or len(unmeasured) < len(missing) else missing
         if not missing:
-            return Missing(
-                "needs records of persons" if request.record == "person" else "needs housing units"
-            )
+            return None, "needs records of persons" if request.record == "person" else "needs housing units"
         names = sorted({_attribute(self.sets, term, _RECORDS[request.record]) for term in missing})
-        return Missing(f"needs {', '.join(names)}")
+        return None, f"needs {', '.join(names)}"
 
     def _mask(self, place: int, term: str) -> NDArray[np.bool_] | None:
         """Which of the cells that hold anybody lie in a set; None where the schema does not tell it apart."""
@@ -166,11 +157,6 @@ class SummarySources:
             cells = self.sets.cells(self.pairs[place].schema, [term])
             self._masks[place, term] = None if cells is None else cells[self._used[place]]
         return self._masks[place, term]
-
-    @cached_property
-    def _masks(self) -> dict[tuple[int, str], NDArray[np.bool_] | None]:
-        """Cells of every set that was asked for; the only thing that grows here."""
-        return {}
 
     @cached_property
     def _used(self) -> tuple[NDArray[np.int64], ...]:
@@ -221,10 +207,6 @@ def kinds_of_units(schema: HistogramSchema, facilities: NDArray[np.integer]) -> 
     return None if kinds < 2 else facilities[:, :kinds]
 
 
-def _chunks(requests: Sequence[SummaryRequest]) -> Iterator[Sequence[SummaryRequest]]:
-    return (requests[start : start + _AT_ONCE] for start in range(0, len(requests), _AT_ONCE))
-
-
 def _attribute(sets: CellSets, term: str, record: ProtectedUnit) -> str:
     """Name of the attribute that tells a set apart, in capitals.
 
@@ -266,11 +248,3 @@ def _of_blocks(areas: ComparedAreas, hit: NDArray[np.bool_]) -> NDArray[np.bool_
     """Areas of which some block is hit, shape (areas,)."""
     inside = areas.of_block >= 0
     return np.bincount(areas.of_block[inside & hit], minlength=areas.number) > 0
-
-
-def _subset(areas: ComparedAreas, included: NDArray[np.bool_]) -> ComparedAreas:
-    """The included areas; the same object where all are, so that what it has sorted stays known."""
-    if included.all():
-        return areas
-    place = np.append(np.where(included, np.cumsum(included) - 1, -1), -1).astype(np.int32)
-    return ComparedAreas(areas.level, areas.area_class, areas.names[included], place[areas.of_block])

@@ -16,7 +16,7 @@ from censafe.evaluation.counts.accuracy import POOLED
 from censafe.evaluation.counts.error_metrics import MetricInterval
 from censafe.evaluation.counts.frames import Subject, Value, long_frame
 from censafe.evaluation.summary.conditions import CONDITIONS
-from censafe.evaluation.summary.counts import Counted, Missing, SummarySources
+from censafe.evaluation.summary.counts import Counted, SummarySources
 from censafe.evaluation.summary.measures import Given, measure_summary, required, size_request, welcome
 from censafe.evaluation.summary.tables import (
     Line,
@@ -99,7 +99,13 @@ class FilledTable:
 
 def fill_book(book: SummaryBook, sources: SummarySources) -> tuple[FilledTable, ...]:
     """Every table of a book; rows that cannot be filled say why."""
-    _check(book)
+    for table in book.tables:
+        conditions = [name for line in table.lines if line.measure == "condition" for name in line.options]
+        for name in conditions:
+            if name not in CONDITIONS:
+                raise ConfigError(
+                    f"{table.number}: no condition {name!r}.{nearest(name, sorted(CONDITIONS))}"
+                )
     places: dict[str, list[tuple[int, int]]] = {}
     for at, table in enumerate(book.tables):
         for row, line in enumerate(table.lines):
@@ -121,16 +127,6 @@ def fill_book(book: SummaryBook, sources: SummarySources) -> tuple[FilledTable, 
     )
 
 
-def _check(book: SummaryBook) -> None:
-    for table in book.tables:
-        asked = [name for line in table.lines if line.measure == "condition" for name in line.options]
-        unknown = next((name for name in asked if name not in CONDITIONS), None)
-        if unknown is not None:
-            raise ConfigError(
-                f"{table.number}: no condition {unknown!r}.{nearest(unknown, sorted(CONDITIONS))}"
-            )
-
-
 @dataclass(frozen=True, eq=False)
 class _Filler:
     """Rows of one kind of areas."""
@@ -141,8 +137,8 @@ class _Filler:
 
     def filled(self, lines: Sequence[Line]) -> Iterator[FilledLine]:
         areas = self.sources.areas(self.kind)
-        if isinstance(areas, Missing):
-            yield from (FilledLine(line, reason=areas.reason) for line in lines)
+        if isinstance(areas, str):
+            yield from (FilledLine(line, reason=areas) for line in lines)
             return
         if not areas.number:
             yield from (FilledLine(line, areas.area_class, 0, reason=NO_AREAS) for line in lines)

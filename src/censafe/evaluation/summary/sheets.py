@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,9 +14,9 @@ from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import PublishedRun
 from censafe.evaluation.outputs import wide_metrics
 from censafe.evaluation.summary.counts import SummarySources, kinds_of_units
-from censafe.evaluation.summary.filling import FilledLine, FilledTable, fill_book, summary_frame, summary_long
+from censafe.evaluation.summary.filling import FilledTable, fill_book, summary_frame, summary_long
 from censafe.evaluation.summary.reading import shipped_book
-from censafe.evaluation.summary.tables import SummaryBook, SummaryColumn
+from censafe.evaluation.summary.tables import SummaryBook
 from censafe.evaluation.topdown.population import EvaluatedPopulation
 
 CONTENTS: Final = "Contents"
@@ -35,22 +35,25 @@ _DECIMALS: Final = frozenset(
 _SHARES: Final = frozenset({"taes"})
 
 
-@dataclass(frozen=True)
-class _Formats:
-    """Formats of cells, as the workbook knows them."""
-
-    stamp: Any
-    title: Any
-    plain: Any
-    note: Any
-    head: Any
-    label: Any
-    heading: Any
-    empty: Any
-    link: Any
-    whole: Any
-    decimal: Any
-    share: Any
+_LINE_BELOW: Final = {"bottom": 1, "bottom_color": "#d0d0d0"}
+_FORMATS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "stamp": {"bold": True, "font_color": "#8c1414"},
+    "title": {"bold": True, "font_size": 12},
+    "plain": {"font_color": "#505050"},
+    "note": {"italic": True, "font_color": "#8c1414"},
+    "head": {
+        "bold": True, "text_wrap": True, "valign": "bottom", "bg_color": "#e8edf3", "border": 1, "border_color": "#c0c8d0",
+    },
+    "label": {"text_wrap": True, "valign": "top", **_LINE_BELOW},
+    "heading": {"bold": True, "bg_color": "#f4f4f4"},
+    "empty": {"bg_color": "#ececec", **_LINE_BELOW},
+    "link": {"font_color": "#0b4a8f", "underline": 1},
+    "whole": {"num_format": "#,##0", **_LINE_BELOW},
+    "decimal": {"num_format": "#,##0.00", **_LINE_BELOW},
+    "share": {"num_format": "0.000000", **_LINE_BELOW},
+}  # fmt: skip
+_Formats = Mapping[str, Any]
+"""Formats of cells by name, as the workbook knows them."""
 
 
 def add_summary_sheets(book: Any, tables: Sequence[FilledTable], mark: str) -> None:
@@ -60,7 +63,7 @@ def add_summary_sheets(book: Any, tables: Sequence[FilledTable], mark: str) -> N
     starts at line 3, so that numbers stand where they stand in the Bureau's workbook. What is not in the product is grey and
     empty, and the line of the universe says why.
     """
-    formats = _formats(book)
+    formats = {name: book.add_format(dict(options)) for name, options in _FORMATS.items()}
     contents = book.add_worksheet(CONTENTS)
     starts: dict[tuple[str, str], int] = {}
     for name in dict.fromkeys(one.table.sheet for one in tables):
@@ -68,36 +71,13 @@ def add_summary_sheets(book: Any, tables: Sequence[FilledTable], mark: str) -> N
     _contents(contents, tables, starts, formats, mark)
 
 
-def _formats(book: Any) -> _Formats:
-    def made(**options: Any) -> Any:
-        return book.add_format(options)
-
-    line = {"bottom": 1, "bottom_color": "#d0d0d0"}
-    return _Formats(
-        stamp=made(bold=True, font_color="#8c1414"),
-        title=made(bold=True, font_size=12),
-        plain=made(font_color="#505050"),
-        note=made(italic=True, font_color="#8c1414"),
-        head=made(
-            bold=True, text_wrap=True, valign="bottom", bg_color="#e8edf3", border=1, border_color="#c0c8d0"
-        ),
-        label=made(text_wrap=True, valign="top", **line),
-        heading=made(bold=True, bg_color="#f4f4f4"),
-        empty=made(bg_color="#ececec", **line),
-        link=made(font_color="#0b4a8f", underline=1),
-        whole=made(num_format="#,##0", **line),
-        decimal=made(num_format="#,##0.00", **line),
-        share=made(num_format="0.000000", **line),
-    )
-
-
 def _sheet(
     book: Any, name: str, tables: Sequence[FilledTable], formats: _Formats, mark: str
 ) -> dict[tuple[str, str], int]:
     """Write one sheet; the line of every table by sheet and number."""
     sheet = book.add_worksheet(name)
-    sheet.write(0, 0, mark, formats.stamp)
-    sheet.write(1, 0, name, formats.title)
+    sheet.write(0, 0, mark, formats["stamp"])
+    sheet.write(1, 0, name, formats["title"])
     sheet.set_column(0, 0, _LABELS)
     sheet.set_column(1, max(len(one.table.columns) for one in tables), _NUMBERS)
     sheet.freeze_panes(2, 1)
@@ -105,7 +85,7 @@ def _sheet(
     starts: dict[tuple[str, str], int] = {}
     for filled in tables:
         if filled.table.section:
-            sheet.write(at, 0, filled.table.section, formats.title)
+            sheet.write(at, 0, filled.table.section, formats["title"])
             at += 1
         starts[name, filled.table.number] = at
         at = _table(sheet, at, filled, formats) + 1
@@ -115,41 +95,35 @@ def _sheet(
 def _table(sheet: Any, at: int, filled: FilledTable, formats: _Formats) -> int:
     """Write one table; the line after it."""
     table = filled.table
-    sheet.write(at, 0, f"{table.number.rstrip('.')}. {table.title}", formats.title)
-    sheet.write(at + 1, 0, f"Universe: {table.universe}", formats.plain)
+    sheet.write(at, 0, f"{table.number.rstrip('.')}. {table.title}", formats["title"])
+    sheet.write(at + 1, 0, f"Universe: {table.universe}", formats["plain"])
     if filled.note:
-        sheet.write(at + 1, 1, filled.note, formats.note)
-    sheet.write(at + 2, 0, f"Geography: {table.geography}", formats.plain)
-    sheet.write_row(at + 3, 0, ["", *(column.label for column in table.columns)], formats.head)
+        sheet.write(at + 1, 1, filled.note, formats["note"])
+    sheet.write(at + 2, 0, f"Geography: {table.geography}", formats["plain"])
+    sheet.write_row(at + 3, 0, ["", *(column.label for column in table.columns)], formats["head"])
     longest = max(len(column.label) for column in table.columns)
     sheet.set_row(at + 3, _LINE * -(-longest // _LETTERS))
     at += 4
     for one in filled.lines:
         if one.line.areas:
-            sheet.write(at, 0, one.line.label, formats.label)
-            _numbers(sheet, at, one, table.columns, formats)
+            sheet.write(at, 0, one.line.label, formats["label"])
+            for place, column in enumerate(table.columns, 1):
+                value = one.value(column.metric)
+                if value is None:
+                    sheet.write_blank(at, place, None, formats["empty"])
+                else:
+                    sheet.write_number(at, place, value, formats[_kind(column.metric, value)])
         else:
-            sheet.write_row(at, 0, [one.line.label, *[""] * len(table.columns)], formats.heading)
+            sheet.write_row(at, 0, [one.line.label, *[""] * len(table.columns)], formats["heading"])
         at += 1
     return at
 
 
-def _numbers(
-    sheet: Any, at: int, one: FilledLine, columns: Sequence[SummaryColumn], formats: _Formats
-) -> None:
-    for place, column in enumerate(columns, 1):
-        value = one.value(column.metric)
-        if value is None:
-            sheet.write_blank(at, place, None, formats.empty)
-        else:
-            sheet.write_number(at, place, value, _format(column.metric, value, formats))
-
-
-def _format(metric: str, value: float, formats: _Formats) -> Any:
+def _kind(metric: str, value: float) -> str:
+    """Name of the format of a number; a count is a mean over runs where there are several."""
     if metric in _SHARES:
-        return formats.share
-    # a count is a mean over runs where there are several
-    return formats.decimal if metric in _DECIMALS or not value.is_integer() else formats.whole
+        return "share"
+    return "decimal" if metric in _DECIMALS or not value.is_integer() else "whole"
 
 
 def _contents(
@@ -161,13 +135,13 @@ def _contents(
 ) -> None:
     runs = max((len(one.runs) for filled in tables for one in filled.rows), default=1)
     words = [_WORDS, f"Every number is the mean over {runs} published runs."] if runs > 1 else [_WORDS]
-    sheet.write(0, 0, mark, formats.stamp)
-    sheet.write(1, 0, " ".join(words), formats.plain)
-    sheet.write_row(2, 0, ["Table", "Rows", "With numbers", "Sheet", "Missing", "Title"], formats.heading)
+    sheet.write(0, 0, mark, formats["stamp"])
+    sheet.write(1, 0, " ".join(words), formats["plain"])
+    sheet.write_row(2, 0, ["Table", "Rows", "With numbers", "Sheet", "Missing", "Title"], formats["heading"])
     for at, filled in enumerate(tables, 3):
         table = filled.table
         link = f"internal:'{table.sheet}'!A{starts[table.sheet, table.number] + 1}"
-        sheet.write_url(at, 0, link, formats.link, table.number.rstrip("."))
+        sheet.write_url(at, 0, link, formats["link"], table.number.rstrip("."))
         sheet.write_row(at, 1, [len(filled.rows), filled.filled, table.sheet, filled.note, table.title])
     sheet.freeze_panes(3, 1)
     sheet.autofilter(2, 0, 2 + len(tables), 5)
