@@ -25,6 +25,7 @@ _STATISTICS: Final = (
     ("discrete", "mean"),
 )
 _FAR: Final = 9.2  # standard deviations, beyond which a Gaussian has a mass of about 1e-19
+_LEAST_COUNT: Final = 25  # of a residual that the discrete estimator takes
 _MASS: Final = 1_000_000_000_000
 _DEVIATIONS: Final = 1.6448536269514722
 
@@ -71,8 +72,6 @@ def calibrate(
     added: int = 1,
     trials: int = 20,
     seed: int = 1,
-    bandwidth_factor: float | None = 0.1,
-    n_min: int = 25,
 ) -> pa.Table:
     """Estimates of pure noise beside their true values."""
     k, mass = noise_law_masses(law, added)
@@ -80,10 +79,9 @@ def calibrate(
     rows: list[dict[str, Any]] = []
     for size in sizes:
         draws = rng.multinomial(size, mass, size=trials)
-        found = [_values(_held(k, counts), bandwidth_factor, n_min) for counts in draws]
-        exact = _values(
-            _held(k, np.round(mass * _MASS).astype(np.int64)), bandwidth_factor, max(1, n_min * _MASS // size)
-        )
+        found = [_values(k, counts, _LEAST_COUNT) for counts in draws]
+        expected = np.round(mass * _MASS).astype(np.int64)
+        exact = _values(k, expected, max(1, _LEAST_COUNT * _MASS // size))
         for key in _STATISTICS:
             values = np.array([one[key] for one in found])
             truth = 1 / float(law.parameter) if law.kind == "laplace" and added == 1 else exact[key]
@@ -98,29 +96,33 @@ def calibrate(
     return pa.Table.from_pylist(rows)
 
 
-def _held(k: NDArray[np.int64], counts: NDArray[np.int64]) -> Residuals:
-    return Residuals(k[counts > 0], counts[counts > 0])
+def _values(k: NDArray[np.int64], counts: NDArray[np.int64], n_min: int) -> dict[tuple[str, str], float]:
+    """Estimates of residuals that occur as often as counted."""
+    residuals = Residuals(k[counts > 0], counts[counts > 0])
+    rows = epl_summary(residuals, n_min=n_min, replicates=0).to_pylist()
+    values = {(row["estimator"], row["statistic"]): row["value"] for row in rows}
+    return {key: values.get(key, float("nan")) for key in _STATISTICS}
 
 
-def _values(residuals: Residuals, factor: float | None, n_min: int) -> dict[tuple[str, str], float]:
-    found = epl_summary(residuals, bandwidth_factor=factor, n_min=n_min, replicates=0)
-    keys = zip(found.column("estimator").to_pylist(), found.column("statistic").to_pylist(), strict=True)
-    held = dict(zip(keys, found.column("value").to_pylist(), strict=True))
-    return {key: held.get(key, float("nan")) for key in _STATISTICS}
-
-
-def linear_noise_examples(epsilons: Sequence[float], *, trees: int = 4, seed: int = 1) -> pa.Table:
+def linear_noise_examples(epsilons: Sequence[float]) -> pa.Table:
     """Three mechanisms on trees of 9,261 leaves of 100 persons: noise at leaves, a mean of four draws, raking to the root.
 
     The first is geometric noise of epsilon at every leaf, the second the mean of four draws of epsilon / 4 each, the third has a
     quarter of epsilon at each of root, two levels and leaves, and children are scaled to the total of their parent.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     columns: dict[str, list[Any]] = {"mechanism": [], "epsilon": [], "epl": [], "ratio": []}
     for epsilon in epsilons:
         found: dict[str, list[NDArray[np.float64]]] = {}
-        for true in rng.multinomial(1_000_000, np.full(21**3, 21.0**-3), size=trees):
-            for name, error in _linear_errors(rng, true.reshape(21, 21, 21), epsilon).items():
+        for leaves in rng.multinomial(1_000_000, np.full(21**3, 21.0**-3), size=4):
+            true = leaves.reshape(21, 21, 21)
+            draws = [_geometric(rng, epsilon / 4, true.shape) for _ in range(4)]
+            errors = {
+                "noise at leaves": _geometric(rng, epsilon, true.shape),
+                "mean of four draws": np.mean(draws, axis=0),
+                "raked from the root": _raked(rng, true, epsilon / 4) - true,
+            }
+            for name, error in errors.items():
                 found.setdefault(name, []).append(error.reshape(-1))
         for name, parts in found.items():
             curve = epl_curve(residuals_of(np.concatenate(parts)), bandwidth_factor=0.15, multiplier=1.5)
@@ -129,18 +131,6 @@ def linear_noise_examples(epsilons: Sequence[float], *, trees: int = 4, seed: in
             for column, item in zip(columns, (name, epsilon, value, value / epsilon), strict=True):
                 columns[column].append(item)
     return frame_of(columns)
-
-
-def _linear_errors(
-    rng: np.random.Generator, true: NDArray[np.int64], epsilon: float
-) -> dict[str, NDArray[np.float64]]:
-    """Residuals of the leaves under each mechanism."""
-    draws = [_geometric(rng, epsilon / 4, true.shape) for _ in range(4)]
-    return {
-        "noise at leaves": _geometric(rng, epsilon, true.shape),
-        "mean of four draws": np.mean(draws, axis=0),
-        "raked from the root": _raked(rng, true, epsilon / 4) - true,
-    }
 
 
 def _geometric(rng: np.random.Generator, z: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -184,32 +174,32 @@ def epl_noise_frames(epl: pa.Table) -> dict[str, pa.Table]:
     rows = [
         dict(zip(_ABOUT, key, strict=True)) | one
         for key, values in measured.items()
-        for one in _beside(values)
+        for one in _of_noise(values)
     ]
     return {"epl_noise": pa.Table.from_pylist(rows, schema=_SCHEMA), "epl_examples": _examples()}
 
 
-def _beside(values: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _of_noise(values: Mapping[tuple[str, str], Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Estimates of noise of the reported loss, beside those of one subject; none where nothing can be told."""
     reported = next((row for row in values.values() if row["reported"]), None)
     if reported is None or reported["n"] < _FEWEST:
         return []
     loss = reported["value"]
     if loss is None or not _LEAST <= loss < math.inf:
         return []
-    found = []
+    rows = []
     for law in _laws(loss):
         for row in calibrate(law, [reported["n"]], trials=_TRIALS).to_pylist():
-            own = values.get((row["estimator"], row["statistic"]))
-            found.append(row | {"measured_epl": None if own is None else own["value"]})
-    return found
+            own = values.get((row["estimator"], row["statistic"]), {})
+            rows.append(row | {"measured_epl": own.get("value")})
+    return rows
 
 
 def _laws(loss: float) -> tuple[NoiseLaw, NoiseLaw]:
     """Two-sided geometric noise of a loss, and discrete Gaussian noise of its variance."""
     share = math.exp(-loss)
     variance = 2 * share / (1 - share) ** 2
-    exact = (Fraction(value).limit_denominator(10**6) for value in (1 / loss, max(variance, 1e-3)))
-    scale, sigma2 = exact
+    scale, sigma2 = (Fraction(value).limit_denominator(10**6) for value in (1 / loss, max(variance, 1e-3)))
     return NoiseLaw.laplace(scale), NoiseLaw.gaussian(sigma2)
 
 

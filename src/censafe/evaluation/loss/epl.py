@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.errors import UsageError
 from censafe.evaluation.counts.error_metrics import Tally
 from censafe.evaluation.counts.frames import LossMode, frame_of
 from censafe.evaluation.loss.residuals import Residuals
@@ -140,6 +139,7 @@ def _log_ratio(over: _Floats, under: _Floats) -> _Floats:
 
 _FACTOR: Final = 0.1
 _PERCENTILE: Final = 95.0
+_TAIL: Final = (1 - 0.9) / 2  # outside of each end of an interval
 _SUMMARY: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("mode", "estimator", "statistic")),
@@ -154,15 +154,10 @@ _SUMMARY: Final = pa.schema(
 def epl_curve(
     residuals: Residuals,
     *,
-    bandwidth_factor: float | None = None,
-    bandwidth_persons: float | None = None,
-    percentile: float = _PERCENTILE,
+    bandwidth_factor: float = _FACTOR,
     multiplier: float = 1.0,
 ) -> pa.Table:
     """Densities of residuals and their log ratios on the unit grid of the study.
-
-    Args:
-        bandwidth_persons: kernel standard deviation in persons; one of the two, not both.
 
     Source: Petti & Flaxman (2020), methods; their published code.
 
@@ -172,8 +167,8 @@ def epl_curve(
         >>> [round(one, 6) for one in epl_curve(r, bandwidth_factor=0.5).column("smooth_epl").to_pylist()[:3]]
         [-0.647474, -0.181404, 0.403341]
     """
-    deviation = _deviation(residuals, bandwidth_factor, bandwidth_persons)
-    grid = grid_of(residuals.tally, percentile, multiplier)
+    deviation = bandwidth_factor * residuals.tally.deviation
+    grid = grid_of(residuals.tally, _PERCENTILE, multiplier)
     if len(grid.edges) < 3:
         names = ("x", "hist", "epl_hist", "epl_cusum", "smooth_hist", "smooth_epl")
         return frame_of({name: np.zeros(0) for name in names})
@@ -191,56 +186,52 @@ def epl_curve(
     return frame_of({"x": points, **columns, "smooth_hist": smooth.density[0], "smooth_epl": ratios})
 
 
-@dataclass(frozen=True, eq=False)
-class _Sample:
-    """Residuals with their bootstrap samples: row 0 is the sample itself."""
-
-    residuals: Residuals
-    counts: NDArray[np.float64]
-    confidence: float
-
-
 def epl_summary(
     residuals: Residuals,
     *,
     mode: LossMode = "corrected",
-    bandwidth_factor: float | None = None,
-    bandwidth_persons: float | None = None,
+    bandwidth_factor: float = _FACTOR,
     n_min: int = 25,
     replicates: int = 200,
-    confidence: float = 0.9,
     seed: int = 1,
 ) -> pa.Table:
-    """Maximum, median and weighted mean of every estimator, with bootstrap intervals over areas.
+    """Maximum, median and weighted mean of every estimator, with 90% bootstrap intervals over areas.
 
     Intervals are basic bootstrap intervals (twice the value less the quantiles of the replicates), since the replicates of a
     maximum lie above it; ``bias`` is the mean of the replicates less the value, and shows by how much the maximum is too high.
     Grid and bandwidth are those of the sample itself.
     """
-    sample = _Sample(residuals, _bootstrap(residuals, replicates, seed), confidence)
-    whole = residuals.values.dtype.kind in "iu"
     reported = ("kernel", "max") if mode == "as_published" else (_corrected(residuals, n_min), "median")
     if len(residuals.values) < 2:
         value, reason = (np.inf, "all_equal") if len(residuals.values) else (np.nan, "too_few")
-        row = _row(sample, reported, value, 0) | {"mode": mode, "reported": True, "reason": reason}
-        return pa.Table.from_pylist([row], schema=_SUMMARY)
-    rows = []
-    grid = grid_of(residuals.tally, _PERCENTILE, 1.0)
-    deviation = _deviation(residuals, bandwidth_factor, bandwidth_persons)
-    for name, estimate in _estimates(sample, grid, deviation, n_min, whole=whole):
-        rows += [
-            row | {"mode": mode, "reported": (name, row["statistic"]) == reported}
-            for row in _statistics(sample, name, estimate)
-        ]
+        keys = dict(zip(("estimator", "statistic"), reported, strict=True))
+        rows: list[dict[str, Any]] = [keys | {"value": value, "reason": reason}]
+    else:
+        rows = []
+        counts = _bootstrap(residuals, replicates, seed)
+        deviation = bandwidth_factor * residuals.tally.deviation
+        for name, estimate in _estimates(residuals, counts, deviation, n_min):
+            rows += _statistics(name, estimate)
+    about = {"mode": mode, "n": residuals.number, "n_areas": residuals.areas}
+    rows = [
+        {**_UNKNOWN, **about, **row, "reported": (row["estimator"], row["statistic"]) == reported}
+        for row in rows
+    ]
     return pa.Table.from_pylist(rows, schema=_SUMMARY)
 
 
+_UNKNOWN: Final = {"lo": np.nan, "hi": np.nan, "bias": np.nan, "n_grid": 0, "reason": ""}
+
+
 def _estimates(
-    sample: _Sample, grid: Grid, deviation: float, n_min: int, *, whole: bool
+    residuals: Residuals, counts: _Floats, deviation: float, n_min: int
 ) -> list[tuple[str, LossEstimate]]:
-    values, counts = sample.residuals.values, sample.counts
+    """Losses by every estimator, of the sample and its replicates; none at grids that are too small or too wide."""
+    values, grid = residuals.values, grid_of(residuals.tally, _PERCENTILE, 1.0)
     nothing = LossEstimate(np.zeros((len(counts), 0)), np.zeros((len(counts), 0)))
-    found = [("discrete", discrete(values, counts, _enough(sample.residuals, n_min)))] if whole else []
+    found = []
+    if values.dtype.kind in "iu":
+        found.append(("discrete", discrete(values, counts, _enough(residuals, n_min))))
     several = len(grid.edges) >= 3
     found.append(("kernel", kernel(values, counts, grid, deviation) if several else nothing))
     narrow = several and not grid.wide
@@ -249,7 +240,7 @@ def _estimates(
     return found
 
 
-def _statistics(sample: _Sample, name: str, estimate: LossEstimate) -> list[dict[str, Any]]:
+def _statistics(name: str, estimate: LossEstimate) -> list[dict[str, Any]]:
     """Rows of one estimator; points at which the sample itself has no finite ratio are left out.
 
     Ratios of whole residuals point away from zero, so that their median and mean keep the sign: chance then cancels out.
@@ -258,7 +249,7 @@ def _statistics(sample: _Sample, name: str, estimate: LossEstimate) -> list[dict
     if not finite.any():
         reason = "too_few" if name == "discrete" else "no_ratio"
         return [
-            _row(sample, (name, statistic), np.nan, 0) | {"reason": reason}
+            {"estimator": name, "statistic": statistic, "value": np.nan, "reason": reason}
             for statistic in ("max", "median", "mean")
         ]
     found = np.where(np.isfinite(estimate.loss), estimate.loss, np.nan)[:, finite]
@@ -271,39 +262,16 @@ def _statistics(sample: _Sample, name: str, estimate: LossEstimate) -> list[dict
         "median": np.nanmedian(loss, axis=1),
         "mean": np.nansum(loss * weight, axis=1) / np.where(np.isnan(loss), 0.0, weight).sum(axis=1),
     }
-    return [
-        _row(sample, (name, statistic), float(values[0]), int(finite.sum()))
-        | _interval(values, sample.confidence)
-        for statistic, values in statistics.items()
-    ]
-
-
-def _interval(values: NDArray[np.float64], confidence: float) -> dict[str, float]:
-    """Basic bootstrap interval and bias of the first value from the others; nothing without them."""
-    if len(values) < 2:
-        return {}
-    share = (1 - confidence) / 2
-    low, high = np.quantile(values[1:], [share, 1 - share])
-    return {
-        "lo": float(2 * values[0] - high),
-        "hi": float(2 * values[0] - low),
-        "bias": float(values[1:].mean() - values[0]),
-    }
-
-
-def _row(sample: _Sample, key: tuple[str, str], value: float, grid: int) -> dict[str, Any]:
-    return {
-        "estimator": key[0],
-        "statistic": key[1],
-        "value": value,
-        "lo": np.nan,
-        "hi": np.nan,
-        "bias": np.nan,
-        "n": sample.residuals.number,
-        "n_grid": grid,
-        "n_areas": sample.residuals.areas,
-        "reason": "",
-    }
+    rows = []
+    for statistic, values in statistics.items():
+        value = float(values[0])
+        row = {"estimator": name, "statistic": statistic, "value": value, "n_grid": int(finite.sum())}
+        if len(values) > 1:
+            low, high = np.quantile(values[1:], [_TAIL, 1 - _TAIL])
+            row |= {"lo": float(2 * value - high), "hi": float(2 * value - low)}
+            row["bias"] = float(values[1:].mean() - value)
+        rows.append(row)
+    return rows
 
 
 def _bootstrap(residuals: Residuals, replicates: int, seed: int) -> NDArray[np.float64]:
@@ -329,18 +297,7 @@ def _corrected(residuals: Residuals, n_min: int) -> str:
 
 
 def _enough(residuals: Residuals, n_min: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    if residuals.values.dtype.kind not in "iu":
-        raise UsageError("residuals of weighted samples are not whole; use the kernel estimator")
+    """Positions of neighboring whole residuals of which both occur often enough."""
     near, far = neighbors_of_zero(residuals.values)
     enough = (residuals.counts[near] >= n_min) & (residuals.counts[far] >= n_min)
     return near[enough], far[enough]
-
-
-def _deviation(residuals: Residuals, factor: float | None, persons: float | None) -> float:
-    if factor is not None and persons is not None:
-        raise UsageError("give bandwidth_factor or bandwidth_persons, not both")
-    if (factor is not None and factor <= 0) or (persons is not None and persons <= 0):
-        raise UsageError("a bandwidth must be above zero")
-    if persons is not None:
-        return persons
-    return (_FACTOR if factor is None else factor) * residuals.tally.deviation

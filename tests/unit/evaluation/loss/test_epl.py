@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.stats import gaussian_kde
 
-from censafe.errors import UsageError
 from censafe.evaluation.counts.cells import cells_of_counts
 from censafe.evaluation.loss.calibration import calibrate, linear_noise_examples
 from censafe.evaluation.loss.epl import epl_curve, epl_summary
@@ -53,8 +52,6 @@ def test_the_kernel_and_the_bins_agree_with_scipy_and_numpy(factor: float) -> No
     assert curve.column("hist").to_numpy().tolist() == held.tolist()
     after = held.sum() - np.cumsum(held)
     assert curve.column("epl_cusum").to_numpy()[:-2] == pytest.approx(np.log(after[1:-1] / after[:-2]))
-    persons = epl_curve(residuals_of(r), bandwidth_persons=factor * r.std(ddof=1))
-    assert persons.column("smooth_hist").to_numpy() == pytest.approx(density, rel=1e-9)
 
 
 def test_ratios_of_whole_residuals_point_away_from_zero() -> None:
@@ -80,13 +77,6 @@ def test_a_grid_that_is_too_small_or_few_counts_have_a_reason() -> None:
     found = summary(residuals_of(np.array([0] * 99 + [1])))
     assert found["kernel", "max"]["reason"] == "no_ratio"
     assert found["discrete", "median"]["reason"] == "too_few"
-
-
-def test_a_bandwidth_is_named_once_and_above_zero() -> None:
-    with pytest.raises(UsageError, match="not both"):
-        epl_curve(residuals_of(FIXTURE), bandwidth_factor=0.1, bandwidth_persons=1.0)
-    with pytest.raises(UsageError, match="above zero"):
-        epl_curve(residuals_of(FIXTURE), bandwidth_persons=0.0)
 
 
 def test_corrected_mode_takes_whole_residuals_where_there_are_enough_and_the_kernel_elsewhere() -> None:
