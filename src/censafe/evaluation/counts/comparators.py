@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
@@ -15,14 +13,13 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.evaluation.counts.frames import LossMode, frame_of
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
+from censafe.evaluation.topdown.noise import answers_of, geounit_chunks, leaf_loss
 from censafe.model.compiled import compiled
-from censafe.model.plan import NoiseLaw
-from censafe.model.schema import CellQuery
-from censafe.model.sparse import ExactHistograms, SparseLevel
+from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, derive_part_key
+from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
-from censafe.privacy.measure.claims import Claim, fingerprint
+from censafe.privacy.measure.claims import fingerprint
 from censafe.privacy.noise.sampler import add_noise
 from censafe.privacy.noise.variance import exact_variance
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -161,26 +158,10 @@ def fit_blocks(noisy, label, first, weight, allowed, tolerance, sweeps, out):  #
                 out[block, order[place]] += 1
 
 
-_CHUNK: Final = 1 << 22  # answers at a time
 _TOLERANCE: Final = 1e-3
 _SWEEPS: Final = 1_000
 _LEAST_VARIANCE: Final = 1e-4
 _PART: Final = "blocks one by one"
-
-
-@dataclass(frozen=True, eq=False)
-class _Workload:
-    """The queries of a block, answers one after the other."""
-
-    queries: tuple[CellQuery, ...]
-    laws: tuple[NoiseLaw, ...]
-    label: NDArray[np.int32] = field(repr=False)
-    first: NDArray[np.int64] = field(repr=False)
-    weight: NDArray[np.float64] = field(repr=False)
-
-    @property
-    def answers(self) -> int:
-        return sum(query.answers for query in self.queries)
 
 
 def block_by_block(
@@ -203,76 +184,43 @@ def block_by_block(
             them every kind may hold records.
     """
     measured = config.histogram(histogram)
-    work = _workload(config, measured)
+    loss = leaf_loss(config, measured)
+    shares = measured.query_shares[config.run_levels[-1].name]
+    queries = [measured.schema.query(text) for text in shares]
+    laws = [noise_law(config.definition, loss * share) for share in shares.values()]
+    label = np.ascontiguousarray(np.stack([query.label for query in queries]))
+    ends = np.cumsum([query.answers for query in queries])
+    starts = (ends - [query.answers for query in queries]).astype(np.int64)
+    weight = np.array([1 / max(exact_variance(law), _LEAST_VARIANCE) for law in laws])
     exact, cells = pair.confidential, measured.schema.schema.cells
-    nodes, found_cells, counts = [], [], []
+    nodes, fitted_cells, counts = [], [], []
     with TestKey(seed) as run_key:
         key = derive_part_key(run_key, "", b"evaluation", _PART)
     try:
         level = fingerprint(exact.node_ptr, exact.cell, exact.count)
         claims = [
             key.claim(ordinal, fingerprint(query.label, after=level).digest())
-            for ordinal, query in enumerate(work.queries)
+            for ordinal, query in enumerate(queries)
         ]
-        for first, last in _chunks(exact.nodes, max(work.answers, cells)):
-            noisy = _noisy(exact, work, key, claims, first, last)
+        for first, last in geounit_chunks(exact.nodes, max(int(ends[-1]), cells)):
+            geounits = np.arange(first, last, dtype=np.uint64)
+            noisy = np.empty((last - first, int(ends[-1])), np.int64)
+            for ordinal, (query, law) in enumerate(zip(queries, laws, strict=True)):
+                true = answers_of(exact, query, first, last)
+                answers = slice(int(starts[ordinal]), int(ends[ordinal]))
+                noisy[:, answers] = add_noise(true, law, key, claims[ordinal], geounits=geounits)
             fitted = np.zeros((last - first, cells), np.int32)
             allowed = _allowed(measured, facilities, first, last)
-            fit_blocks(noisy, work.label, work.first, work.weight, allowed, _TOLERANCE, _SWEEPS, fitted)
+            fit_blocks(noisy, label, starts, weight, allowed, _TOLERANCE, _SWEEPS, fitted)
             node, cell = np.nonzero(fitted)
             nodes.append(node + first)
-            found_cells.append(cell.astype(np.int32))
+            fitted_cells.append(cell.astype(np.int32))
             counts.append(fitted[node, cell])
     finally:
         key.close()
     pointer = np.searchsorted(np.concatenate(nodes), np.arange(exact.nodes + 1)).astype(np.int64)
-    histograms = SparseLevel(exact.geounits, pointer, np.concatenate(found_cells), np.concatenate(counts))
+    histograms = SparseLevel(exact.geounits, pointer, np.concatenate(fitted_cells), np.concatenate(counts))
     return PublishedRun(run_id or f"blocks {seed}", histograms, setting="blocks one by one")
-
-
-def _workload(config: TopdownConfig, measured: MeasuredHistogram) -> _Workload:
-    loss = sum(
-        (measured.loss * measured.level_shares[level.name] for level in config.run_levels), Fraction(0)
-    )
-    shares = measured.query_shares[config.run_levels[-1].name]
-    queries = tuple(measured.schema.query(text) for text in shares)
-    laws = tuple(noise_law(config.definition, loss * share) for share in shares.values())
-    answers = np.array([query.answers for query in queries], np.int64)
-    return _Workload(
-        queries,
-        laws,
-        np.ascontiguousarray(np.stack([query.label for query in queries])),
-        np.cumsum(answers) - answers,
-        np.array([1 / max(exact_variance(law), _LEAST_VARIANCE) for law in laws]),
-    )
-
-
-def _chunks(blocks: int, width: int) -> Iterator[tuple[int, int]]:
-    step = max(1, _CHUNK // width)
-    for first in range(0, blocks, step):
-        yield first, min(first + step, blocks)
-
-
-def _noisy(
-    exact: ExactHistograms,
-    work: _Workload,
-    key: ReleasePartKey | TestPartKey,
-    claims: Sequence[Claim],
-    first: int,
-    last: int,
-) -> NDArray[np.int64]:
-    """Noisy answers of some blocks, shape (last - first, answers)."""
-    entries = slice(int(exact.node_ptr[first]), int(exact.node_ptr[last]))
-    node = np.repeat(np.arange(last - first), np.diff(exact.node_ptr[first : last + 1]))
-    found = np.empty((last - first, work.answers), np.int64)
-    geounits = np.arange(first, last, dtype=np.uint64)
-    for ordinal, (query, law) in enumerate(zip(work.queries, work.laws, strict=True)):
-        true = np.zeros((last - first, query.answers), np.int64)
-        np.add.at(true, (node, query.label[exact.cell[entries]]), exact.count[entries])
-        start = int(work.first[ordinal])
-        noisy = add_noise(true, law, key, claims[ordinal], geounits=geounits)
-        found[:, start : start + query.answers] = noisy
-    return found
 
 
 def _allowed(

@@ -106,31 +106,28 @@ def noisy_level(
     depth = population.levels.index(level)
     exact = population.exact[histogram.name][depth]
     wanted = histogram.schema.query(characteristic)
-    run_id = f"noisy/{seed}"
     if wanted.answers == 1 and level in exact_levels(histogram):
-        true = answers_of(exact, wanted, 0, exact.nodes)
-        return _cells(true, true, exact.geounits, level, characteristic, run_id)
-    found = best_query(population.config, histogram, level, wanted)
-    if found is None or _too_many(histogram, exact.nodes, found):
-        return None
-    true, noisy = _noisy(exact, found, wanted, f"noisy {level}", seed)
-    return _cells(true, noisy, exact.geounits, level, characteristic, run_id)
+        true = noisy = answers_of(exact, wanted, 0, exact.nodes)
+    else:
+        source = best_query(population.config, histogram, level, wanted)
+        if source is None or _too_many(histogram, exact.nodes, source):
+            return None
+        true, noisy = _noisy(exact, source, wanted, f"noisy {level}", seed)
+    return cells_of_counts(
+        true, noisy, areas=exact.geounits, level=level, query=characteristic, run_id=f"noisy/{seed}"
+    )
 
 
 def noisy_blocks(
     population: EvaluatedPopulation, histogram: MeasuredHistogram, characteristic: str, seed: int
 ) -> dict[str, MatchedCells]:
     """Noisy answers of blocks that got the whole budget, added up to every level, beside the truth; by level."""
-    config = population.config
-    leaf = population.levels[-1]
+    config, pair = population.config, population.pairs[histogram.name]
     wanted = histogram.schema.query(characteristic)
-    found = best_query(config, histogram, leaf, wanted, leaf_loss(config, histogram))
-    if found is None:
+    source = best_query(config, histogram, population.levels[-1], wanted, leaf_loss(config, histogram))
+    if source is None or _too_many(histogram, pair.spine.leaf.nodes, source):
         return {}
-    pair = population.pairs[histogram.name]
-    if _too_many(histogram, pair.spine.leaf.nodes, found):
-        return {}
-    true, noisy = _noisy(pair.confidential, found, wanted, "noisy blocks", seed)
+    true, noisy = _noisy(pair.confidential, source, wanted, "noisy blocks", seed)
     cells = {}
     for level in population.levels:
         areas = level_areas(pair.spine, level)
@@ -139,7 +136,9 @@ def noisy_blocks(
             total = np.zeros((areas.number, wanted.answers), np.int64)
             np.add.at(total, areas.of_block, values)
             sums.append(total)
-        cells[level] = _cells(sums[0], sums[1], areas.names, level, characteristic, f"blocks_noise/{seed}")
+        cells[level] = cells_of_counts(
+            *sums, areas=areas.names, level=level, query=characteristic, run_id=f"blocks_noise/{seed}"
+        )
     return cells
 
 
@@ -162,7 +161,7 @@ def _noisy(
         claim = key.claim(
             source.ordinal, fingerprint(exact.node_ptr, exact.cell, exact.count, source.query.label).digest()
         )
-        for first, last in _chunks(exact.nodes, source.query.answers):
+        for first, last in geounit_chunks(exact.nodes, source.query.answers):
             answers = answers_of(exact, source.query, first, last)
             geounits = np.arange(first, last, dtype=np.uint64)
             drawn = add_noise(answers, source.law, key, claim, geounits=geounits)
@@ -173,7 +172,8 @@ def _noisy(
     return true, noisy
 
 
-def _chunks(geounits: int, answers: int) -> Iterator[tuple[int, int]]:
+def geounit_chunks(geounits: int, answers: int) -> Iterator[tuple[int, int]]:
+    """First and last geounit of pieces whose answers fit into memory."""
     step = max(1, _CHUNK_ANSWERS // answers)
     for first in range(0, geounits, step):
         yield first, min(first + step, geounits)
@@ -188,14 +188,3 @@ def answers_of(
     place = node * query.answers + query.label[exact.cell[entries]]
     sums = np.bincount(place, exact.count[entries], minlength=(last - first) * query.answers)
     return sums.astype(np.int64).reshape(last - first, query.answers)
-
-
-def _cells(
-    true: NDArray[np.int64],
-    noisy: NDArray[np.int64],
-    names: NDArray[np.str_],
-    level: str,
-    query: str,
-    run_id: str,
-) -> MatchedCells:
-    return cells_of_counts(true, noisy, areas=names, level=level, query=query, run_id=run_id)

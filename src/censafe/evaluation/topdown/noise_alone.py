@@ -80,23 +80,15 @@ def expected_errors(
 ) -> pa.Table:
     """Errors of noisy counts, of every level and of blocks added up, as the laws have them; no record is used."""
     rows = []
-    for budget, chosen, histogram in _histograms(config, budgets):
-        blocks = list(areas.values())[-1]
-        for characteristic, level, own, leaf in _sources(chosen, histogram, areas):
-            about = {
-                "loss": float(budget.loss),
-                "epsilon": budget.epsilon,
-                "histogram": histogram.name,
-                "level": level,
-                "characteristic": characteristic,
-                "n_units": areas[level],
-            }
-            if own is not None:
-                added = 0 if _exact(histogram, characteristic, level) else _added(own)
-                rows.append({**about, "method": "noisy", **_sizes(own, added)})
-            if leaf is not None:
-                added = round(_added(leaf) * blocks / areas[level])
-                rows.append({**about, "method": "blocks_noise", **_sizes(leaf, added)})
+    blocks = list(areas.values())[-1]
+    for about, own, leaf, exact in _sources(config, areas, budgets):
+        units = areas[about["level"]]
+        about = {**about, "n_units": units}
+        if own is not None:
+            rows.append({**about, "method": "noisy", **_sizes(own, 0 if exact else _added(own))})
+        if leaf is not None:
+            added = round(_added(leaf) * blocks / units)
+            rows.append({**about, "method": "blocks_noise", **_sizes(leaf, added)})
     return pa.Table.from_pylist(rows)
 
 
@@ -105,19 +97,10 @@ def noise_loss_frame(
 ) -> pa.Table:
     """What the estimators of empirical privacy loss say of the noise alone, for as many errors as one run has."""
     rows: list[dict[str, Any]] = []
-    for budget, chosen, histogram in _histograms(config, budgets):
-        for characteristic, level, own, _ in _sources(chosen, histogram, areas):
-            if own is None or _exact(histogram, characteristic, level):
-                continue
-            about = {
-                "loss": float(budget.loss),
-                "epsilon": budget.epsilon,
-                "histogram": histogram.name,
-                "level": level,
-                "characteristic": characteristic,
-                "added": _added(own),
-            }
-            rows += [about | row for row in _calibrated(own, areas[level] * len(own.variances))]
+    for about, own, _, exact in _sources(config, areas, budgets):
+        if own is not None and not exact:
+            estimates = _calibrated(own, areas[about["level"]] * len(own.variances))
+            rows += [{**about, "added": _added(own), **row} for row in estimates]
     return pa.Table.from_pylist(rows, schema=_LOSS)
 
 
@@ -170,25 +153,29 @@ def _configs(config: TopdownConfig, budgets: Sequence[Budget]) -> Iterator[tuple
         yield budget, config if budget.loss == own else at_loss(config, budget.loss)
 
 
-def _histograms(
-    config: TopdownConfig, budgets: Sequence[Budget]
-) -> Iterator[tuple[Budget, TopdownConfig, MeasuredHistogram]]:
+def _sources(
+    config: TopdownConfig, areas: Mapping[str, int], budgets: Sequence[Budget]
+) -> Iterator[tuple[dict[str, Any], BestQuery | None, BestQuery | None, bool]]:
+    """Every budget, characteristic and level; where its noisy count comes from, the level itself and the blocks with the whole budget.
+
+    The last item is whether the level publishes the count exactly.
+    """
+    lowest = list(areas)[-1]
     for budget, chosen in _configs(config, budgets):
         for histogram in chosen.histograms:
-            yield budget, chosen, histogram
-
-
-def _sources(
-    config: TopdownConfig, histogram: MeasuredHistogram, areas: Mapping[str, int]
-) -> Iterator[tuple[str, str, BestQuery | None, BestQuery | None]]:
-    """Characteristic, level, and where its noisy count comes from: the level itself, and the blocks with the whole budget."""
-    lowest = list(areas)[-1]
-    for one in compared_characteristics(histogram):
-        wanted = histogram.schema.query(one.query)
-        leaf = best_query(config, histogram, lowest, wanted, leaf_loss(config, histogram))
-        for level in areas:
-            own = best_query(config, histogram, level, wanted)
-            yield one.query, level, own, leaf
+            for one in compared_characteristics(histogram):
+                query = histogram.schema.query(one.query)
+                leaf = best_query(chosen, histogram, lowest, query, leaf_loss(chosen, histogram))
+                for level in areas:
+                    about = {
+                        "loss": float(budget.loss),
+                        "epsilon": budget.epsilon,
+                        "histogram": histogram.name,
+                        "level": level,
+                        "characteristic": one.query,
+                    }
+                    own = best_query(chosen, histogram, level, query)
+                    yield about, own, leaf, _exact(histogram, one.query, level)
 
 
 def _exact(histogram: MeasuredHistogram, characteristic: str, level: str) -> bool:
