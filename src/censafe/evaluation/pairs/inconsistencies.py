@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything
 from censafe.evaluation.shipped import shipped_rows
 from censafe.evaluation.summary.conditions import CONDITIONS, Side
-from censafe.evaluation.summary.counts import Counted, SummarySources
+from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.tables import SummaryRequest
 
 COUNTED: Final = "counted"
@@ -120,45 +120,21 @@ def _of_list(
             continue
         requests = _requests(one, group)
         counts = shared if (one, group) in few else sources.count(areas, requests)
-        true = _side({request: counts[request].true for request in requests}, group, known)
-        for run_id, side in _sides(sources, counts, requests, group, known, true):
+        terms = (group,) if group else ()
+        true = Side({request: counts[request].true for request in requests}, terms, known)
+        sides = {_TRUTH: true}
+        for run, name in enumerate(sources.runs):
+            sides[name] = Side(
+                {request: counts[request].published[run] for request in requests}, terms, known
+            )
+        for run_id, side in sides.items():
             universe, met = _test(one, side, true)
             for strata in classes:
-                yield from _rows_of(one, group, areas, strata, run_id, universe, met)
-
-
-def _rows_of(
-    one: Inconsistency,
-    group: str,
-    areas: ComparedAreas,
-    strata: Strata,
-    run_id: str,
-    universe: NDArray[np.bool_],
-    met: NDArray[np.bool_],
-) -> Iterator[dict[str, Any]]:
-    """A row for each class that holds an area."""
-    for at, name in enumerate(strata.names):
-        inside = strata.of_area == at
-        if inside.any():
-            found = int((universe & inside).sum()), int((met & inside).sum())
-            yield _row(one, group, areas, name, run_id, found)
-
-
-def _sides(
-    sources: SummarySources,
-    counts: dict[SummaryRequest, Counted],
-    requests: Sequence[SummaryRequest],
-    group: str,
-    known: NDArray[np.bool_] | None,
-    true: Side,
-) -> Iterator[tuple[str, Side]]:
-    yield _TRUTH, true
-    for run, name in enumerate(sources.runs):
-        yield name, _side({request: counts[request].published[run] for request in requests}, group, known)
-
-
-def _side(counts: dict[SummaryRequest, NDArray[Any]], group: str, known: NDArray[np.bool_] | None) -> Side:
-    return Side(counts, (group,) if group else (), known)
+                for at, name in enumerate(strata.names):
+                    inside = strata.of_area == at
+                    if inside.any():
+                        numbers = int((universe & inside).sum()), int((met & inside).sum())
+                        yield _row(one, group, areas, name, run_id, numbers)
 
 
 def _test(one: Inconsistency, side: Side, true: Side) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -199,12 +175,12 @@ def _row(
     areas: ComparedAreas | None = None,
     size_class: str = "all",
     run_id: str = "",
-    found: tuple[int, int] | None = None,
+    numbers: tuple[int, int] | None = None,
     *,
     status: str = COUNTED,
     reason: str = "",
 ) -> dict[str, Any]:
-    universe, hits = found or (None, None)
+    universe, hits = numbers or (None, None)
     return {
         "number": one.number,
         "kind": one.kind,

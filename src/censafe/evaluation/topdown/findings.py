@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from censafe.evaluation.counts.frames import LossMode
 from censafe.evaluation.shipped import shipped_rows
 
 _Rows = Sequence[Mapping[str, Any]]
@@ -47,15 +48,8 @@ class Sweep:
     middle: str
     children: float = math.nan
 
-    def value(self, stat: str, level: str, metric: str) -> dict[float, float]:
-        """A metric of TopDown by epsilon, all answers of the domain counted."""
-        return self._values("corrected", stat, level, metric)
-
-    def as_published(self, stat: str, level: str, metric: str) -> dict[float, float]:
-        """The same by the arithmetic of the study."""
-        return self._values("as_published", stat, level, metric)
-
-    def _values(self, mode: str, stat: str, level: str, metric: str) -> dict[float, float]:
+    def value(self, stat: str, level: str, metric: str, mode: LossMode = "corrected") -> dict[float, float]:
+        """A metric of TopDown by epsilon, all answers of the domain counted; as_published by the arithmetic of the study."""
         found = {}
         for row in self.full:
             key = row["method"], row["mode"], row["stat"], row["level"]
@@ -139,7 +133,7 @@ def _mean_ratio(top: Mapping[float, float], bottom: Mapping[float, float]) -> fl
 
 def _alike(sweep: Sweep) -> StudyFinding:
     by_level = {
-        level: sweep.as_published("SC", level, "median_ae")
+        level: sweep.value("SC", level, "median_ae", "as_published")
         for level in sweep.levels
         if level != sweep.levels[0]
     }
@@ -176,7 +170,9 @@ def _far_below(sweep: Sweep) -> StudyFinding:
     shares: dict[float, float] = {}
     for stat, level in (("TC", sweep.middle), ("TC", sweep.levels[-1]), ("SC", sweep.levels[-1])):
         values = {
-            key: one for key, one in sweep.as_published(stat, level, "epl").items() if math.isfinite(one)
+            key: one
+            for key, one in sweep.value(stat, level, "epl", "as_published").items()
+            if math.isfinite(one)
         }
         for key, value in values.items():
             shares[key] = max(shares.get(key, 0.0), value / key)

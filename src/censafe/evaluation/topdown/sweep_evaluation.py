@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from censafe.evaluation.areas.areas import ComparedAreas, level_areas
+from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.accuracy import POOLED, accuracy
 from censafe.evaluation.counts.bias import bias_by_homogeneity, residuals_by_homogeneity
@@ -61,22 +61,8 @@ class Setting:
     loss: Fraction | None = None
 
 
-@dataclass(eq=False)
-class SweepFrames:
-    """Frames of a sweep that grow setting by setting."""
-
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    curves: list[pa.Table] = field(default_factory=list)
-    bias: list[pa.Table] = field(default_factory=list)
-    violins: list[pa.Table] = field(default_factory=list)
-
-    def tables(self) -> dict[str, pa.Table]:
-        """The frames by the names of their files."""
-        found = {"full_table": pa.Table.from_pylist(self.errors)}
-        for name, parts in (("epl_curves", self.curves), ("bias", self.bias), ("violins", self.violins)):
-            if parts:
-                found[name] = stacked(parts)
-        return found
+_Parts = dict[str, list[Any]]
+"""Parts of the frames of a sweep by the names of their files: rows of the full table, and tables of the others."""
 
 
 def loss_of_epsilon(definition: Definition, epsilon: Fraction) -> Fraction:
@@ -101,7 +87,7 @@ def loss_of_epsilon(definition: Definition, epsilon: Fraction) -> Fraction:
 
 
 def measure_setting(
-    frames: SweepFrames,
+    frames: _Parts,
     population: EvaluatedPopulation,
     setting: Setting,
     runs: Sequence[PublishedRun],
@@ -120,13 +106,13 @@ def measure_setting(
             cells = match_runs(pair, areas, query)
             for mode, zeros in _MODES:
                 row = _row(setting, stat, level, cells, mode, zeros, seed)
-                frames.errors.append(row | _noise(population, setting, level, query, row))
+                frames["full_table"].append(row | _noise(population, setting, level, query, row))
     if setting.method == "topdown":
         _bias(frames, population, pair, setting, detail=detail)
     if detail or setting.method == "srs":
         cells = match_runs(pair, level_areas(pair.spine, population.levels[-1]), stats["SC"])
         curve = epl_curve(pooled_residuals(cells, zeros="either"))
-        frames.curves.append(_labeled(curve, setting))
+        frames["epl_curves"].append(_labeled(curve, setting))
 
 
 def _row(
@@ -139,9 +125,11 @@ def _row(
     seed: int,
 ) -> dict[str, Any]:
     long = accuracy(cells, mode=mode).to_pylist()
-    several = len(cells) > 1
-    found = {row["metric"]: row for row in long if not several or row["run_id"] == POOLED}
-    row: dict[str, Any] = {
+    residuals = pooled_residuals(cells, zeros=zeros, groups=_GROUPS, seed=seed)
+    summary = epl_summary(residuals, mode=mode, replicates=50, seed=seed)
+    own = next(one for one in summary.to_pylist() if one["reported"])
+    found = {row["metric"]: row for row in long if len(cells) == 1 or row["run_id"] == POOLED}
+    return {
         "method": setting.method,
         "stat": stat,
         "level": level,
@@ -154,15 +142,6 @@ def _row(
         **{name: float(found[name]["value"]) for name in _METRICS},
         "lo": found["mean_ae"]["lo"],
         "hi": found["mean_ae"]["hi"],
-    }
-    summary = epl_summary(
-        pooled_residuals(cells, zeros=zeros, groups=_GROUPS, seed=seed),
-        mode=mode,
-        replicates=50,
-        seed=seed,
-    ).to_pylist()
-    own = next(one for one in summary if one["reported"])
-    return row | {
         "epl": own["value"],
         "epl_estimator": f"{own['estimator']} {own['statistic']}",
         "epl_lo": own["lo"],
@@ -184,24 +163,18 @@ def _noise(
 
 
 def _bias(
-    frames: SweepFrames, population: EvaluatedPopulation, pair: Pair, setting: Setting, *, detail: bool
+    frames: _Parts, population: EvaluatedPopulation, pair: Pair, setting: Setting, *, detail: bool
 ) -> None:
-    attributes = stratifying(population)
-    if not attributes:
+    attributes = characteristics(population.main.schema)[-1].query.split(" * ")
+    if len(attributes) < 2:  # no cells of several attributes, whose empty ones the index counts
         return
     for level in population.levels[1:]:
-        areas: ComparedAreas = level_areas(pair.spine, level)
+        areas = level_areas(pair.spine, level)
         for mode, _ in _MODES:
-            frames.bias.append(_labeled(bias_by_homogeneity(pair, areas, attributes, mode=mode), setting))
+            frames["bias"].append(_labeled(bias_by_homogeneity(pair, areas, attributes, mode=mode), setting))
         if detail:
             shown = residuals_by_homogeneity(pair, areas, attributes, mode="as_published")
-            frames.violins.append(_labeled(shown, setting))
-
-
-def stratifying(population: EvaluatedPopulation) -> tuple[str, ...]:
-    """Attributes whose empty cells the homogeneity index counts; none where there is only one."""
-    names = characteristics(population.main.schema)[-1].query.split(" * ")
-    return tuple(names) if len(names) > 1 else ()
+            frames["violins"].append(_labeled(shown, setting))
 
 
 def _labeled(frame: pa.Table, setting: Setting) -> pa.Table:
@@ -233,7 +206,11 @@ def table_one(full: pa.Table, level: str) -> pa.Table:
     return matching_rates(*frames)
 
 
-_DETAILED: Final = (0.5, 1.0, 2.0)
+_DETAILED: Final = (
+    0.5,
+    1.0,
+    2.0,
+)  # budgets of curves and violins: those of the study, or else three in the middle
 _MANY: Final = 100
 _SHEETS: Final = ("full_table", "table_one", "findings")
 
@@ -319,11 +296,22 @@ class _Study:
 
 def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading: ReadOptions) -> Evaluated:
     """Measure all runs, write frames, workbook and page."""
-    frames, sheets, counted = _measure(population, study, reading)
-    tables = frames.tables()
+    parts, sheets, counted = _measure(population, study, reading)
+    tables = {"full_table": pa.Table.from_pylist(parts.pop("full_table"))}
+    tables |= {name: stacked(frames) for name, frames in parts.items() if frames}
     middle = _middle(population)
     tables["table_one"] = table_one(tables["full_table"], middle)
-    found = findings(_sweep(population, tables, middle))
+    spine, declared = population.pairs[population.main.name].spine, exact_levels(population.main)
+    found = findings(
+        Sweep(
+            full=tables["full_table"].to_pylist(),
+            bias=tables["bias"].to_pylist() if "bias" in tables else [],
+            levels=population.levels,
+            exact=[level for level in population.levels if level in declared],
+            middle=middle,
+            children=spine.leaf.nodes / spine.levels[spine.names.index(middle)].nodes,
+        )
+    )
     tables["findings"] = pa.Table.from_pylist([asdict(one) for one in found])
     losses = [one.loss or Fraction(0) for one in study.read]
     document = {
@@ -362,13 +350,15 @@ def _settings(
 
 def _measure(
     population: EvaluatedPopulation, study: _Study, reading: ReadOptions
-) -> tuple[SweepFrames, list[FilledTable], list[int]]:
+) -> tuple[_Parts, list[FilledTable], list[int]]:
     """Frames of all settings, the Bureau's tables of every budget on a sheet of its own, and the runs of every budget."""
-    frames = SweepFrames()
+    frames: _Parts = {"full_table": [], "epl_curves": [], "bias": [], "violins": []}
     sheets: list[FilledTable] = []
     counted: list[int] = []
     pair = population.pairs[population.main.name]
-    detailed = _detailed([one.value for one in study.read])
+    epsilons = [one.value for one in study.read]
+    start = max(0, (len(epsilons) - 3) // 2)
+    detailed = _DETAILED if set(_DETAILED) <= set(epsilons) else epsilons[start : start + 3]
     for setting, read in study.read.items():
         with reading.observer.stage(f"compare epsilon {setting.value:g}"):
             runs = read()
@@ -384,33 +374,12 @@ def _measure(
     return frames, sheets, counted
 
 
-def _detailed(epsilons: Sequence[float]) -> tuple[float, ...]:
-    """Three budgets for the curves and violins: those of the study, or those in the middle."""
-    if set(_DETAILED) <= set(epsilons):
-        return _DETAILED
-    first = max(0, (len(epsilons) - 3) // 2)
-    return tuple(epsilons[first : first + 3])
-
-
 def _middle(population: EvaluatedPopulation) -> str:
     """The level that stands for counties: the highest one of a hundred geounits that is not the lowest."""
     spine = population.pairs[population.main.name].spine
     inner = spine.levels[1:-1]
     many = [level.name for level in inner if level.nodes >= _MANY]
     return many[0] if many else (inner[-1] if inner else spine.leaf).name
-
-
-def _sweep(population: EvaluatedPopulation, tables: dict[str, pa.Table], middle: str) -> Sweep:
-    declared = exact_levels(population.main)
-    spine = population.pairs[population.main.name].spine
-    return Sweep(
-        full=tables["full_table"].to_pylist(),
-        bias=tables["bias"].to_pylist() if "bias" in tables else [],
-        levels=population.levels,
-        exact=[level for level in population.levels if level in declared],
-        middle=middle,
-        children=spine.leaf.nodes / spine.levels[spine.names.index(middle)].nodes,
-    )
 
 
 def _summary(found: Sequence[StudyFinding], study: _Study) -> list[str]:

@@ -43,33 +43,27 @@ def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.T
     rows: list[dict[str, Any]] = []
     sizes = [size_class(cells.published) for cells in runs]
     for one in range(len(SIZES)):
-        errors = [cells.residual[size == one] for cells, size in zip(runs, sizes, strict=True)]
+        pooled = np.concatenate(
+            [cells.residual[size == one] for cells, size in zip(runs, sizes, strict=True)]
+        )
         empty = sum(cells.zero_zero for cells in runs) if one == 0 else 0
-        pooled = np.concatenate(errors)
         if len(pooled) + empty:
+            errors = ErrorClass.of(pooled, empty)
+            low, high = errors.ends(confidence)
             rows.append(
                 {
                     "level": runs[0].level,
                     "characteristic": runs[0].query,
                     "size_class": str(SIZES[one]),
-                    **_moments(pooled, empty, confidence),
+                    "n_cells": errors.number,
+                    "bias": errors.moment(1),
+                    "rmse": errors.moment(2) ** 0.5,
+                    "mean_ae": errors.mean_size(),
+                    "lo": 0.0 - high,
+                    "hi": 0.0 - low,
                 }
             )
     return pa.Table.from_pylist(rows)
-
-
-def _moments(errors: NDArray[np.int64], empty: int, confidence: float) -> dict[str, float]:
-    """Bias, root mean square, mean size and interval of errors, ``empty`` more of which are 0."""
-    pooled = ErrorClass.of(errors, empty)
-    low, high = pooled.ends(confidence)
-    return {
-        "n_cells": pooled.number,
-        "bias": pooled.moment(1),
-        "rmse": pooled.moment(2) ** 0.5,
-        "mean_ae": pooled.mean_size(),
-        "lo": 0.0 - high,
-        "hi": 0.0 - low,
-    }
 
 
 def cell_intervals(
@@ -86,17 +80,19 @@ def cell_intervals(
 
     A count of a size that no further run gave takes the errors of the nearest size.
     """
-    by_size = _by_size(classes)
+    known = {SIZES.index(int(row["size_class"])): row for row in classes.to_pylist()}
+    nearest = [min(known, key=lambda own, at=at: (abs(own - at), own)) for at in range(len(SIZES))]
+    names = (areas or AreaNames()).of_level(runs[0].level, runs[0].areas)
     squares = np.zeros(published.shape)
     for cells in runs:
         squares[cells.area_of_entry, cells.answer] += cells.residual.astype(float) ** 2
     own = np.sqrt(squares / len(runs))
-    found = [by_size[one] for one in size_class(published.reshape(-1)).tolist()]
     flat = published.reshape(-1)
+    found = [known[nearest[one]] for one in size_class(flat).tolist()]
     return frame_of(
         {
             "geocode": np.repeat(runs[0].areas, published.shape[1]).tolist(),
-            **_beside(runs[0], published.shape[1], areas or AreaNames()),
+            **{name: np.repeat(texts, published.shape[1]).tolist() for name, texts in names.items()},
             "label": list(labels) * len(published),
             "published": flat,
             "rmse": np.array([row["rmse"] for row in found]),
@@ -105,18 +101,6 @@ def cell_intervals(
             "hi": np.maximum(flat + np.array([row["hi"] for row in found]), 0.0),
         }
     )
-
-
-def _beside(cells: MatchedCells, answers: int, areas: AreaNames) -> dict[str, list[str]]:
-    """Codes and names of the areas, a row an answer; none where the areas are not those of census geography."""
-    columns = areas.of_level(cells.level, cells.areas)
-    return {name: np.repeat(texts, answers).tolist() for name, texts in columns.items()}
-
-
-def _by_size(classes: pa.Table) -> list[dict[str, Any]]:
-    """The errors of every size class, or of the nearest one that further runs gave."""
-    known = {SIZES.index(int(row["size_class"])): row for row in classes.to_pylist()}
-    return [known[min(known, key=lambda own: (abs(own - one), own))] for one in range(len(SIZES))]
 
 
 _MOST_ROWS: Final = 5_000_000
