@@ -153,8 +153,11 @@ def confidential_tables(folder: Path) -> Iterator[Path]:
 def write_report_rows(path: Path, kind: type[DataclassInstance], rows: Sequence[Any]) -> None:
     """Write one line a row, the stamp in the last column."""
     names = [field.name for field in fields(kind)]
-    lines = [[*(_text(value) for value in asdict(row).values()), COMPARED] for row in rows]
-    atomic_text(path, csv_text([[*names, "classification"], *lines]))
+    lines = [
+        [f"{value:.6g}" if isinstance(value, float) else value for value in asdict(row).values()]
+        for row in rows
+    ]
+    atomic_text(path, csv_text([[*names, "classification"], *([*line, COMPARED] for line in lines)]))
 
 
 def save_figure(path: Path, figure: Figure, title: str) -> None:
@@ -180,7 +183,3 @@ def legend_below(figure: Figure, axes: Axes, *, columns: int) -> None:
         legend.remove()
     lines, names = axes.get_legend_handles_labels()
     figure.legend(lines, names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
-
-
-def _text(value: object) -> object:
-    return f"{value:.6g}" if isinstance(value, float) else value

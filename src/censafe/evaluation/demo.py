@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,21 +20,8 @@ from censafe.products.registry import product_of
 from censafe.products.run.options import ReadOptions, RunOptions
 from censafe.products.topdown.recipe import ESTIMATION_KERNELS
 
-
-@dataclass(frozen=True)
-class _Release:
-    """One product of the demonstration: its shipped configuration, and how many times its noise is drawn."""
-
-    product: str
-    config: str
-    trials: int
-
-
-_RELEASES: Final = (
-    _Release("phsafe", "sdhc-us", 50),
-    _Release("safetab-p", "ddhca", 10),
-    _Release("safetab-h", "ddhcb", 10),
-)
+_RELEASES: Final = (("phsafe", "sdhc-us", 50), ("safetab-p", "ddhca", 10), ("safetab-h", "ddhcb", 10))
+"""Products of the demonstration, their shipped configurations, and how many times their noise is drawn."""
 _TOPDOWN: Final = ("topdown", "pl94-us", {"root": "State"})
 _KERNELS: Final = (
     "censafe.evaluation.counts.cells:match_entries",
@@ -81,7 +68,7 @@ def run_demo(
     compile_ahead(*_KERNELS)
     with observer.stage("synthetic state"):
         synthesize(out / "data", persons=persons, states=(state,), seed=seed, layout="all")
-    texts = [_released(one, out, state, seed, observer) for one in _RELEASES]
+    texts = [_released(*release, out, state, seed, observer) for release in _RELEASES]
     texts.append(_topdown(out, max(_TOPDOWN_LEAST, persons // _TOPDOWN_SHARE), state, seed, observer))
     found, files = last()
     texts.append(found)
@@ -89,21 +76,23 @@ def run_demo(
     return "\n\n".join([*texts, f"Open these:\n{listed}"])
 
 
-def _released(one: _Release, out: Path, state: str, seed: int, observer: Observer) -> str:
+def _released(
+    product: str, config: str, trials: int, out: Path, state: str, seed: int, observer: Observer
+) -> str:
     """Release and evaluate one product; what both found."""
-    confidence = product_of(one.product).planner.CONFIDENCE
+    confidence = product_of(product).planner.CONFIDENCE
     reading = ReadOptions(checks="strict", observer=observer)
-    if one.product == "safetab-h":
+    if product == "safetab-h":
         reading = replace(reading, t1=out / "safetab-p")
-    settings = _settings(one.product, state)
-    observer.remark(one.product)
+    settings = {"reader": "csv", "states": state, "run_pr": "false"}
+    if product == "phsafe":
+        settings = {"reader": "csv", "state_filter": state}
+    observer.remark(product)
     options = RunOptions(test_key=seed, confidence=confidence)
-    result = product_of(one.product).recipe.run(
-        one.config, out / "data", out / one.product, settings, reading, options
-    )
-    request = TableRequest(one.config, settings, out / "data", out / "evaluation" / one.product, reading)
-    drawing = Drawing(one.trials, seed, confidence)
-    evaluation = evaluate_product(TABLE_PRODUCTS[one.product], request, drawing)
+    result = product_of(product).recipe.run(config, out / "data", out / product, settings, reading, options)
+    request = TableRequest(config, settings, out / "data", out / "evaluation" / product, reading)
+    drawing = Drawing(trials, seed, confidence)
+    evaluation = evaluate_product(TABLE_PRODUCTS[product], request, drawing)
     return f"{result.summary()}\n\n{evaluation.text()}"
 
 
@@ -122,9 +111,3 @@ def _topdown(out: Path, persons: int, state: str, seed: int, observer: Observer)
         RunSeries(_TOPDOWN_RUNS, seed, workers=1),
     )
     return f"{result.summary()}\n\n{evaluation.text()}"
-
-
-def _settings(product: str, state: str) -> Mapping[str, str]:
-    if product == "phsafe":
-        return {"reader": "csv", "state_filter": state}
-    return {"reader": "csv", "states": state, "run_pr": "false"}

@@ -77,7 +77,7 @@ def write_frame(
 
 
 def read_frame(folder: Path, name: str, texts: Sequence[str] = ()) -> pa.Table:
-    """Read a frame back from its CSV file."""
+    """Read a frame back from its CSV file, with the texts that :func:`write_frame` was given."""
     path = folder / f"{name}.csv"
     types = {csv_cell(column): pa.string() for column in (*texts, *_KEYS, "reason")}
     options = pa_csv.ConvertOptions(column_types=types, strings_can_be_null=False)
@@ -85,17 +85,7 @@ def read_frame(folder: Path, name: str, texts: Sequence[str] = ()) -> pa.Table:
         frame = pa_csv.read_csv(path, convert_options=options)
     except (OSError, pa.ArrowInvalid) as error:
         raise UsageError(f"{path} is not a file of an evaluation; make the evaluation again.") from error
-    return _texts(frame.drop_columns(["classification"]))
-
-
-def read_report_rows(folder: Path, name: str, kind: type[_Row], texts: Sequence[str] = ()) -> list[_Row]:
-    """Read the rows of a frame back that ``write_report_rows`` wrote; an empty cell is NaN."""
-    rows = read_frame(folder, name, texts).to_pylist()
-    return [kind(**{key: math.nan if value is None else value for key, value in row.items()}) for row in rows]
-
-
-def _texts(frame: pa.Table) -> pa.Table:
-    """The texts behind the cells of a CSV file, as :func:`write_frame` was given them."""
+    frame = frame.drop_columns(["classification"])
     columns = [
         pa.array([text_of_cell(text) for text in column.to_pylist()], pa.string())
         if pa.types.is_string(column.type)
@@ -103,6 +93,12 @@ def _texts(frame: pa.Table) -> pa.Table:
         for column in frame.columns
     ]
     return pa.Table.from_arrays(columns, names=[text_of_cell(name) for name in frame.column_names])
+
+
+def read_report_rows(folder: Path, name: str, kind: type[_Row], texts: Sequence[str] = ()) -> list[_Row]:
+    """Read the rows of a frame back that ``write_report_rows`` wrote; an empty cell is NaN."""
+    rows = read_frame(folder, name, texts).to_pylist()
+    return [kind(**{key: math.nan if value is None else value for key, value in row.items()}) for row in rows]
 
 
 def wide_metrics(long: pa.Table) -> pa.Table:

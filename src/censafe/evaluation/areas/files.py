@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -75,15 +76,8 @@ def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tu
     if set(GRFC_BLOCK) <= set(table.column_names):
         found = [_areas_of_grfc(path, table, spine, held.get(one, one), one) for one in kinds]
     else:
-        found = list(
-            _areas_of_list(
-                path,
-                table,
-                spine,
-                {one: held.get(one, one) for one in {**dict.fromkeys(kinds), **held}},
-                kinds,
-            )
-        )
+        columns_by_kind = {one: held.get(one, one) for one in (*kinds, *held)}
+        found = list(_areas_of_list(path, table, spine, columns_by_kind, kinds))
     return tuple(one for one in found if columns or one.number)
 
 
@@ -118,12 +112,14 @@ def _held(table: pa.Table, spine: Spine) -> dict[str, str]:
     return {
         _KINDS.get(field.name.lower(), field.name): field.name
         for field in table.schema
-        if field.name.lower() not in _BLOCKS and field.name.lower() not in levels and _is_text(field.type)
+        if field.name.lower() not in _BLOCKS
+        and field.name.lower() not in levels
+        and (
+            pa.types.is_string(field.type)
+            or pa.types.is_large_string(field.type)
+            or pa.types.is_dictionary(field.type)
+        )
     }
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind))
 
 
 def _areas_of_list(
@@ -154,7 +150,13 @@ def _areas_of_list(
 def _areas_of_grfc(path: Path, table: pa.Table, spine: Spine, held: str, kind: str) -> ComparedAreas:
     if held not in table.column_names:
         raise DataError(f"{path.name}: no column {held}; allowed: {', '.join(_KINDS).upper()}")
-    blocks = whole_geocodes(_grfc_codes(table), spine.leaf.form, f"{path.name}, TABBLKST to TABBLK")
+    # geocodes of 16 digits, or of 15 where the file has no block groups
+    parts = [*GRFC_BLOCK]
+    if _GRFC_GROUP in table.column_names:
+        parts.insert(3, _GRFC_GROUP)
+    texts = [np.array(table.column(name).to_pylist(), np.str_) for name in parts]
+    geocodes = pa.array(reduce(np.char.add, texts).tolist(), pa.string())
+    blocks = whole_geocodes(geocodes, spine.leaf.form, f"{path.name}, TABBLKST to TABBLK")
     if (blocks < 0).any():
         raise DataError(
             f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {block_words(spine.leaf.form)}"
@@ -163,17 +165,6 @@ def _areas_of_grfc(path: Path, table: pa.Table, spine: Spine, held: str, kind: s
     codes = np.where(no_area(codes), "", codes)
     plain = spine.leaf.digits != _CENSUS_DIGITS
     return areas_of_codes(spine, kind, blocks, codes if plain else _unique(kind, blocks, codes))
-
-
-def _grfc_codes(table: pa.Table) -> Any:
-    """Geocodes of the rows of GRF-C, of 16 digits, or of 15 where it has no block groups."""
-    parts = [np.array(table.column(name).to_pylist(), np.str_) for name in GRFC_BLOCK]
-    if _GRFC_GROUP in table.column_names:
-        parts.insert(3, np.array(table.column(_GRFC_GROUP).to_pylist(), np.str_))
-    whole = parts[0]
-    for one in parts[1:]:
-        whole = np.char.add(whole, one)
-    return pa.array(whole.tolist(), pa.string())
 
 
 def _unique(kind: str, blocks: NDArray[np.int64], codes: NDArray[np.str_]) -> NDArray[np.str_]:

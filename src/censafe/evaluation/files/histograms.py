@@ -61,7 +61,14 @@ def read_block_cells(path: Path, form: GeocodeForm, schema: Schema | None = None
     )
     tables = [_table(file, choices) for file in _files(path)]
     cell = np.concatenate([_cells(table, schema, path.name) for table in tables])
-    count = np.concatenate([_counts(table, path.name) for table in tables])
+    count = np.concatenate(
+        [
+            _whole(table.column("count"), path.name, "count")
+            if "count" in table.column_names
+            else np.ones(table.num_rows, np.int64)
+            for table in tables
+        ]
+    )
     read = [_codes(table.column("geocode"), form, path.name) for table in tables]
     codes, place = np.unique(np.concatenate([known for known, _ in read]), return_inverse=True)
     ends = np.cumsum([0, *(len(known) for known, _ in read)]).tolist()
@@ -93,12 +100,6 @@ def _cells(table: pa.Table, schema: Schema | None, file: str) -> NDArray[np.int6
             )
         cell = cell * attribute.levels + level
     return cell
-
-
-def _counts(table: pa.Table, file: str) -> NDArray[np.int64]:
-    if "count" not in table.column_names:
-        return np.ones(table.num_rows, np.int64)
-    return _whole(table.column("count"), file, "count")
 
 
 def read_geocodes(path: Path, form: GeocodeForm) -> NDArray[np.int64]:

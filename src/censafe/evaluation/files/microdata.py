@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -46,8 +45,7 @@ def rows_of_parts(path: Path, parts: Sequence[RecordRows], cells: int) -> BlockC
 _BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1, "TABBLK": 4}
 
 
-@dataclass(frozen=True)
-class _Column:
+class _Column(NamedTuple):
     """A column of the file that says the level of an attribute."""
 
     name: str
@@ -155,8 +153,11 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
     beside = _units_beside(path)
     units, kinds = (np.zeros(0, np.int64),) * 2 if beside is None else _kinds_of_units(beside)
     parts = []
-    _has(path, (*_DISTRICT, _UNIT, *_PERSON))
-    for batch in number_batches(path, (*_DISTRICT, _UNIT, *_PERSON), _LAYOUT):
+    columns = (*_DISTRICT, _UNIT, *_PERSON)
+    missing = [name for name in columns if name not in file_header(path)]
+    if missing:
+        raise DataError(f"{path.name}: no column {', '.join(missing)}; fix: name the file of persons of 1940")
+    for batch in number_batches(path, columns, _LAYOUT):
         code, unit = _keys_of_microdata_1940(path, batch)
         kind = np.zeros(len(unit), np.int64) if beside is None else _kinds_of(path, unit, units, kinds)
         adult = coded(path, batch, "QAGE", 0, 116) >= _ADULT
@@ -228,9 +229,3 @@ def _keys_of_microdata_1940(path: Path, batch: Any) -> tuple[NDArray[np.int64], 
     for name, width in _DISTRICT.items():
         code = code * 10**width + coded(path, batch, name, 0, 10**width)
     return code, code * _MOST_UNITS + coded(path, batch, _UNIT, 0, _MOST_UNITS)
-
-
-def _has(path: Path, columns: Sequence[str]) -> None:
-    missing = [name for name in columns if name not in file_header(path)]
-    if missing:
-        raise DataError(f"{path.name}: no column {', '.join(missing)}; fix: name the file of persons of 1940")

@@ -17,7 +17,7 @@ from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_words
 from censafe.geography.parquet_tables import read_whole
 from censafe.geography.spines.tree import LevelRule
-from censafe.model import ExactHistograms, ProtectedUnit
+from censafe.model import ProtectedUnit
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.model.topdown.pl94 import TABLE_ITEMS, item_names
 from censafe.population.blocks import HistogramLayout
@@ -77,12 +77,9 @@ def read_legacy_cells(path: Path, schema: HistogramSchema) -> BlockCells:
     read = blocks.persons if persons else blocks.units
     if read is None:
         raise DataError(f"{path}: there is no occupancy of housing units")
-    return _of_histograms(path.name, blocks.spine.leaf.codes, read)
-
-
-def _of_histograms(name: str, codes: NDArray[np.int64], read: ExactHistograms) -> BlockCells:
+    codes = blocks.spine.leaf.codes
     row = np.repeat(np.arange(len(codes)), np.diff(read.node_ptr))
-    return BlockCells(name, "", codes, row, read.cell.astype(np.int64), read.count.astype(np.int64))
+    return BlockCells(path.name, "", codes, row, read.cell.astype(np.int64), read.count.astype(np.int64))
 
 
 def read_table_cells(path: Path, schema: HistogramSchema) -> BlockCells:

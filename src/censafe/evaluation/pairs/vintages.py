@@ -45,11 +45,12 @@ def with_vintages(opened: OpenedPair, names: Collection[str]) -> OpenedPair:
     """The same sides, with runs of these names as vintages of their own."""
     check_vintages(names)
 
-    def dated(pair: Pair) -> Pair:
-        runs = [replace(run, setting=run.run_id) if run.run_id in names else run for run in pair.runs]
-        return pair.with_runs(runs)
-
-    return _changed(opened, dated)
+    return _changed(
+        opened,
+        lambda pair: pair.with_runs(
+            [replace(run, setting=run.run_id) if run.run_id in names else run for run in pair.runs]
+        ),
+    )
 
 
 def by_vintage(opened: OpenedPair) -> dict[str, OpenedPair]:

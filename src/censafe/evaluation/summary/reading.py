@@ -64,7 +64,14 @@ def read_book(path: Path) -> SummaryBook:
 
 def _book(document: Mapping[str, Any], where: str) -> SummaryBook:
     areas = {name: _area_kind(name, raw) for name, raw in document["areas"].items()}
-    rates = {name: _rate(raw) for name, raw in document["rates"].items()}
+    rates = {
+        name: ErrorRate(
+            *(SummaryRequest(raw[f"{side}_record"], _terms(raw[side])) for side in ("of", "to")),
+            int(raw["scale"]),
+            bool(raw["empty_is_zero"]),
+        )
+        for name, raw in document["rates"].items()
+    }
     tables = tuple(
         _table(document, raw, f"{where}, {raw.get('number', 'table')}") for raw in document.get("tables", ())
     )
@@ -94,11 +101,6 @@ def _area_kind(name: str, raw: Mapping[str, Any]) -> SummaryAreas:
         tuple(int(code) for code in raw.get("only_in", ())),
         tuple(int(code) for code in raw.get("not_in", ())),
     )
-
-
-def _rate(raw: Mapping[str, Any]) -> ErrorRate:
-    above, below = (SummaryRequest(raw[f"{side}_record"], _terms(raw[side])) for side in ("of", "to"))
-    return ErrorRate(above, below, int(raw["scale"]), bool(raw["empty_is_zero"]))
 
 
 def _table(document: Mapping[str, Any], raw: Mapping[str, Any], where: str) -> SummaryTable:

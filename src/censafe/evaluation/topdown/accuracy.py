@@ -94,6 +94,11 @@ def compare_methods(
 def _fitted_blocks(
     population: EvaluatedPopulation, histogram: MeasuredHistogram, pair: Pair, runs: int, seed: int
 ) -> list[PublishedRun]:
+    """Draws of fitted blocks: fewer where blocks are many and large, since each is a fit of its own."""
+    work = pair.spine.leaf.nodes * pair.schema.schema.cells
+    if work > _NO_FITS or is_held(histogram):
+        return []
+    facilities = population.loaded.facts.facilities
     return [
         block_by_block(
             pair,
@@ -101,18 +106,10 @@ def _fitted_blocks(
             histogram.name,
             seed=seed + run,
             run_id=f"blocks/{run + 1}",
-            facilities=population.loaded.facts.facilities,
+            facilities=facilities,
         )
-        for run in range(0 if is_held(histogram) else _block_draws(pair, runs))
+        for run in range(1 if work > _ONE_FIT else runs)
     ]
-
-
-def _block_draws(pair: Pair, runs: int) -> int:
-    """How many draws of fitted blocks are made: fewer where blocks are many and large, since each is a fit of its own."""
-    work = pair.spine.leaf.nodes * pair.schema.schema.cells
-    if work > _NO_FITS:
-        return 0
-    return 1 if work > _ONE_FIT else runs
 
 
 def accuracy_frame(compared: Sequence[Compared]) -> pa.Table:
@@ -137,7 +134,9 @@ def growth_frames(pair: Pair, compared: Sequence[Compared]) -> tuple[pa.Table, p
         for method, cells in one.cells.items():
             if not cells:
                 continue
-            errors = np.stack([_total_errors(cell) for cell in cells])
+            errors = np.zeros((len(cells), len(number)), np.int64)
+            for run, own in enumerate(cells):
+                np.add.at(errors[run], own.area_of_entry, own.residual)
             key = {"histogram": one.histogram, "method": method, "level": one.level}
             bins += [{**key, **row} for row in _bins(number, errors)]
             slope = _slope(number, (errors.astype(float) ** 2).mean(axis=0))
@@ -158,13 +157,6 @@ _BINS: Final = pa.schema(
     ]
 )
 _SLOPES: Final = pa.schema([*_PLACE, ("n_areas", pa.int64()), ("slope", pa.float64())])
-
-
-def _total_errors(cells: MatchedCells) -> NDArray[np.int64]:
-    """Residual of the total of every area."""
-    errors = np.zeros(len(cells.areas), np.int64)
-    np.add.at(errors, cells.area_of_entry, cells.residual)
-    return errors
 
 
 def _bins(number: NDArray[np.int64], errors: NDArray[np.int64]) -> list[dict[str, float]]:

@@ -9,10 +9,9 @@ from concurrent.futures import as_completed
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
 
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
-from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
+from censafe.evaluation.topdown.population import EvaluatedPopulation, PublishedSource, open_evaluated
 from censafe.model.observer import Observer
 from censafe.model.processes import process_pool
 from censafe.products.run.options import ReadOptions
@@ -46,14 +45,8 @@ class SourceOf:
         return open_evaluated(self.config, self.data, dict(self.settings), reading)
 
 
-class RunSource(Protocol):
-    """Opens a population, in any process; hashable and picklable."""
-
-    def __hash__(self) -> int:
-        """By value."""
-
-    def open(self, reading: ReadOptions) -> EvaluatedPopulation:
-        """Read it."""
+RunSource = SourceOf | PublishedSource
+"""Opens a population, in any process; hashable and picklable."""
 
 
 @dataclass(frozen=True)
@@ -135,31 +128,24 @@ def _made(
     while left and (workers == 1 or not _worth_it(started, len(wanted), len(left))):
         _run(population, left.pop(0), folder)
         yield len(wanted) - len(left)
-    if left:
-        done = len(wanted) - len(left)
-        for number in _elsewhere(source, left, folder, min(workers, len(left))):
-            yield done + number
+    if not left:
+        return
+    done = len(wanted) - len(left)
+    with process_pool(min(workers, len(left))) as pool:
+        futures = [pool.submit(_run_elsewhere, source, request, folder) for request in left]
+        try:
+            for number, future in enumerate(as_completed(futures), 1):
+                future.result()
+                yield done + number
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 def _worth_it(started: float, wanted: int, left: int) -> bool:
     """Whether the rest takes so long that it pays to start further processes, which have to reread the input."""
     done = wanted - left
     return bool(done) and (time.perf_counter() - started) / done * left > _PAYS
-
-
-def _elsewhere(
-    source: RunSource, requests: Sequence[RunRequest], folder: Path, workers: int
-) -> Iterator[int]:
-    """Make runs in further processes; yields how many are done."""
-    with process_pool(workers) as pool:
-        futures = [pool.submit(_run_elsewhere, source, request, folder) for request in requests]
-        try:
-            for number, future in enumerate(as_completed(futures), 1):
-                future.result()
-                yield number
-        finally:
-            for future in futures:
-                future.cancel()
 
 
 def read_runs(
