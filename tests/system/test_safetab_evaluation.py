@@ -80,7 +80,7 @@ def test_the_demonstration_runs_everything_and_names_what_to_open(
     censafe: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With fewer persons in its parts, and fewer draws, than anybody may ask for."""
-    few = tuple(replace(one, trials=2) for one in demo._RELEASES)
+    few = tuple((product, config, 2) for product, config, _ in demo._RELEASES)
     monkeypatch.setattr(demo, "_RELEASES", few)
     monkeypatch.setattr(demo, "_TOPDOWN_LEAST", 300)
     monkeypatch.setattr(entry, "_DEMO_LEAST", 200)

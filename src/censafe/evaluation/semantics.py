@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from scipy.special import ndtr
 
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
-from censafe.evaluation.counts.frames import frame_of, stacked
+from censafe.evaluation.counts.frames import frame_of, labeled, stacked
 from censafe.evaluation.outputs import Evaluated
 from censafe.evaluation.pages.registry import reported, write_files
 from censafe.model import Definition
@@ -75,17 +75,31 @@ def evaluate_semantics(
     questions = planner.questions(planner.load(source, dict(settings), {}, planner.CONFIDENCE))
     powers, conversions = [], []
     for question in questions:
+        about = {
+            "question": question.name,
+            "symbol": question.definition.symbol,
+            "loss": float(question.loss),
+        }
         with reading.observer.stage(f"attack on {question.name}"):
-            powers.append(_labeled(_power(question), question))
+            powers.append(labeled(_power(question), about))
         if question.definition is Definition.ZCDP:
-            conversions.append(_labeled(_conversions(question), question))
+            conversions.append(labeled(_conversions(question), about))
     frames = {"power": stacked(powers)} | ({"epsilon": stacked(conversions)} if conversions else {})
     document = {
         "kind": "semantics",
         "product": product,
         "configuration": source,
         "settings": dict(settings),
-        "questions": [_described(one) for one in questions],
+        "questions": [
+            {
+                "name": one.name,
+                "words": one.words,
+                "symbol": one.definition.symbol,
+                "loss": float(one.loss),
+                "cells": sum(query.cells for query in one.queries),
+            }
+            for one in questions
+        ],
     }
     identity = {"kind": "semantics", "product": product, "configuration": source, **settings}
     with evaluation_folder(out, identity, standing=Confidentiality.PUBLIC):
@@ -117,27 +131,6 @@ def _conversions(question: RecordQuestion) -> pa.Table:
     columns = {f"epsilon_{name}": [getattr(one, name) for one in found] for name in names}
     tails = [gaussian_loss_tail(question.loss, epsilon) for epsilon in columns["epsilon_tight"]]
     return frame_of({"delta": [float(one) for one in _DELTAS], **columns, "loss_tail": tails})
-
-
-def _labeled(frame: pa.Table, question: RecordQuestion) -> pa.Table:
-    named = [
-        ("question", question.name),
-        ("symbol", question.definition.symbol),
-        ("loss", float(question.loss)),
-    ]
-    for place, (name, value) in enumerate(named):
-        frame = frame.add_column(place, name, pa.array([value] * frame.num_rows))
-    return frame
-
-
-def _described(question: RecordQuestion) -> Mapping[str, Any]:
-    return {
-        "name": question.name,
-        "words": question.words,
-        "symbol": question.definition.symbol,
-        "loss": float(question.loss),
-        "cells": sum(query.cells for query in question.queries),
-    }
 
 
 def _summary(power: pa.Table) -> Sequence[str]:

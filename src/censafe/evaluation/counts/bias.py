@@ -14,7 +14,7 @@ from censafe.errors import UsageError
 from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything
 from censafe.evaluation.counts.cells import match
 from censafe.evaluation.counts.error_metrics import tally_of
-from censafe.evaluation.counts.frames import LossMode, frame_of, stacked
+from censafe.evaluation.counts.frames import LossMode, frame_of, labeled, stacked
 from censafe.evaluation.counts.pairing import Pair
 from censafe.model.schema import CellQuery
 from censafe.model.topdown.histograms import HistogramSchema
@@ -90,11 +90,7 @@ def bias_by_diversity(
         residuals: by characteristic, shape (runs, areas); without, those of the total.
     """
     quintile = diversity_quintiles(diversity_index(pair, areas, groups))
-    rows = [
-        {"quintile" if key == "class" else key: value for key, value in row.items()}
-        for row in bias_rows(pair, areas, quintile, strata, residuals)
-    ]
-    return pa.Table.from_pylist(rows)
+    return pa.Table.from_pylist(list(_bias_rows(pair, areas, "quintile", quintile, strata, residuals)))
 
 
 _DEVIATIONS: Final = 1.6448536269514722  # of a 90 % interval
@@ -109,54 +105,43 @@ def total_residuals(pair: Pair, areas: ComparedAreas) -> NDArray[np.float64]:
     return found
 
 
-def class_bias(residuals: NDArray[np.float64], classes: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Number of areas, mean residual, standard error and 90 % interval of every class, rising; class -1 is left out.
-
-    Args:
-        residuals: shape (runs, areas).
-        classes: shape (areas,).
-    """
-    rows = []
-    means = residuals.mean(axis=0)
-    for one in np.unique(classes[classes >= 0]).tolist():
-        own = means[classes == one]
-        error = float(own.std(ddof=1) / np.sqrt(len(own))) if len(own) > 1 else float("nan")
-        bias = float(own.mean())
-        rows.append(
-            {
-                "class": one,
-                "n_areas": len(own),
-                "n_runs": len(residuals),
-                "bias": bias,
-                "se": error,
-                "lo": bias - _DEVIATIONS * error,
-                "hi": bias + _DEVIATIONS * error,
-            }
-        )
-    return rows
-
-
-def bias_rows(
+def _bias_rows(
     pair: Pair,
     areas: ComparedAreas,
+    column: str,
     classes: NDArray[np.int64],
-    strata: Strata | None = None,
-    residuals: Mapping[str, NDArray[np.float64]] | None = None,
+    strata: Strata | None,
+    residuals: Mapping[str, NDArray[np.float64]] | None,
 ) -> Iterator[dict[str, Any]]:
-    """Rows of :func:`class_bias`, of all areas and of those of each stratum, for everything that was counted.
+    """Number of areas, mean residual, standard error and 90 % interval of every class, of all areas and of each stratum.
 
     Args:
-        classes: class of every area, such as its index; shape (areas,).
+        classes: class of every area, such as its index, -1 for none, shape (areas,).
         residuals: by characteristic, shape (runs, areas); without, those of the total.
     """
-    about = {"level": areas.level, "area_class": areas.area_class}
     counted = residuals if residuals is not None else {"total": total_residuals(pair, areas)}
     for one in (everything(areas.number), *([] if strata is None else [strata])):
         for at, size_class in enumerate(one.names):
             inside = np.where(one.of_area == at, classes, -1)
-            for name, own in counted.items():
-                for row in class_bias(own, inside):
-                    yield {**about, "size_class": size_class, "characteristic": name, **row}
+            for name, errors in counted.items():
+                means = errors.mean(axis=0)
+                for place in np.unique(inside[inside >= 0]).tolist():
+                    own = means[inside == place]
+                    error = float(own.std(ddof=1) / np.sqrt(len(own))) if len(own) > 1 else float("nan")
+                    bias = float(own.mean())
+                    yield {
+                        "level": areas.level,
+                        "area_class": areas.area_class,
+                        "size_class": size_class,
+                        "characteristic": name,
+                        column: place,
+                        "n_areas": len(own),
+                        "n_runs": len(errors),
+                        "bias": bias,
+                        "se": error,
+                        "lo": bias - _DEVIATIONS * error,
+                        "hi": bias + _DEVIATIONS * error,
+                    }
 
 
 def homogeneity_index(
@@ -197,15 +182,8 @@ def bias_by_homogeneity(
     """
     cells = math.prod(pair.query(name).answers for name in attributes)
     index = homogeneity_index(pair, areas, attributes, mode=mode)
-    rows = [
-        {
-            "mode": mode,
-            **{"index" if key == "class" else key: value for key, value in row.items()},
-            "cells": cells,
-        }
-        for row in bias_rows(pair, areas, index, strata, residuals)
-    ]
-    return pa.Table.from_pylist(rows)
+    rows = _bias_rows(pair, areas, "index", index, strata, residuals)
+    return pa.Table.from_pylist([{"mode": mode, **row, "cells": cells} for row in rows])
 
 
 def residuals_by_homogeneity(
@@ -218,17 +196,6 @@ def residuals_by_homogeneity(
     for one in np.unique(index).tolist():
         for run, values in zip(pair.runs, residuals[:, index == one], strict=True):
             tally = tally_of(values)
-            size = len(tally.values)
-            frames.append(
-                frame_of(
-                    {
-                        "mode": [mode] * size,
-                        "level": [areas.level] * size,
-                        "index": np.full(size, one, np.int64),
-                        "run_id": [run.run_id] * size,
-                        "residual": tally.values,
-                        "n": tally.counts,
-                    }
-                )
-            )
+            about = {"mode": mode, "level": areas.level, "index": one, "run_id": run.run_id}
+            frames.append(labeled(frame_of({"residual": tally.values, "n": tally.counts}), about))
     return stacked(frames)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -75,6 +75,14 @@ def long_frame(values: Iterable[Value]) -> pa.Table:
 def frame_of(columns: dict[str, Any]) -> pa.Table:
     """A table from named vectors of one length."""
     return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def labeled(frame: pa.Table, labels: Mapping[str, Any]) -> pa.Table:
+    """A frame with first columns that are the same in every row."""
+    columns = {
+        name: pa.array([value] * frame.num_rows, pa.array([value]).type) for name, value in labels.items()
+    }
+    return pa.table(columns | {name: frame.column(name) for name in frame.column_names})
 
 
 def stacked(frames: Sequence[pa.Table]) -> pa.Table:

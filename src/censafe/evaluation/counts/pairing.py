@@ -187,14 +187,14 @@ def _block_rows(path: Path, spine: Spine, schema: HistogramSchema) -> BlockCells
 
 def _rows(path: Path, form: GeocodeForm, schema: HistogramSchema) -> BlockCells:
     """Checked rows of a file of any of the allowed kinds."""
-    if is_microdata(path):
-        return _checked(read_microdata(path, schema), schema)
-    if is_district_microdata(path):
-        return _checked(read_district_microdata(path, schema), schema)
-    if is_legacy_folder(path):
-        return _checked(read_legacy_cells(path, schema), schema)
-    if is_table_file(path):
-        return _checked(read_table_cells(path, schema), schema)
+    for is_kind, read in (
+        (is_microdata, read_microdata),
+        (is_district_microdata, read_district_microdata),
+        (is_legacy_folder, read_legacy_cells),
+        (is_table_file, read_table_cells),
+    ):
+        if is_kind(path):
+            return _checked(read(path, schema), schema)
     if not is_unit_table(path):
         return _checked(read_block_cells(path, form, schema.schema), schema)
     if schema.schema.cells != _OCCUPANCY:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything, in
 from censafe.evaluation.counts.accuracy import accuracy, run_variability
 from censafe.evaluation.counts.bias import bias_by_diversity, bias_by_homogeneity
 from censafe.evaluation.counts.cells import MatchedCells
-from censafe.evaluation.counts.frames import LossMode, frame_of, stacked
+from censafe.evaluation.counts.frames import LossMode, frame_of, labeled, stacked
 from censafe.evaluation.counts.reliability import reliability
 from censafe.evaluation.loss.epl import epl_summary
 from censafe.evaluation.loss.residuals import ZeroCells, pooled_residuals, residual_frame
@@ -78,8 +78,7 @@ def epl_frame(runs: tuple[MatchedCells, ...], mode: LossMode, strata: Strata, at
         "size_class": strata.names[at],
         "characteristic": runs[0].query,
     }
-    columns: dict[str, Any] = {name: [value] * found.num_rows for name, value in about.items()}
-    return pa.table(columns | {name: found.column(name) for name in found.column_names})
+    return labeled(found, about)
 
 
 def bias_frames(scope: Scope) -> Frames:

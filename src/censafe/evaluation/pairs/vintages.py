@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from censafe.errors import UsageError
+from censafe.evaluation.counts.frames import labeled
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.pairs.inputs import OpenedPair
 
@@ -91,17 +93,12 @@ def stacked_vintages(frames: Mapping[str, Mapping[str, pa.Table]]) -> dict[str, 
         if name in _ONCE or name.startswith("side_by_side/"):
             found[name] = next(own[name] for own in frames.values() if name in own)
             continue
-        parts = [
-            _named(own[name], vintage, other=name == "inconsistency" and vintage != first)
-            for vintage, own in frames.items()
-            if name in own
-        ]
+        parts = []
+        for vintage, own in frames.items():
+            if name in own:
+                frame = own[name]
+                if name == "inconsistency" and vintage != first:  # the counts of the truth are there once
+                    frame = frame.filter(pc.not_equal(frame.column("run_id"), "truth"))
+                parts.append(labeled(frame, {"vintage": vintage}))
         found[name] = pa.concat_tables(parts, promote_options="default").combine_chunks()
     return found
-
-
-def _named(frame: pa.Table, vintage: str, *, other: bool) -> pa.Table:
-    """A frame with the name of its vintage; of ``other`` ones without the counts of the truth."""
-    if other:
-        frame = frame.filter(pa.array([one != "truth" for one in frame.column("run_id").to_pylist()]))
-    return frame.add_column(0, "vintage", pa.array([vintage] * frame.num_rows, pa.string()))

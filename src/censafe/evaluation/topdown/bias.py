@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -90,7 +90,9 @@ def bias_by_class(
 
 
 def bias_frame(
-    compared: Sequence[Compared], classes: Mapping[str, Sequence[Strata]], words: Mapping[str, Sequence[str]]
+    compared: Sequence[Compared],
+    classes: Mapping[str, Sequence[Strata]],
+    answers: Mapping[str, Sequence[str]],
 ) -> pa.Table:
     """Bias by class of the areas, of every characteristic of a hundred answers or fewer."""
     rows: list[dict[str, Any]] = []
@@ -98,37 +100,32 @@ def bias_frame(
         runs = one.cells[_METHOD]
         if not runs or runs[0].answers > _MOST:
             continue
+        words = answers[f"{one.histogram}/{one.characteristic}"]
         for strata in classes.get(one.level, ()):
             found = bias_by_class(runs, strata.of_area, len(strata.names))
-            rows += _rows(one, runs, strata, found, words[f"{one.histogram}/{one.characteristic}"])
+            places = [(*place, *answer) for place in enumerate(strata.names) for answer in enumerate(words)]
+            for place, name, answer, label in places:
+                if not found["n_areas"][place]:
+                    continue
+                count, bias, error = (
+                    float(found[key][place, answer]) for key in ("count_mean", "bias", "se")
+                )
+                rows.append(
+                    {
+                        "histogram": one.histogram,
+                        "level": one.level,
+                        "characteristic": one.characteristic,
+                        "answer": answer,
+                        "label": label,
+                        "classes": strata.kind,
+                        "class": name,
+                        "n_areas": int(found["n_areas"][place]),
+                        "n_runs": len(runs),
+                        "count_mean": count,
+                        "bias": bias,
+                        "se": error,
+                        "lo": bias - _DEVIATIONS * error,
+                        "hi": bias + _DEVIATIONS * error,
+                    }
+                )
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
-
-
-def _rows(
-    one: Compared,
-    runs: Sequence[MatchedCells],
-    strata: Strata,
-    found: Mapping[str, NDArray[Any]],
-    words: Sequence[str],
-) -> Iterator[dict[str, Any]]:
-    for place, name in enumerate(strata.names):
-        if not found["n_areas"][place]:
-            continue
-        for answer, label in enumerate(words):
-            bias, error = (float(found[key][place, answer]) for key in ("bias", "se"))
-            yield {
-                "histogram": one.histogram,
-                "level": one.level,
-                "characteristic": one.characteristic,
-                "answer": answer,
-                "label": label,
-                "classes": strata.kind,
-                "class": name,
-                "n_areas": int(found["n_areas"][place]),
-                "n_runs": len(runs),
-                "count_mean": float(found["count_mean"][place, answer]),
-                "bias": bias,
-                "se": error,
-                "lo": bias - _DEVIATIONS * error,
-                "hi": bias + _DEVIATIONS * error,
-            }
