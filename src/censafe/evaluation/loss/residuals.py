@@ -46,10 +46,6 @@ class Residuals:
         """Values and counts."""
         return Tally(self.values, self.counts)
 
-    def quantile(self, share: float) -> float:
-        """Quantile by linear interpolation; NaN without residuals."""
-        return self.tally.quantile(share)
-
 
 def residuals_of(values: NDArray[Any]) -> Residuals:
     """A tally of plain numbers.
