@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def pair_page(folder: Path) -> Page:
     document = read_evaluation(folder)
     builders = {
         "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
-        "epl_examples": (examples_exhibit,), "bias": (_homogeneity,), "diversity": (_diversity,),
+        "epl_examples": (examples_exhibit,), "bias": (partial(_classes, "index"),), "diversity": (partial(_classes, "quintile"),),
         "reliability": (_reliability,), "inconsistency": (inconsistency_exhibit,), "characteristics_unmeasured": (_unmeasured,),
         "left_out": (_left_out,),
     }  # fmt: skip
@@ -149,15 +150,8 @@ def _sizes(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     return exhibit("pair.sizes", sections=sections if filled else None, words=words)
 
 
-def _homogeneity(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    return _classes(rows, "index", "pair.bias")
-
-
-def _diversity(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    return _classes(rows, "quintile", "pair.diversity")
-
-
-def _classes(rows: _Rows, column: str, key: str) -> Exhibit:
+def _classes(column: str, rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+    """Bias of the total by class of areas."""
     rows = [
         row
         for row in rows
@@ -173,7 +167,11 @@ def _classes(rows: _Rows, column: str, key: str) -> Exhibit:
         for level, own in by_level.items()
     ]
     sections = [(level, _bands(own, column)) for level, own in by_level.items()]
-    return exhibit(key, sections=sections, extremes="; ".join(extremes))
+    return exhibit(
+        "pair.bias" if column == "index" else "pair.diversity",
+        sections=sections,
+        extremes="; ".join(extremes),
+    )
 
 
 def _bands(rows: _Rows, column: str) -> list[list[str]]:

@@ -21,7 +21,7 @@ from censafe.evaluation.outputs import Evaluated, wide_metrics
 from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.pairs.definitions import Definitions, read_definitions
 from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES
-from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, UnitFiles, open_pair
+from censafe.evaluation.pairs.inputs import AreaLists, OpenedPair, open_pair
 from censafe.evaluation.pairs.measures import (
     Frames,
     accuracy_frames,
@@ -316,16 +316,13 @@ def _opened(
         raise UsageError(f"`histogram` {chosen}: the configuration has {', '.join(names)}.")
     numbers = itertools.count(1)
     runs = {name or str(next(numbers)): path for name, path in (("", request.published), *request.also)}
-    units = None
-    if request.true_units:
-        units = UnitFiles(request.true_units, tuple(request.published_units))
     opened = open_pair(
         config,
         config.histogram(chosen),
         request.truth,
         runs,
         request.domain,
-        units=units,
+        units=(request.true_units, *request.published_units) if request.true_units else (),
         areas=AreaLists(tuple(request.areas), tuple(request.area_kinds), defined.areas),
         reading=reading,
     )

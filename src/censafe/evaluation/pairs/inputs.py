@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -46,18 +46,6 @@ _TABLES: Final = (".parquet", ".csv", "")
 
 
 @dataclass(frozen=True)
-class UnitFiles:
-    """Files of housing units, for what needs them.
-
-    Args:
-        truth: a table of units (geocode, gq0, occupied), a histogram file, or microdata of units.
-    """
-
-    truth: Path
-    published: tuple[Path, ...]
-
-
-@dataclass(frozen=True)
 class AreaLists:
     """Files of areas off the spine."""
 
@@ -97,17 +85,18 @@ def open_pair(
     published: Mapping[str, Path],
     domain: Path | None = None,
     *,
-    units: UnitFiles | None = None,
+    units: Sequence[Path] = (),
     areas: AreaLists | None = None,
     reading: ReadOptions | None = None,
 ) -> OpenedPair:
     """Histograms, microdata or published tables, or folders that hold them, as a pair.
 
     Args:
-        units: files of housing units; None for those in the folders, where every folder has one.
+        units: files of housing units, tables of units (geocode, gq0, occupied), histogram files, or microdata of units: the truth, then
+            every published run; none for those in the folders, where every folder has one.
     """
     config = _with_reader(config, truth)
-    opener = _Opener(config, histogram, dict(published), units)
+    opener = _Opener(config, histogram, dict(published), tuple(units))
     read = truth.is_dir() and config.reader != "histogram" and opener.file(truth, histogram.name) == truth
     opened = opener.from_data(truth, reading or ReadOptions()) if read else opener.from_files(truth, domain)
     opened = _without_unknown(
@@ -121,7 +110,7 @@ def read_published(
     config: TopdownConfig, histogram: MeasuredHistogram, truth: Pair, published: Mapping[str, Path]
 ) -> tuple[PublishedRun, ...]:
     """Published runs beside a truth that was read already."""
-    opener = _Opener(config, histogram, published, None)
+    opener = _Opener(config, histogram, published, ())
     files = {name: opener.file(path, histogram.name) for name, path in published.items()}
     return pair_with_files(truth, level_rules(config), files).runs
 
@@ -179,7 +168,7 @@ class _Opener:
     config: TopdownConfig
     histogram: MeasuredHistogram
     published: Mapping[str, Path]
-    units: UnitFiles | None
+    units: tuple[Path, ...]
 
     @property
     def leaf(self) -> str:
@@ -218,49 +207,33 @@ class _Opener:
             for words in made_up(self.file(path, self.histogram.name), self.histogram.schema)
         )
 
-    def unit_file(self, path: Path, histogram: str) -> Path | None:
-        """Where a side holds a further histogram, such as units, for which a data folder has a table; None where it does not."""
-        found = self.file(path, histogram)
-        if is_table_file(found):
-            return found if holds_units(found) else None
-        return found if found != path or is_legacy_folder(found) else None
+    def unit_files(self, paths: Iterable[Path], histogram: str) -> tuple[Path, ...] | None:
+        """Where sides hold a further histogram, such as units, for which a data folder has a table; None where one does not."""
+        files = []
+        for path in paths:
+            file = self.file(path, histogram)
+            if not (holds_units(file) if is_table_file(file) else file != path or is_legacy_folder(file)):
+                return None
+            files.append(file)
+        return tuple(files)
 
-    def more(self, truth: Path, home: MeasuredHistogram | None) -> UnitFiles | None:
-        """Files of a further histogram, where every side has one."""
-        if home is None:
-            return None
-        true = self.unit_file(truth, home.name)
-        public = self.further(home.name)
-        return None if true is None or public is None else UnitFiles(true, public)
-
-    def further(self, histogram: str) -> tuple[Path, ...] | None:
-        """Files of a further histogram of every published run; None where one does not have it."""
-        found = [self.unit_file(path, histogram) for path in self.published.values()]
-        known = tuple(one for one in found if one is not None)
-        return known if len(known) == len(found) else None
-
-    def homes(self, truth: Path) -> tuple[tuple[MeasuredHistogram, UnitFiles] | None, ...]:
-        """Histograms and files of units and of households."""
+    def homes(self, truth: Path) -> list[tuple[MeasuredHistogram, tuple[Path, ...]] | None]:
+        """Histograms of units and of households, each with the files of the truth and of every published run."""
         occupied, kinds = self.beside("occupied"), self.beside("female householder")
-        if self.units is not None and occupied is None:
+        if self.units and occupied is None:
             raise UsageError(
                 "files of units need a configuration that measures occupied and vacant units, beside persons"
             )
-        files = self.units or self.more(truth, occupied)
-        other = self.more(truth, kinds) if kinds is not occupied else None
-        return (
-            None if files is None or occupied is None else (occupied, files),
-            None if other is None or kinds is None else (kinds, other),
-        )
+        sides = (truth, *self.published.values())
+        found: list[tuple[MeasuredHistogram, tuple[Path, ...]] | None] = []
+        for histogram, named in ((occupied, self.units), (None if kinds is occupied else kinds, ())):
+            files = None if histogram is None else named or self.unit_files(sides, histogram.name)
+            found.append(None if histogram is None or files is None else (histogram, files))
+        return found
 
     def from_files(self, truth: Path, domain: Path | None) -> OpenedPair:
         """Both sides from files; blocks of a list, or of any file."""
         homes = self.homes(truth)
-        more = [
-            (path, one.schema)
-            for one, files in filter(None, homes)
-            for path in (files.truth, *files.published)
-        ]
         beside = truth / "units.parquet"
         pair = pair_files(
             self.histogram.schema,
@@ -268,16 +241,17 @@ class _Opener:
             self.file(truth, self.histogram.name),
             {name: self.file(path, self.histogram.name) for name, path in self.published.items()},
             domain=domain or (beside if beside.is_file() else None),
-            more=more,
+            more=[(path, one.schema) for one, files in filter(None, homes) for path in files],
         )
-        read = [
-            None if one is None else pair_beside(pair, one[0].schema, one[1].truth, one[1].published)
-            for one in homes
-        ]
-        table = homes[0][1].truth if homes[0] is not None else None
+        units, households = (
+            None if one is None else pair_beside(pair, one[0].schema, one[1][0], one[1][1:]) for one in homes
+        )
+        table = None if homes[0] is None else homes[0][1][0]
         leaves = pair.spine.leaf
-        held = facilities_of(table, leaves.form, leaves.codes) if table and is_unit_table(table) else None
-        return OpenedPair(pair, read[0], read[1], held, _lists_beside(truth, pair))
+        facilities = None
+        if table is not None and is_unit_table(table):
+            facilities = facilities_of(table, leaves.form, leaves.codes)
+        return OpenedPair(pair, units, households, facilities, _lists_beside(truth, pair))
 
     def from_data(self, data: Path, reading: ReadOptions) -> OpenedPair:
         """The truth from a data folder, by the reader of the configuration."""
@@ -288,19 +262,15 @@ class _Opener:
         def leaves(one: MeasuredHistogram) -> ExactHistograms:
             return standard_levels(run, loaded.exact[one.name], one.schema.schema.cells)[-1]
 
-        rules = level_rules(self.config)
         truth = Pair(self.histogram.schema, run.standard, leaves(self.histogram), ())
-        pair = pair_with_files(
-            truth,
-            rules,
-            {name: self.file(path, self.histogram.name) for name, path in self.published.items()},
-        )
+        published = {name: self.file(path, self.histogram.name) for name, path in self.published.items()}
+        pair = pair_with_files(truth, level_rules(self.config), published)
         occupied = self.beside("occupied")
         units = None
         if occupied is not None:
-            given = self.units.published if self.units else self.further(occupied.name)
-            if given is not None:
-                units = pair_beside(pair, occupied.schema, leaves(occupied), given)
+            files = self.units[1:] or self.unit_files(self.published.values(), occupied.name)
+            if files is not None:
+                units = pair_beside(pair, occupied.schema, leaves(occupied), files)
         areas = loaded.facts.areas
         notes = tuple(f"truth: {words} was made up" for words in loaded.facts.imputed)
         known = () if areas is None else known_areas(run.standard, areas)

@@ -136,24 +136,15 @@ def _minimum_above(side: Side, _: Side) -> Masks:
     return _where(_every(side), np.asarray(fewest > side.of("household")))
 
 
-def _any_above(pairs: Sequence[tuple[str, str]]) -> Callable[[Side, Side], Masks]:
+def _compared(pairs: Sequence[tuple[str, str]]) -> Condition:
     """Whether of some group there are more householders than persons, in areas without quarters."""
 
     def test(side: Side, _: Side) -> Masks:
         above = [side.households(householders) > side.of(persons) for householders, persons in pairs]
         return _where(side.without_quarters, np.any(above, axis=0))
 
-    return test
-
-
-def _compared(pairs: Sequence[tuple[str, str]]) -> Condition:
-    needs = (
-        *_households(*(one for one, _ in pairs)),
-        *_persons(*(one for _, one in pairs)),
-        _PERSONS,
-        QUARTERS,
-    )
-    return Condition(needs, _any_above(pairs))
+    householders, persons = zip(*pairs, strict=True)
+    return Condition((*_households(*householders), *_persons(*persons), _PERSONS, QUARTERS), test)
 
 
 def _couples_above_15(side: Side, _: Side) -> Masks:
