@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.shipped import shipped_document
-from censafe.evaluation.summary.counts import Counted, SummarySources
+from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.tables import SummaryRequest
 
-_TRUTH: Final = "truth"
 Relation = Literal["equal", "at most", "both or none"]
 _Numbers = NDArray[Any]
 
@@ -91,35 +90,28 @@ def count_contradictions(sources: SummarySources, lists: Sequence[ComparedAreas]
     for areas in lists:
         counted = sources.count(areas, [request for one in kinds for request in one.requests])
         for one in kinds:
-            rows += _rows(one, areas, counted, sources.runs)
+            sides = [("truth", {request: counted[request].true for request in one.requests})]
+            sides += [
+                (name, {request: counted[request].published[run] for request in one.requests})
+                for run, name in enumerate(sources.runs)
+            ]
+            for name, counts in sides:
+                universe, excess = one.test(counts)
+                concerned, wrong = int(universe.sum()), int((excess > 0).sum())
+                rows.append(
+                    {
+                        "kind": one.name,
+                        "words": one.words,
+                        "relation": one.relation,
+                        "level": areas.level,
+                        "area_class": areas.area_class,
+                        "run_id": name,
+                        "universe": concerned,
+                        "n": wrong,
+                        "percent": 100 * wrong / concerned if concerned else float("nan"),
+                        "records": int(excess.sum()),
+                    }
+                )
     order = {one.name: place for place, one in enumerate(CONTRADICTIONS)}
     rows.sort(key=lambda row: order[row["kind"]])
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
-
-
-def _rows(
-    one: Contradiction,
-    areas: ComparedAreas,
-    counted: dict[SummaryRequest, Counted],
-    runs: Sequence[str],
-) -> Iterator[dict[str, Any]]:
-    sides = [(_TRUTH, {request: counted[request].true for request in one.requests})]
-    sides += [
-        (name, {request: counted[request].published[run] for request in one.requests})
-        for run, name in enumerate(runs)
-    ]
-    for name, counts in sides:
-        universe, excess = one.test(counts)
-        concerned, wrong = int(universe.sum()), int((excess > 0).sum())
-        yield {
-            "kind": one.name,
-            "words": one.words,
-            "relation": one.relation,
-            "level": areas.level,
-            "area_class": areas.area_class,
-            "run_id": name,
-            "universe": concerned,
-            "n": wrong,
-            "percent": 100 * wrong / concerned if concerned else float("nan"),
-            "records": int(excess.sum()),
-        }

@@ -11,13 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from censafe.evaluation.counts.frames import LossMode
-from censafe.evaluation.shipped import shipped_rows
+from censafe.evaluation.shipped import shipped_document, shipped_rows
 
 _Rows = Sequence[Mapping[str, Any]]
-_POPULATION: Final = "another population: its areas have other sizes and other groups"
 _FAR: Final = 0.6
 _KEY: Final = ("method", "stat", "level", "metric", "index")
-_SOLVER: Final = "another solver: optimal fits with certificates in place of a solver with tolerances"
 
 
 @dataclass(frozen=True)
@@ -60,10 +58,27 @@ class Sweep:
 
 def findings(sweep: Sweep) -> tuple[StudyFinding, ...]:
     """Every statement of the study with what this sweep says about it."""
-    checks: tuple[Callable[[Sweep], StudyFinding], ...] = (
-        _inverse, _county_district, _alike, _exact, _far_below, _sign, _shrinking,
-    )  # fmt: skip
-    return tuple(check(sweep) for check in checks)
+    checks: Mapping[str, Callable[[Sweep], _Check]] = {
+        "inverse": _inverse,
+        "county-district": _county_district,
+        "alike": _alike,
+        "exact": _exact,
+        "far-below": _far_below,
+        "sign": _sign,
+        "shrinking": _shrinking,
+    }
+    texts = shipped_document("findings.toml")
+    found = []
+    for name, check in checks.items():
+        text = texts[name]
+        measured, verdict, numbers = check(sweep)
+        published = text["published"].format(**numbers)
+        found.append(StudyFinding(text["finding"], published, measured, verdict, text["why"]))
+    return tuple(found)
+
+
+_Check = tuple[str, str, Mapping[str, float]]
+"""What was measured, the verdict, and numbers of the study to compare it with."""
 
 
 @functools.cache
@@ -82,7 +97,7 @@ def published_values(stat: str, level: str, metric: str) -> dict[float, float]:
     }
 
 
-def _inverse(sweep: Sweep) -> StudyFinding:
+def _inverse(sweep: Sweep) -> _Check:
     parts, slopes = [], []
     for stat, level in (("TC", sweep.middle), ("TC", sweep.levels[-1]), ("SC", sweep.levels[-1])):
         slope = _slope({k: v for k, v in sweep.value(stat, level, "mean_ae").items() if k >= 0.5})
@@ -90,18 +105,13 @@ def _inverse(sweep: Sweep) -> StudyFinding:
         slopes.append(slope)
     known = [slope for slope in slopes if math.isfinite(slope)]
     good = bool(known) and all(-1.25 <= slope <= -0.75 for slope in known)
-    return StudyFinding(
-        "Error is close to the inverse of epsilon, from epsilon 0.5 on.",
-        f"slope of log median error on log epsilon: TC County {_slope(_from_half('TC', 'County')):.2f}, "
-        f"TC district {_slope(_from_half('TC', 'Enumdist')):.2f}, SC district {_slope(_from_half('SC', 'Enumdist')):.2f}",
-        f"slope of log mean error on log epsilon: {', '.join(parts)}",
-        _verdict(good, known),
-        f"{_POPULATION}; many small cells hold the error of stratified counts down where noise is large",
-    )
-
-
-def _from_half(stat: str, level: str) -> dict[float, float]:
-    return {key: value for key, value in published_values(stat, level, "median_ae").items() if key >= 0.5}
+    places = {"county": ("TC", "County"), "district": ("TC", "Enumdist"), "stratified": ("SC", "Enumdist")}
+    published = {
+        name: _slope({k: v for k, v in published_values(*place, "median_ae").items() if k >= 0.5})
+        for name, place in places.items()
+    }
+    measured = f"slope of log mean error on log epsilon: {', '.join(parts)}"
+    return measured, _verdict(good, known), published
 
 
 def _slope(values: Mapping[float, float]) -> float:
@@ -113,17 +123,12 @@ def _slope(values: Mapping[float, float]) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def _county_district(sweep: Sweep) -> StudyFinding:
+def _county_district(sweep: Sweep) -> _Check:
     wide, low = (sweep.value("TC", level, "median_ae") for level in (sweep.middle, sweep.levels[-1]))
     ratio = _mean_ratio(wide, low)
     own, other = (published_values("TC", level, "median_ae") for level in ("County", "Enumdist"))
-    return StudyFinding(
-        "Totals of counties are off by about 1.6 times as much as those of districts.",
-        f"mean ratio of median errors {_mean_ratio(own, other):.2f}, with 43 districts in a county",
-        f"{sweep.middle} to {sweep.levels[-1]}: {ratio:.2f}, with {sweep.children:.1f} {sweep.levels[-1]} in a {sweep.middle}",
-        _verdict(1.2 <= ratio <= 2.2, [ratio]),
-        f"{_POPULATION}; the ratio grows with the number of districts in a county, because those of a county help each other",
-    )
+    measured = f"{sweep.middle} to {sweep.levels[-1]}: {ratio:.2f}, with {sweep.children:.1f} {sweep.levels[-1]} in a {sweep.middle}"
+    return measured, _verdict(1.2 <= ratio <= 2.2, [ratio]), {"ratio": _mean_ratio(own, other)}
 
 
 def _mean_ratio(top: Mapping[float, float], bottom: Mapping[float, float]) -> float:
@@ -131,7 +136,7 @@ def _mean_ratio(top: Mapping[float, float], bottom: Mapping[float, float]) -> fl
     return float(np.mean(ratios)) if ratios else math.nan
 
 
-def _alike(sweep: Sweep) -> StudyFinding:
+def _alike(sweep: Sweep) -> _Check:
     by_level = {
         level: sweep.value("SC", level, "median_ae", "as_published")
         for level in sweep.levels
@@ -144,27 +149,17 @@ def _alike(sweep: Sweep) -> StudyFinding:
     largest = max(spread) if spread else math.nan
     first = min(next(iter(by_level.values()), {0.0: 0.0}))
     shown = ", ".join(f"{level} {values[first]:.0f}" for level, values in by_level.items())
-    return StudyFinding(
-        "Errors of stratified counts are alike at all levels.",
-        "median error at epsilon 0.25: state 18, county 16, district 17",
-        f"median error at epsilon {first:g}: {shown}; largest ratio of two levels {largest:.1f}",
-        _verdict(largest <= 2.0, [largest]),
-        f"{_POPULATION}; small areas have many cells that are empty or nearly so, whose errors are smaller",
-    )
+    measured = f"median error at epsilon {first:g}: {shown}; largest ratio of two levels {largest:.1f}"
+    return measured, _verdict(largest <= 2.0, [largest]), {}
 
 
-def _exact(sweep: Sweep) -> StudyFinding:
+def _exact(sweep: Sweep) -> _Check:
     errors = [max(sweep.value("TC", level, "max_ae").values(), default=math.nan) for level in sweep.exact]
-    return StudyFinding(
-        "State totals are published exactly.",
-        "error 0 at every epsilon",
-        f"largest error of totals of {', '.join(sweep.exact) or 'no level'}: {max(errors, default=math.nan):g}",
-        _verdict(bool(errors) and max(errors) == 0, errors),
-        "none: totals are invariants of the configuration",
-    )
+    measured = f"largest error of totals of {', '.join(sweep.exact) or 'no level'}: {max(errors, default=math.nan):g}"
+    return measured, _verdict(bool(errors) and max(errors) == 0, errors), {}
 
 
-def _far_below(sweep: Sweep) -> StudyFinding:
+def _far_below(sweep: Sweep) -> _Check:
     """Far below: at most three fifths of epsilon; the study's own largest share is 0.56, at epsilon 0.25."""
     parts: list[str] = []
     shares: dict[float, float] = {}
@@ -187,14 +182,8 @@ def _far_below(sweep: Sweep) -> StudyFinding:
     from_here = [key for key in sorted(shares) if not above or key > max(above)]
     verdict = "open" if not shares else "yes" if not above else "partly" if from_here else "no"
     start = f"; holds from epsilon {from_here[0]:g} on" if verdict == "partly" else ""
-    return StudyFinding(
-        "Empirical privacy loss is far below epsilon.",
-        f"SC district {known[0.25]} at epsilon 0.25, {known[1.0]} at 1, {known[8.0]} at 8",
-        f"{'; '.join(parts) or 'none'}{start}",
-        verdict,
-        "smaller areas have cells of one or two persons that become 0, which makes residuals of -1 frequent; the maximum is biased "
-        "upwards, and no bound on privacy loss",
-    )
+    published = {"quarter": known[0.25], "one": known[1.0], "eight": known[8.0]}
+    return f"{'; '.join(parts) or 'none'}{start}", verdict, published
 
 
 def _ends(sweep: Sweep) -> dict[float, tuple[Mapping[str, Any], Mapping[str, Any]]]:
@@ -209,7 +198,7 @@ def _ends(sweep: Sweep) -> dict[float, tuple[Mapping[str, Any], Mapping[str, Any
     return found
 
 
-def _sign(sweep: Sweep) -> StudyFinding:
+def _sign(sweep: Sweep) -> _Check:
     ends = _ends(sweep)
     good = [low["bias"] < 0 < high["bias"] for low, high in ends.values()]
     first = next(iter(ends), None)
@@ -220,28 +209,17 @@ def _sign(sweep: Sweep) -> StudyFinding:
             f"{sweep.levels[-1]} at epsilon {first:g}: {low['bias']:.1f} (+-{2 * low['se']:.1f}) at index {low['index']}, "
             f"{high['bias']:.1f} (+-{2 * high['se']:.1f}) at index {high['index']}"
         )
-    return StudyFinding(
-        "Diverse areas lose people, homogeneous ones gain.",
-        "district at epsilon 0.25: -52.6 at index 0, 8.7 at index 22",
-        measured,
-        _verdict(all(good), good),
-        f"{_POPULATION}; the bias comes from rounding at zero, so it needs many cells that are nearly empty",
-    )
+    return measured, _verdict(all(good), good), {}
 
 
-def _shrinking(sweep: Sweep) -> StudyFinding:
+def _shrinking(sweep: Sweep) -> _Check:
     ends = _ends(sweep)
     gaps = {key: high["bias"] - low["bias"] for key, (low, high) in ends.items()}
     values = list(gaps.values())
     good = len(values) > 1 and values[-1] < values[0] and _slope(gaps) < 0
     shown = ", ".join(f"{value:.1f} ({key:g})" for key, value in gaps.items())
-    return StudyFinding(
-        "The bias shrinks as epsilon grows.",
-        "district, index 22 less index 0: 61.3 (0.25), 22.5 (1), 3.8 (8)",
-        f"homogeneous less diverse: {shown or 'no two classes of ten areas'}",
-        _verdict(good, values),
-        f"{_POPULATION}; {_SOLVER}",
-    )
+    measured = f"homogeneous less diverse: {shown or 'no two classes of ten areas'}"
+    return measured, _verdict(good, values), {}
 
 
 def _verdict(good: bool, known: Sequence[float]) -> str:
