@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from censafe.evaluation.pages.page import COLORS, number, plain_log, quiet
+from censafe.evaluation.pages.page import COLORS, number, one_panel, plain_log, quiet
 
 _Rows = Sequence[Mapping[str, Any]]
 
@@ -30,11 +30,8 @@ def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
         (left, "(a) residuals", "counts with this residual"),
         (right, "(b) empirical privacy loss", "log ratio of neighboring densities"),
     ):
-        axes.set_title(title, fontsize=10)
-        axes.set_xlabel("published less true count, records", fontsize=9)
-        axes.set_ylabel(words, fontsize=9)
         axes.set_xlim(-50, 50)
-        quiet(axes)
+        quiet(axes, title=title, x="published less true count, records", y=words)
     right.axhline(0, color="#555555", linewidth=0.8)
     left.legend(frameon=False, fontsize=9)
     return figure
@@ -42,8 +39,7 @@ def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
 
 def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
     """Figure 2: error against empirical privacy loss, TopDown by budget and samples by rate."""
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(8, 5)
     named: list[tuple[float, float, str, str]] = []
     for rows, method, words, key, unit in (
         (topdown, "topdown", "TopDown", "epsilon", ""),
@@ -62,10 +58,12 @@ def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
     plain_log(axes.xaxis)
     axes.set_ylim(bottom=0)
     _name_points(axes, named)
-    axes.set_xlabel("empirical privacy loss (to the left: more private)", fontsize=9)
-    axes.set_ylabel("median absolute error of stratified counts, records", fontsize=9)
     axes.legend(frameon=False, fontsize=9)
-    quiet(axes)
+    quiet(
+        axes,
+        x="empirical privacy loss (to the left: more private)",
+        y="median absolute error of stratified counts, records",
+    )
     return figure
 
 
@@ -106,8 +104,7 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
     """Figure 3: distribution of the residual of the total by homogeneity index, three budgets beside each other."""
     settings = sorted({row["setting"] for row in violins})
     indices = sorted({row["index"] for row in violins})
-    figure = Figure(figsize=(max(8.0, 0.62 * len(indices) + 2), 4.6), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(max(8.0, 0.62 * len(indices) + 2), 4.6)
     for place, setting in enumerate(settings):
         color = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(settings) - 1))
         offset = (place - (len(settings) - 1) / 2) * 0.27
@@ -129,10 +126,12 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
     axes.axhline(0, color="#555555", linewidth=0.8)
     axes.set_xticks(range(len(indices)), [str(index) for index in indices], fontsize=8)
     axes.set_ylim(-largest, largest)
-    axes.set_xlabel("homogeneity index: left diverse areas, right homogeneous ones", fontsize=9)
-    axes.set_ylabel("published less true total, records", fontsize=9)
     axes.legend(frameon=False, fontsize=9, title="diamonds: means", title_fontsize=8)
-    quiet(axes)
+    quiet(
+        axes,
+        x="homogeneity index: left diverse areas, right homogeneous ones",
+        y="published less true total, records",
+    )
     return figure
 
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from matplotlib.figure import Figure
-
 from censafe.evaluation.confidential import label_rows, legend_below
 from censafe.evaluation.outputs import number_text, read_evaluation, read_report_rows
 from censafe.evaluation.pages.groups_bias import (
@@ -19,7 +17,7 @@ from censafe.evaluation.pages.groups_bias import (
     zero_words,
     zeros_exhibit,
 )
-from censafe.evaluation.pages.page import Page, exhibit
+from censafe.evaluation.pages.page import Page, exhibit, one_panel
 from censafe.evaluation.tables.document import (
     bias_doubt,
     coverage_words,
@@ -96,8 +94,7 @@ def _margins(errors: _Errors, document: Mapping[str, Any]) -> Exhibit:
     )
     figure = None
     if shown:
-        figure = Figure(figsize=(9, 0.42 * len(_by_level(shown)) + 1.9), layout="constrained")
-        axes = figure.subplots()
+        figure, axes = one_panel(9, 0.42 * len(_by_level(shown)) + 1.9)
         draw_margins(axes, shown)
         axes.set_title("")
         legend_below(figure, axes, columns=4)
@@ -132,8 +129,7 @@ def _coverage(errors: _Errors) -> Exhibit:
     exact = [_share(own, "expected_coverage") for own in levels.values()]
     doubt = [share_doubt(share, _cells(own)) for share, own in zip(exact, levels.values(), strict=True)]
     inside = sum(abs(a - b) <= c for a, b, c in zip(found, exact, doubt, strict=True))
-    figure = Figure(figsize=(9, 0.3 * len(labels) + 1.7), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(9, 0.3 * len(labels) + 1.7)
     axes.plot(exact, range(len(labels)), "|", color="#555555", markersize=14, label="by the exact law")
     axes.errorbar(
         found, range(len(labels)), xerr=doubt, fmt="o", markersize=4, linewidth=1, color="#0b5c7a",

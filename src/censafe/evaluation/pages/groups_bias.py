@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from censafe.evaluation.confidential import label_rows, legend_below
 from censafe.evaluation.outputs import number_text
-from censafe.evaluation.pages.page import exhibit, quiet
+from censafe.evaluation.pages.page import exhibit, one_panel, quiet
 from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, ErrorRow, ShareRow, ZeroRow
 from censafe.evaluation.tables.groups.cells import SIZES
 from censafe.evaluation.tables.groups.figure import shares_figure
@@ -86,8 +86,7 @@ def _size_words(size: str) -> str:
 def _bias_figure(
     cells: Mapping[tuple[str, str], ErrorRow], labels: Sequence[str], sizes: Sequence[str]
 ) -> Figure:
-    figure = Figure(figsize=(9, 4.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(9, 4.2)
     for number, label in enumerate(labels):
         known = [(place, cells[label, size]) for place, size in enumerate(sizes) if (label, size) in cells]
         axes.plot(
@@ -98,9 +97,7 @@ def _bias_figure(
     axes.set_yscale("symlog", linthresh=10)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_xticks(range(len(sizes)), [_size_words(size) for size in sizes])
-    axes.set_xlabel("true size of the group", fontsize=9)
-    axes.set_ylabel("mean of published less true total", fontsize=9)
-    quiet(axes)
+    quiet(axes, x="true size of the group", y="mean of published less true total")
     figure.legend(
         *axes.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8
     )
@@ -160,8 +157,7 @@ def zeros_exhibit(zeros: Sequence[ZeroRow]) -> Exhibit:
 
 
 def _zeros_figure(rows: Sequence[ZeroRow]) -> Figure:
-    figure = Figure(figsize=(9, 0.34 * len(rows) + 1.7), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(9, 0.34 * len(rows) + 1.7)
     axes.errorbar(
         [row.expected for row in rows], range(len(rows)), xerr=[2 * row.deviation for row in rows], fmt="|",
         markersize=14, color="#9aa5b1", linewidth=5, label="by the exact law, two standard deviations",

@@ -205,9 +205,7 @@ def draw_levels(
         plain_log(axes.yaxis)
         axes.set_xticks(range(len(levels)), [name.replace("_", " ") for name in levels], fontsize=8)
         axes.set_xlim(-0.4, len(levels) - 0.6)
-        axes.set_title(title, fontsize=10)
-        axes.set_ylabel("mean absolute error, records", fontsize=9)
-        quiet(axes)
+        quiet(axes, title=title, y="mean absolute error, records")
         lines.update(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     seen = [name for name in words if name in lines]
     figure.legend(
@@ -238,9 +236,7 @@ def draw_growth(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> 
         axes.set_yscale("log")
         plain_log(axes.xaxis)
         plain_log(axes.yaxis)
-        axes.set_title(level.replace("_", " "), fontsize=10)
-        axes.set_xlabel("blocks in the area", fontsize=9)
-        quiet(axes)
+        quiet(axes, title=level.replace("_", " "), x="blocks in the area")
     grid[0].set_ylabel("RMSE of the total, records", fontsize=9)
     figure.legend(
         list(seen.values()), [words[name] for name in seen], loc="outside lower center", ncols=2 if len(levels) < 3 else 4,
@@ -256,8 +252,20 @@ def plain_log(axis: Any) -> None:
     axis.set_minor_formatter(FuncFormatter(lambda _value, _: ""))
 
 
-def quiet(axes: Axes) -> None:
-    """A grid behind what is drawn, no frame above and at the right, small labels."""
+def one_panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of one panel."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def quiet(axes: Axes, *, title: str = "", x: str = "", y: str = "") -> None:
+    """Title and words of the axes; a grid behind what is drawn, no frame above and at the right, small labels."""
+    if title:
+        axes.set_title(title, fontsize=10)
+    if x:
+        axes.set_xlabel(x, fontsize=9)
+    if y:
+        axes.set_ylabel(y, fontsize=9)
     axes.grid(color="#e3e7ec", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import label_rows, legend_below
 from censafe.evaluation.outputs import number_text, read_evaluation, read_report_rows
-from censafe.evaluation.pages.page import Page, exhibit
+from censafe.evaluation.pages.page import Page, exhibit, one_panel
 from censafe.evaluation.tables.document import (
     bias_doubt,
     coverage_words,
@@ -73,11 +72,8 @@ def _sections(rows: _Rows, line: Callable[[_Rows], Sequence[str]]) -> list[tuple
     ]
 
 
-def _by_table(rows: _Rows, margin: float) -> tuple[Figure, Axes]:
-    """A figure with a row for every table."""
-    tables = {row.table for row in rows}
-    figure = Figure(figsize=(9, 0.36 * len(tables) + margin), layout="constrained")
-    return figure, figure.subplots()
+def _tables(rows: _Rows) -> list[str]:
+    return list(dict.fromkeys(row.table for row in rows))
 
 
 def _cells(rows: _Rows) -> int:
@@ -104,7 +100,7 @@ def _cut_words(rows: _Rows) -> str:
 
 
 def _margins(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
-    figure, axes = _by_table(rows, 1.9)
+    figure, axes = one_panel(9, 0.36 * len(_tables(rows)) + 1.9)
     margin_panel(axes, rows)
     legend_below(figure, axes, columns=3)
     known = [row for row in rows if row.expected_moe > 0]
@@ -157,7 +153,7 @@ def _coverage_line(rows: _Rows) -> list[str]:
 
 def _coverage_figure(rows: _Rows, document: Mapping[str, Any]) -> Figure:
     groups = _groups(rows)
-    tables = list(dict.fromkeys(row.table for row in rows))
+    tables = _tables(rows)
     figure = Figure(figsize=(9, 0.36 * len(tables) + 1.9), layout="constrained")
     grid = np.atleast_1d(figure.subplots(1, len(groups), sharey=True, sharex=True))
     for axes, (place, members) in zip(grid, groups.items(), strict=True):
@@ -179,7 +175,7 @@ def _coverage_figure(rows: _Rows, document: Mapping[str, Any]) -> Figure:
 
 
 def _truncation(rows: _Rows) -> Exhibit:
-    figure, axes = _by_table(rows, 1.6)
+    figure, axes = one_panel(9, 0.36 * len(_tables(rows)) + 1.6)
     truncation_panel(axes, rows)
     legend_below(figure, axes, columns=2)
     sections = _sections(

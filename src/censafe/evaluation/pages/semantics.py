@@ -121,8 +121,7 @@ def _power_figure(rows: _Rows) -> Figure:
         inside = [row["bound"] for row in rows if row["false_alarm"] <= most]
         axes.set_xlim(0, most)
         axes.set_ylim(0, min(1.0, 1.08 * max(inside)))
-        axes.set_xlabel("chance of a false alarm", fontsize=9)
-        quiet(axes)
+        quiet(axes, x="chance of a false alarm")
     left.set_ylabel("chance that the attack finds it", fontsize=9)
     left.set_title("all attacks", fontsize=10)
     right.set_title("cautious attacks", fontsize=10)
@@ -157,9 +156,7 @@ def _epsilon_figure(questions: _Rows, rows: _Rows) -> Figure:
             )  # fmt: skip
         axes.set_xscale("log")
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("delta", fontsize=9)
-        axes.set_title(question["name"], fontsize=10)
-        quiet(axes)
+        quiet(axes, title=question["name"], x="delta")
     grid[0].set_ylabel("epsilon", fontsize=9)
     legend_below(figure, grid[0], columns=4)
     return figure

@@ -12,7 +12,15 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Page, exhibit, geounits_text, loss_fact, plain_log, settings_text
+from censafe.evaluation.pages.page import (
+    Page,
+    exhibit,
+    geounits_text,
+    loss_fact,
+    one_panel,
+    plain_log,
+    settings_text,
+)
 from censafe.publication.pages.exhibits import Exhibit
 
 _Rows = Sequence[Mapping[str, Any]]
@@ -96,8 +104,7 @@ def _answer(rows: _Rows, levels: Sequence[str]) -> str:
 
 
 def _figure(rows: _Rows, levels: Sequence[str]) -> Figure:
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(8, 4)
     for place, level in enumerate(levels):
         own = [row for row in rows if row["level"] == level and row["rmse"] > 0]
         if own:

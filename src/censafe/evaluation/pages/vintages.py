@@ -71,8 +71,7 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
         axes.axhline(0, color="#555555", linewidth=0.8)
     axes.set_xticks(at, [name.replace("_", " ") for name in places], fontsize=8)
     axes.margins(y=0.12)
-    axes.set_title(title, fontsize=10)
-    quiet(axes)
+    quiet(axes, title=title)
     axes.grid(visible=False, axis="x")
 
 
