@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
 from censafe.evaluation.areas.areas import ComparedAreas, in_threads
@@ -146,30 +147,28 @@ class _Filler:
         states = self.sources.of_state(areas)
         quarters = self.sources.without_quarters(areas)
         for some in self._batches(lines):
-            asked = [request for _, wanted, _ in some for request in wanted]
-            counts = self.sources.count(areas, asked)
-            for line, wanted, reason in some:
-                if not wanted:
+            counts = self.sources.count(areas, [request for _, own, _ in some for request in own])
+            for line, requests, reason in some:
+                if not requests:
                     yield FilledLine(line, areas.area_class, reason=reason)
                     continue
-                included = self._included(line, areas, counts, states)
-                yield self._measured(line, areas, counts, included, quarters, reason)
+                yield self._measured(line, areas, counts, states, quarters, reason)
 
     def _batches(self, lines: Sequence[Line]) -> Iterator[list[tuple[Line, list[SummaryRequest], str]]]:
         """Rows with what is counted for them, and why something is not."""
         some: list[tuple[Line, list[SummaryRequest], str]] = []
-        held: set[SummaryRequest] = set()
+        counted: set[SummaryRequest] = set()
         for line in lines:
-            wanted, reason = self._wanted(line)
-            if some and len(held | set(wanted)) > _AT_ONCE:
+            requests, reason = self._requests(line)
+            if some and len(counted | set(requests)) > _AT_ONCE:
                 yield some
-                some, held = [], set()
-            some.append((line, wanted, reason))
-            held |= set(wanted)
+                some, counted = [], set()
+            some.append((line, requests, reason))
+            counted |= set(requests)
         if some:
             yield some
 
-    def _wanted(self, line: Line) -> tuple[list[SummaryRequest], str]:
+    def _requests(self, line: Line) -> tuple[list[SummaryRequest], str]:
         size = size_request(line)
         needs = [*required(line, self.book.rates), *([] if size is None else [size])]
         reason = _joined(self.sources.why_unmeasured(request) for request in needs)
@@ -184,9 +183,15 @@ class _Filler:
             return [], reason
         return [*needs, *(one for group in measured for one in group)], reason
 
-    def _included(
-        self, line: Line, areas: ComparedAreas, counts: Mapping[SummaryRequest, Counted], states: Any
-    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _measured(
+        self,
+        line: Line,
+        areas: ComparedAreas,
+        counts: Mapping[SummaryRequest, Counted],
+        states: NDArray[np.int64],
+        quarters: NDArray[np.bool_] | None,
+        reason: str,
+    ) -> FilledLine:
         included = np.ones(areas.number, np.bool_)
         size = size_request(line)
         if size is not None and line.size.low is not None:
@@ -194,17 +199,6 @@ class _Filler:
             included = (true >= line.size.low) & (true < (line.size.high or np.iinfo(np.int64).max))
         if line.measure == "shares" and line.options:
             included = included & (states == int(line.options[0]))
-        return included
-
-    def _measured(
-        self,
-        line: Line,
-        areas: ComparedAreas,
-        counts: Mapping[SummaryRequest, Counted],
-        included: Any,
-        quarters: Any,
-        reason: str,
-    ) -> FilledLine:
         units = int(included.sum())
         if not units:
             why = NO_AREAS if line.measure == "shares" else NO_CLASS
