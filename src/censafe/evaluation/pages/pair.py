@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ _BANDS = 12
 def pair_page(folder: Path) -> Page:
     """The page of a folder that ``evaluate pair`` wrote."""
     document = read_evaluation(folder)
-    builders = {
+    builders: dict[str, Sequence[Callable[[_Rows, Mapping[str, Any]], Exhibit]]] = {
         "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
         "epl_examples": (examples_exhibit,), "bias": (partial(_classes, "index"),), "diversity": (partial(_classes, "quintile"),),
         "reliability": (_reliability,), "inconsistency": (inconsistency_exhibit,), "characteristics_unmeasured": (_unmeasured,),

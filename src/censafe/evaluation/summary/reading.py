@@ -64,14 +64,10 @@ def read_book(path: Path) -> SummaryBook:
 
 def _book(document: Mapping[str, Any], where: str) -> SummaryBook:
     areas = {name: _area_kind(name, raw) for name, raw in document["areas"].items()}
-    rates = {
-        name: ErrorRate(
-            *(SummaryRequest(raw[f"{side}_record"], _terms(raw[side])) for side in ("of", "to")),
-            int(raw["scale"]),
-            bool(raw["empty_is_zero"]),
-        )
-        for name, raw in document["rates"].items()
-    }
+    rates = {}
+    for name, raw in document["rates"].items():
+        above, below = (SummaryRequest(raw[f"{side}_record"], _terms(raw[side])) for side in ("of", "to"))
+        rates[name] = ErrorRate(above, below, int(raw["scale"]), bool(raw["empty_is_zero"]))
     tables = tuple(
         _table(document, raw, f"{where}, {raw.get('number', 'table')}") for raw in document.get("tables", ())
     )

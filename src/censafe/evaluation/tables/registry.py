@@ -8,14 +8,16 @@ from typing import Final
 
 from censafe.evaluation.tables.flow import TableProduct
 from censafe.evaluation.tables.groups.findings import group_trials
-from censafe.evaluation.tables.groups.truth import LOADERS, group_truth
+from censafe.evaluation.tables.groups.truth import group_truth
 from censafe.evaluation.tables.phsafe.trials import phsafe_trials
 from censafe.evaluation.tables.phsafe.truth import phsafe_truth
+from censafe.products.detailed.keys import Product
 
+_DETAILED: Final[tuple[Product, ...]] = ("safetab-p", "safetab-h")
 TABLE_PRODUCTS: Final[Mapping[str, TableProduct]] = {
     "phsafe": TableProduct("phsafe", "PHSafe", phsafe_trials, phsafe_truth),
     **{
         product: TableProduct(product, product, partial(group_trials, product), partial(group_truth, product))
-        for product in LOADERS
+        for product in _DETAILED
     },
 }

@@ -81,7 +81,7 @@ def cell_intervals(
     A count of a size that no further run gave takes the errors of the nearest size.
     """
     known = {SIZES.index(int(row["size_class"])): row for row in classes.to_pylist()}
-    nearest = [min(known, key=lambda own, at=at: (abs(own - at), own)) for at in range(len(SIZES))]
+    nearest = [min((abs(own - at), own) for own in known)[1] for at in range(len(SIZES))]
     names = (areas or AreaNames()).of_level(runs[0].level, runs[0].areas)
     squares = np.zeros(published.shape)
     for cells in runs:
