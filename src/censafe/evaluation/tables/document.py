@@ -55,6 +55,7 @@ def chance_within(law: NoiseLaw, draws: int, margin: int) -> float:
     """P(abs(X_1 + ... + X_draws) <= margin), or NaN where the sum has no law of its kind.
 
     Example:
+        >>> from fractions import Fraction
         >>> round(chance_within(NoiseLaw.gaussian(Fraction(4)), 4, 7), 4)
         0.9399
         >>> chance_within(NoiseLaw.laplace(Fraction(4)), 2, 7)

@@ -172,6 +172,7 @@ def compared_characteristics(histogram: MeasuredHistogram) -> tuple[ComparedChar
     """The same for one histogram of a configuration, without the total where that of every block is published exactly.
 
     Example:
+        >>> from censafe.products.topdown.configuration.config import load_config
         >>> config = load_config("pl94-us")
         >>> [one.query for one in compared_characteristics(config.histogram("units"))]
         ['h1']

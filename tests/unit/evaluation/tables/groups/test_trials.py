@@ -20,6 +20,7 @@ from censafe.privacy.loss.margins import exact_coverage
 from censafe.privacy.measure.adaptive import suppression_threshold
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.config import SafetabConfig, load_h_config, load_p_config
+from censafe.products.detailed.counting import public_level
 from censafe.products.detailed.plan import plan_release
 from censafe.products.run.options import ReadOptions
 from support.safetab_folders import SafetabFolders, write_folders
@@ -93,7 +94,7 @@ def test_without_noise_every_group_has_the_table_of_its_size(
 def test_shares_add_up_to_all_groups(folders: SafetabFolders) -> None:
     with trials_of(folders, load_p_config(str(folders.p)), 3) as levels:
         for level in levels:
-            public = level.records.public(level.level)
+            public = public_level(level.records.data.areas, level.records.universe, level.level)
             assert level.errors.groups.sum() == public.groups
             assert np.array_equal(level.errors.outcomes.sum(axis=2), 3 * level.errors.groups)
 
