@@ -29,8 +29,8 @@ if not SAIL:
     pytest.skip("neither Sail nor its client is installed", allow_module_level=True)
 
 from censafe.tabulation.engine import cluster
+from censafe.tabulation.engine.cluster import Connecting
 from censafe.tabulation.engine.failures import Failure, failure_of
-from censafe.tabulation.engine.sessions import Connecting
 
 
 @pytest.fixture(scope="module")

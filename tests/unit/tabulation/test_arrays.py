@@ -10,7 +10,7 @@ import pytest
 
 from censafe.model.fetching import fetch
 from censafe.tabulation.engine import arrays
-from censafe.tabulation.engine.relational import Relational
+from censafe.tabulation.engine.operations import Relational
 
 QUESTIONS = {
     "AGES": lambda rows: rows.age.fill_null(0).cast("int64") * 1000,

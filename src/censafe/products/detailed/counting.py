@@ -86,7 +86,7 @@ class GroupCounter:
             # One level at a time: its classes of tables follow each other, and counts are large.
             public = public_level(self._areas, self._universe, level)
             blocks = self._regions(level.region_type)
-            self._sources = {level: ExactGroups(public, blocks, [(self._records, rows)])}
+            self._sources = {level: ExactGroups(public, blocks, self._records, rows.indptr, rows.ordinals)}
         return self._sources[level]
 
     def __reduce__(self) -> NoReturn:

@@ -1,6 +1,6 @@
 """Joins, sums and counts of rows as arrays: a key is a place in an array, and a question is asked once for every combination of codes.
 
-They give what the operations of :mod:`censafe.tabulation.engine.relational` give, or None where keys
+They give what the operations of :class:`censafe.tabulation.engine.operations.Relational` give, or None where keys
 repeat, or keys or combinations are so many or so far apart that arrays would be too large; the engine then joins by hashing.
 """
 

@@ -27,7 +27,7 @@ def connect(
     with warnings.catch_warnings():
         # It is about pandas, which is not used: rows travel as Arrow.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        from censafe.tabulation.engine.cluster import open_cluster, open_sail
+        from censafe.tabulation.engine.cluster import Connecting, open_cluster, open_sail
 
         if choice.name == "sail":
             engine, reach = open_sail(
@@ -36,7 +36,8 @@ def connect(
             if observer is not None:
                 observer.remark(reach)
         else:
-            engine = open_cluster(work, choice.url, threads=threads, memory=memory)
+            label = f"spark at {choice.url.partition(';')[0]}"
+            engine = open_cluster(work, Connecting(choice.url, label), threads=threads, memory=memory)
     # The client says it in threads that outlive a call; what comes of it is said once, by us.
     warnings.filterwarnings("ignore", r".*RETRIES_EXCEEDED", UserWarning)
     return engine

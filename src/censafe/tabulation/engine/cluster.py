@@ -7,8 +7,10 @@ was lost: nothing depends on what a server remembers. What an error of a server 
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from functools import partial, reduce
 from glob import escape
 from pathlib import Path
@@ -25,13 +27,14 @@ from censafe.errors import StorageError, UsageError
 from censafe.model.fetching import interruptible
 from censafe.tabulation.engine.embedded import EmbeddedEngine, open_embedded, quoted
 from censafe.tabulation.engine.failures import Failure, failure_of
-from censafe.tabulation.engine.relational import Relational
+from censafe.tabulation.engine.operations import Relational
 from censafe.tabulation.engine.sail_server import SailServer
-from censafe.tabulation.engine.sessions import RETRIES, Connecting, silent
 from censafe.tabulation.engine.spark_client import (
     Backend,
+    PrivateChannel,
     PySparkCompiler,
     PySparkException,
+    SparkSession,
 )
 
 if TYPE_CHECKING:
@@ -39,11 +42,73 @@ if TYPE_CHECKING:
 
 
 _ATTEMPTS = 3
+_RETRIES = 7  # of a call of the protocol
+_LONGEST_WAIT = 4000  # milliseconds between them
 _ANSI = "spark.sql.ansi.enabled"
 _VERSION = "4"
 _PATTERNS = frozenset("*?[]{}\\")
 _READABLE = frozenset({"int8", "int16", "int32", "int64", "string", "large_string"})
 _Result = TypeVar("_Result")
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without warnings of the client about its attempts: what comes of them is said once, by us."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*RETRIES_EXCEEDED", UserWarning)
+        yield
+
+
+class Connecting:
+    """How sessions of one server are opened and closed.
+
+    Args:
+        url: of the server; of no use for one that was started here.
+        server: one that was started for this run, which is stopped with the session.
+    """
+
+    def __init__(self, url: str, label: str, server: SailServer | None = None) -> None:
+        self.label = label
+        self._url = url
+        self._server = server
+        self._calls = ThreadPoolExecutor(1, thread_name_prefix="spark")
+
+    @property
+    def here(self) -> bool:
+        """Whether the server was started for this run."""
+        return self._server is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the server was started for this run and has ended, so that it is not started again."""
+        return self._server is not None and self._server.lost
+
+    def call(self, work: Callable[[], _Result]) -> _Result:
+        """Do calls of the protocol in a thread of their own, since Ctrl-C inside the client would leave its locks taken forever."""
+        return self._calls.submit(work).result()
+
+    def session(self) -> Any:
+        """A new session of the server."""
+        opened = SparkSession(self._url if self._server is None else PrivateChannel(self._server.target))
+        self.wait(opened, 2)
+        return opened
+
+    def wait(self, session: Any, retries: int) -> None:
+        """How often a call of the protocol is repeated; without, a lost server is waited for more than ten minutes at every call.
+
+        The number of the policies in use changes, so that it holds for calls that repeat themselves at this moment as well.
+        """
+        for policy in session.client.get_retry_policies():
+            policy.max_retries, policy.max_backoff = retries, _LONGEST_WAIT
+
+    def close(self, session: Any) -> None:
+        """End a session, and the server with it where it is ours."""
+        with suppress(PySparkException, grpc.RpcError), _silent():
+            self.wait(session, 0)
+            session.stop()
+        if self._server is not None:
+            self._server.stop()
+        self._calls.shutdown(wait=False, cancel_futures=True)
 
 
 class _Compiler(PySparkCompiler):
@@ -158,8 +223,10 @@ class ClusterEngine(Relational, Backend):
 
         folder = self._attempt(write)
         files = tuple(sorted(folder.rglob("*.parquet"))) if folder.is_dir() else ()
-        if not files:
-            files = (_empty(folder, schema),)
+        if not files:  # the engine wrote none where there are no rows
+            files = (folder / "none.parquet",)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            pq.write_table(schema.empty_table(), files[0])
         self.drop(name)
         self._files[name] = (folder,)
         self._stored.add(name)
@@ -171,7 +238,7 @@ class ClusterEngine(Relational, Backend):
             self._schemas.pop(name, None)
             self._stored.discard(name)
             if self._views.pop(name, None) is not None and not self._interrupted:
-                with suppress(PySparkException, grpc.RpcError), silent():
+                with suppress(PySparkException, grpc.RpcError), _silent():
                     self._connecting.call(partial(self._session.catalog.dropTempView, name))
             for folder in self._files.pop(name, ()):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -216,7 +283,7 @@ class ClusterEngine(Relational, Backend):
         self._interrupted = True
         self._connecting.wait(self._session, 0)
         if not self._connecting.here:  # Sail of this run stops with the session
-            with suppress(PySparkException, grpc.RpcError), silent():
+            with suppress(PySparkException, grpc.RpcError), _silent():
                 self._session.interruptAll()
 
     def disconnect(self) -> None:
@@ -255,7 +322,7 @@ class ClusterEngine(Relational, Backend):
         """Do some work, and do it again where a worker or the server was lost; at most three times."""
         for attempt in range(_ATTEMPTS):
             try:
-                with silent():
+                with _silent():
                     return self._connecting.call(work)
             except (PySparkException, grpc.RpcError) as error:
                 failure = failure_of(error)
@@ -275,11 +342,11 @@ class ClusterEngine(Relational, Backend):
         """A new session where the server lost the old one, with its tables named as before; false where no server answers, which was waited for."""
         if self._connecting.ended:
             return False
-        with suppress(PySparkException, grpc.RpcError), silent():
+        with suppress(PySparkException, grpc.RpcError), _silent():
             self._session = self._connecting.session()
             for name, frame in self._views.items():
                 frame().createOrReplaceTempView(name)
-            self._connecting.wait(self._session, RETRIES)
+            self._connecting.wait(self._session, _RETRIES)
             return True
         return False
 
@@ -300,7 +367,7 @@ def open_sail(
         raise StorageError(
             "sail: the server did not start; check that pysail is installed for this Python"
         ) from None
-    engine = _opened(work, Connecting("", "sail", server), threads, memory)
+    engine = open_cluster(work, Connecting("", "sail", server), threads=threads, memory=memory)
     if server.apart:
         return (
             engine,
@@ -313,21 +380,20 @@ def open_sail(
 
 
 def open_cluster(
-    work: Path, url: str, *, threads: int | None = None, memory: str | None = None
+    work: Path, connecting: Connecting, *, threads: int | None = None, memory: str | None = None
 ) -> ClusterEngine:
     """Connect to a Spark Connect server."""
-    return _opened(work, Connecting(url, f"spark at {url.partition(';')[0]}"), threads, memory)
-
-
-def _opened(work: Path, connecting: Connecting, threads: int | None, memory: str | None) -> ClusterEngine:
     session = connecting.session()
     try:
-        with silent():
+        with _silent():
             version, ansi = str(session.version), str(session.conf.get(_ANSI))
-            connecting.wait(session, RETRIES)
-    except (PySparkException, grpc.RpcError) as error:
+            connecting.wait(session, _RETRIES)
+    except (PySparkException, grpc.RpcError):
         connecting.close(session)
-        raise failure_of(error).unreachable(connecting.label) from None
+        raise StorageError(
+            f"{connecting.label}: no Spark Connect server answers there; check that it runs, its address and port, and a token "
+            "where it asks for one"
+        ) from None
     problem = ""
     if version.partition(".")[0] != _VERSION:
         problem = f"the server is of version {version}; allowed: {_VERSION}.x"
@@ -369,10 +435,3 @@ def _rows_of(folders: Sequence[Path], rows: int) -> Iterator[pa.RecordBatch]:
         for file in sorted(folder.rglob("*.parquet")):
             with pq.ParquetFile(file) as opened:
                 yield from opened.iter_batches(rows)
-
-
-def _empty(folder: Path, schema: pa.Schema) -> Path:
-    """A file without rows, where an engine wrote none."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    pq.write_table(schema.empty_table(), folder / "none.parquet")
-    return folder / "none.parquet"

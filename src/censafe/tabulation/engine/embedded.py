@@ -20,7 +20,7 @@ from censafe.errors import StorageError
 from censafe.model.closing import write_refusal
 from censafe.model.fetching import interruptible, stream_of
 from censafe.tabulation.engine import arrays
-from censafe.tabulation.engine.relational import Relational
+from censafe.tabulation.engine.operations import Relational
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

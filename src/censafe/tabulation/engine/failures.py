@@ -84,13 +84,6 @@ class Failure(Enum):
         kind = DataError if self is Failure.CONTENT else StorageError
         return kind(f"{label}: {_MESSAGES[self]}")
 
-    def unreachable(self, label: str) -> CensafeError:
-        """The error of a server that does not answer a first call."""
-        return StorageError(
-            f"{label}: no Spark Connect server answers there; check that it runs, its address and port, and a token "
-            "where it asks for one"
-        )
-
 
 _MESSAGES = {
     Failure.MEMORY: "a worker ran out of memory; give workers more (Apache Spark: spark.executor.memory; Kubernetes: the limit of "

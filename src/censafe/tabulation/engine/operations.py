@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import ibis
 import pyarrow as pa
@@ -12,6 +13,9 @@ from ibis.expr import types as ir
 from censafe.errors import DataError
 from censafe.model.fetching import engine_of, fetch
 from censafe.model.proven import proven
+
+if TYPE_CHECKING:
+    from censafe.model.engine import Answer
 
 
 @contextmanager
@@ -91,17 +95,14 @@ def count_by(table: ir.Table, keys: Sequence[str], sums: Sequence[str] = ()) -> 
     counted = fetch(table.group_by(list(keys)).aggregate(rows=table.count().cast("int64"), **totals))
     for name in sums:
         position = counted.schema.get_field_index(f"sum_{name}")
-        counted = counted.set_column(position, f"sum_{name}", _int64(counted[position], name))
+        try:
+            whole = counted[position].cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"{name}: the sum over all records does not fit into 64 bits; allowed: sums below 2^63; fix: correct the column"
+            ) from None
+        counted = counted.set_column(position, f"sum_{name}", whole)
     return counted
-
-
-def _int64(sums: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
-    try:
-        return sums.cast(pa.int64())
-    except pa.ArrowInvalid:
-        raise DataError(
-            f"{column}: the sum over all records does not fit into 64 bits; allowed: sums below 2^63; fix: correct the column"
-        ) from None
 
 
 def record_batches(table: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
@@ -117,3 +118,51 @@ def _runs(codes: Iterable[int]) -> list[tuple[int, int]]:
         else:
             runs.append((code, code))
     return runs
+
+
+class Relational:
+    """What an engine does with rows by their keys, in Ibis; an engine may have a faster way for some of it."""
+
+    store: Callable[..., ir.Table]
+    total_or_missing: Callable[..., Any]
+
+    def unique(self, table: ir.Table, key: str) -> bool:
+        """Nothing is known without counting."""
+        del table, key
+        return False
+
+    def joined(
+        self, name: str, left: ir.Table, right: ir.Table, key: str, *, outer: bool = False
+    ) -> ir.Table:
+        """A join, computed when it is asked for."""
+        del name
+        if not outer:
+            return left.join(right, key)
+        return left.filter(left[key].notnull()).left_join(right, key).drop(f"{key}_right")
+
+    def summed(
+        self,
+        name: str,
+        table: ir.Table,
+        key: str,
+        *,
+        rows: str,
+        sums: Mapping[str, Answer],
+        marks: Mapping[str, Answer],
+    ) -> ir.Table:
+        """Groups by key."""
+        keyed = table.filter(table[key].notnull())
+        asked = {column: answer(keyed) for column, answer in {**sums, **marks}.items()}
+        answered = keyed.select(key, **asked)
+        found = {column: self.total_or_missing(answered[column]) for column in sums}
+        found |= {column: answered[column].bit_or() for column in marks}
+        return self.store(
+            name, answered.group_by(key).aggregate(**{rows: answered.count().cast("int64")}, **found)
+        )
+
+    def counted(
+        self, table: ir.Table, key: str, own: Answer, other: ir.Table, code: str, size: int
+    ) -> pa.Table:
+        """A join, and groups by both codes."""
+        both = table.select(key, _own=own(table)).join(other.select(key, code), key)
+        return count_by(both.select(_key=both[code] * size + both["_own"]), ["_key"])

@@ -44,7 +44,11 @@ class EngineTasks:
         folder = self._scratch / name
         folder.mkdir(mode=0o700, parents=True)
         try:
-            files = _written(folder, parcels, common)
+            _write(folder / _COMMON, tuple(common), ())
+            files = []
+            for number, parcel in enumerate(parcels):
+                files.append(folder / f"{number}.pickle")
+                _write(files[-1], parcel, common)
             if not files:
                 return
             tasks = [partial(_done, work, number, file, __version__) for number, file in enumerate(files)]
@@ -55,21 +59,12 @@ class EngineTasks:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _written(folder: Path, parcels: Iterable[Any], common: Sequence[object]) -> list[Path]:
-    """Files of the parcels; what they share is written once beside them."""
-    _write(folder / _COMMON, tuple(common), ())
-    files = []
-    for number, parcel in enumerate(parcels):
-        files.append(folder / f"{number}.pickle")
-        _write(files[-1], parcel, common)
-    return files
-
-
 def _write(path: Path, content: Any, common: Sequence[object]) -> None:
-    places = {id(one): place for place, one in enumerate(common)}
+    """Pickle an object; what it shares with others is a place in ``common``, which is written once."""
+    places = {id(shared): place for place, shared in enumerate(common)}
     with path.open("xb") as stream:
         pickler = pickle.Pickler(stream, protocol=5)
-        pickler.persistent_id = lambda one: places.get(id(one))  # type: ignore[method-assign]
+        pickler.persistent_id = lambda part: places.get(id(part))  # type: ignore[method-assign]
         pickler.dump(content)
 
 
@@ -96,8 +91,8 @@ def _in_order(batches: Iterable[pa.RecordBatch], tasks: int) -> Iterator[bytes]:
     waiting: dict[int, bytes] = {}
     expected = 0
     for batch in batches:
-        found = zip(batch["number"].to_pylist(), batch["result"].to_pylist(), strict=True)
-        waiting |= {number: result for number, result in found if number >= expected}
+        results = zip(batch["number"].to_pylist(), batch["result"].to_pylist(), strict=True)
+        waiting |= {number: result for number, result in results if number >= expected}
         while expected in waiting:
             yield waiting.pop(expected)
             expected += 1

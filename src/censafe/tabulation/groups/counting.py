@@ -7,9 +7,9 @@ lists of blocks, so one sorted copy serves all levels. The loops over records ar
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn, Protocol
+from typing import NoReturn
 
 import numpy as np
 from numba import int32, int64, uint32
@@ -18,56 +18,10 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.model import GroupBlock, GroupLevel
 from censafe.model.compiled import compiled
-from censafe.model.named_arrays import read_only, read_only_type, tuple_type
+from censafe.model.named_arrays import read_only, read_only_type
 from censafe.model.proven import proven
 
-
-class ListedRegions(NamedTuple):
-    """Blocks of the regions of one type."""
-
-    start: NDArray[np.int64]  # (regions + 1,) where the blocks of every region start
-    block: NDArray[np.int32]
-
-
-class PartRecords(NamedTuple):
-    """CONFIDENTIAL. The records of one part, sorted by block."""
-
-    start: NDArray[np.int64]  # (blocks + 1,) where the records of every block start
-    code: NDArray[np.uint32]  # combination and cell of every record
-    bits: int  # of the cell, the last ones of a code
-
-    def __repr__(self) -> str:
-        return f"PartRecords({len(self.start) - 1} blocks)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("records are confidential and cannot be pickled")
-
-
-class CombinationGroups(NamedTuple):
-    """Groups of every combination of codes."""
-
-    start: NDArray[np.int64]  # (combinations + 1,) where the groups of every combination start
-    ordinal: NDArray[np.int32]  # iteration of every group
-
-
-class RegionCounts(NamedTuple):
-    """CONFIDENTIAL. Counts of the groups of consecutive regions."""
-
-    row: NDArray[np.int32]  # (regions, iterations) row of every group, 0 for an empty one
-    cells: NDArray[np.int32]  # (rows, cells) records of every cell
-
-    def __repr__(self) -> str:
-        return f"RegionCounts({len(self.row)} regions)"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("exact counts are confidential and cannot be pickled")
-
-
 _INT32, _INT64, _CODES = read_only_type(int32), read_only_type(int64), read_only_type(uint32)
-_REGIONS = tuple_type(ListedRegions, _INT64, _INT32)
-_RECORDS = tuple_type(PartRecords, _INT64, _CODES, int64)
-_GROUPS = tuple_type(CombinationGroups, _INT64, _INT32)
-_COUNTS = tuple_type(RegionCounts, int32[:, ::1], int32[:, ::1])
 
 
 @proven("groups.proof.md", digest="63e00a72c43083e3")
@@ -100,29 +54,46 @@ def place_records(block, code, place, stop, out):  # type: ignore[no-untyped-def
     return lost
 
 
-@proven("groups.proof.md", digest="12428ba3c2a5b534")
-@compiled(int64(int64, _REGIONS, _RECORDS, _GROUPS, _COUNTS, int64))
-def count_groups(first, regions, records, groups, counts, used):  # type: ignore[no-untyped-def]
+@proven("groups.proof.md", digest="65e85cc0763357b6")
+@compiled(
+    int64(
+        int64, _INT64, _INT32, _INT64, _CODES, int64, _INT64, _INT32, int32[:, ::1], int32[:, ::1]
+    )
+)  # fmt: skip
+def count_groups(first, block_ptr, blocks, record_ptr, codes, bits, group_ptr, groups, rows, counts):  # type: ignore[no-untyped-def]
     """Count the records of consecutive regions in their groups; returns the number of rows in use.
 
     Every record adds one to its cell in each group of its combination. An empty group has row 0; a group gets the
     next free row of ``counts`` when its first record is met.
+
+    Args:
+        first: of the regions.
+        block_ptr: (all regions + 1,) where the blocks of every region start.
+        blocks: ordinals of blocks, region after region.
+        record_ptr: (blocks + 1,) where the records of every block start.
+        codes: combination and cell of every record.
+        bits: of the cell, the last ones of a code.
+        group_ptr: (combinations + 1,) where the groups of every combination start.
+        groups: ordinal of the iteration of every group.
+        rows: (regions, iterations) row of every group, 0 for an empty one; written.
+        counts: (rows, cells) records of every cell; written.
     """
-    mask = (1 << records.bits) - 1
-    for region in range(counts.row.shape[0]):
-        for listed in range(regions.start[first + region], regions.start[first + region + 1]):
-            block = regions.block[listed]
-            for record in range(records.start[block], records.start[block + 1]):
-                combo = records.code[record] >> records.bits
-                cell = records.code[record] & mask
-                for entry in range(groups.start[combo], groups.start[combo + 1]):
-                    group = groups.ordinal[entry]
-                    row = counts.row[region, group]
+    used = 0
+    mask = (1 << bits) - 1
+    for region in range(rows.shape[0]):
+        for listed in range(block_ptr[first + region], block_ptr[first + region + 1]):
+            block = blocks[listed]
+            for record in range(record_ptr[block], record_ptr[block + 1]):
+                combo = codes[record] >> bits
+                cell = codes[record] & mask
+                for entry in range(group_ptr[combo], group_ptr[combo + 1]):
+                    group = groups[entry]
+                    row = rows[region, group]
                     if row == 0:
                         used += 1
                         row = used
-                        counts.row[region, group] = row
-                    counts.cells[row, cell] += 1
+                        rows[region, group] = row
+                    counts[row, cell] += 1
     return used
 
 
@@ -153,7 +124,7 @@ class GroupedRecords:
 
     Args:
         starts: int64, shape (blocks + 1,), where the records of every block start and end.
-        codes: uint32, combination and cell of every record, the cell in the last ``bits`` bits.
+        codes: uint32, combination and cell of every record, the cell in the last bits.
     """
 
     starts: NDArray[np.int64] = field(repr=False)
@@ -163,29 +134,12 @@ class GroupedRecords:
     lost: int = field(repr=False)
 
     @property
-    def bits(self) -> int:
-        """Number of bits of a cell in a code."""
-        return _bits(self.cells)
-
-    @property
     def records(self) -> int:
         """CONFIDENTIAL. Number of records that have a block."""
         return len(self.codes)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("records are confidential and cannot be pickled")
-
-
-class Memberships(Protocol):
-    """Groups of every combination in compressed rows: those of combination i end where those of i + 1 start."""
-
-    @property
-    def indptr(self) -> NDArray[np.int64]:
-        """Shape (combinations + 1,)."""
-
-    @property
-    def ordinals(self) -> NDArray[np.int32]:
-        """Ordinals of iterations, none twice for one combination."""
 
 
 @proven("groups.proof.md", digest="1e7fb9f4c3146a1f")
@@ -256,16 +210,16 @@ class RegionBlocks:
             ordinals: int32, shape (blocks,), ordinal of the region of every block; -1 for none.
 
         Example:
-            >>> found = RegionBlocks.of(np.array([1, -1, 0, 1], dtype=np.int32), 2)
-            >>> found.starts.tolist(), found.blocks.tolist()
+            >>> listed = RegionBlocks.of(np.array([1, -1, 0, 1], dtype=np.int32), 2)
+            >>> listed.starts.tolist(), listed.blocks.tolist()
             ([0, 1, 3], [2, 0, 3])
         """
         inside = np.flatnonzero(ordinals >= 0).astype(np.int32)
-        theirs = ordinals[inside]
+        region = ordinals[inside]
         starts = np.zeros(regions + 1, dtype=np.int64)
-        np.cumsum(np.bincount(theirs, minlength=regions), out=starts[1:])
-        if np.any(theirs[1:] < theirs[:-1]):
-            inside = inside[np.argsort(theirs, kind="stable")]
+        np.cumsum(np.bincount(region, minlength=regions), out=starts[1:])
+        if np.any(region[1:] < region[:-1]):
+            inside = inside[np.argsort(region, kind="stable")]
         return cls(starts, inside)
 
 
@@ -273,29 +227,30 @@ class ExactGroups:
     """CONFIDENTIAL. The true counts of one population group level, counted block by block on demand.
 
     Args:
-        parts: records of every part of the population and the groups of its combinations.
+        group_ptr: int64, shape (combinations + 1,), where the groups of every combination start.
+        groups: int32, ordinals of iterations, none twice for one combination.
     """
 
     def __init__(
         self,
         level: GroupLevel,
         regions: RegionBlocks,
-        parts: Sequence[tuple[GroupedRecords, Memberships]],
+        records: GroupedRecords,
+        group_ptr: NDArray[np.int64],
+        groups: NDArray[np.int32],
     ) -> None:
-        if len(regions.starts) != len(level.regions) + 1 or not parts:
-            raise ValueError(f"{level.name} has {len(level.regions)} regions and needs a part")
-        cells = {records.cells for records, _ in parts}
-        for records, groups in parts:
-            if len(groups.indptr) != records.combos + 1 or len(cells) > 1:
-                raise ValueError("a part has one list of groups for each of its combinations")
-            if groups.ordinals.max(initial=-1) >= len(level.iterations):
-                raise ValueError(f"{level.name} has {len(level.iterations)} iterations and no more")
-        if sum(records.records for records, _ in parts) >= _MOST_RECORDS:
+        if len(regions.starts) != len(level.regions) + 1:
+            raise ValueError(f"{level.name} has {len(level.regions)} regions")
+        if len(group_ptr) != records.combos + 1:
+            raise ValueError("records have one list of groups for each of their combinations")
+        if groups.max(initial=-1) >= len(level.iterations):
+            raise ValueError(f"{level.name} has {len(level.iterations)} iterations and no more")
+        if records.records >= _MOST_RECORDS:
             raise OverflowError("counts have room for fewer than 2^31 records")
         self._level = level
         self._regions = regions
-        self._parts = tuple(parts)
-        self._cells = cells.pop()
+        self._records = records
+        self._groups = group_ptr, groups
         self._counted_before: dict[tuple[int, int], GroupBlock] = {}
         self._room = _MOST_BYTES if len(level.regions) <= _FEW_REGIONS else 0
         self._lock = threading.Lock()
@@ -308,9 +263,9 @@ class ExactGroups:
     @property
     def cells(self) -> int:
         """Number of most detailed cells."""
-        return self._cells
+        return self._records.cells
 
-    @proven("groups.proof.md", digest="2ce6354b5f9bd553")
+    @proven("groups.proof.md", digest="3f2684e1ad286b74")
     def block(self, first: int, stop: int) -> GroupBlock:
         """CONFIDENTIAL. The counts of regions ``first`` to ``stop - 1``; safe to call from several threads.
 
@@ -320,30 +275,27 @@ class ExactGroups:
         Raises:
             ValueError: no such regions.
         """
-        found = self._counted_before.get((first, stop))
-        if found is None:
-            found = self._counted(first, stop)
+        block = self._counted_before.get((first, stop))
+        if block is None:
+            block = self._counted(first, stop)
             with self._lock:
-                if found.nbytes <= self._room and (first, stop) not in self._counted_before:
-                    self._counted_before[first, stop] = found
-                    self._room -= found.nbytes
-        return found
+                if block.nbytes <= self._room and (first, stop) not in self._counted_before:
+                    self._counted_before[first, stop] = block
+                    self._room -= block.nbytes
+        return block
 
-    @proven("groups.proof.md", digest="57a5c54bbbc3b72b")
+    @proven("groups.proof.md", digest="3126db9cbd40d5eb")
     def _counted(self, first: int, stop: int) -> GroupBlock:
         """CONFIDENTIAL. The counts of some regions, whose arrays nobody can write to."""
         if not 0 <= first < stop <= len(self._level.regions):
             raise ValueError(f"{self._level.name} has no regions {first} to {stop}")
         rows = np.zeros((stop - first, len(self._level.iterations)), dtype=np.int32)
         # Untouched pages of zeros cost no memory, so there is a row for every group.
-        counts = np.zeros((rows.size + 1, self._cells), dtype=np.int32)
-        regions = ListedRegions(*read_only(self._regions.starts, self._regions.blocks))
-        found, used = RegionCounts(rows, counts), 0
-        for part, memberships in self._parts:
-            start, code = read_only(part.starts, part.codes)
-            records = PartRecords(start, code, part.bits)
-            groups = CombinationGroups(*read_only(memberships.indptr, memberships.ordinals))
-            used = count_groups(first, regions, records, groups, found, used)
+        counts = np.zeros((rows.size + 1, self.cells), dtype=np.int32)
+        regions = read_only(self._regions.starts, self._regions.blocks)
+        records = read_only(self._records.starts, self._records.codes)
+        groups = read_only(*self._groups)
+        used = count_groups(first, *regions, *records, _bits(self.cells), *groups, rows, counts)
         return GroupBlock(first, *read_only(rows, counts[: used + 1]))
 
     def __reduce__(self) -> NoReturn:

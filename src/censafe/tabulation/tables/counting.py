@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
@@ -87,7 +87,7 @@ def coding_for(conditions: Iterable[Where]) -> Coding:
     for condition in conditions:
         for column, codes in condition.items():
             sets.setdefault(column, []).append(codes)
-    return Coding({column: _atoms(found) for column, found in sorted(sets.items())})
+    return Coding({column: _atoms(codes) for column, codes in sorted(sets.items())})
 
 
 def _atoms(sets: list[frozenset[int]]) -> tuple[frozenset[int], ...]:
@@ -161,7 +161,7 @@ class Scan(Closing):
     their join, so the rows of repeated keys are found in the join by one grouped count.
     """
 
-    @proven("profiles.proof.md", digest="c701a791dccb326c")
+    @proven("profiles.proof.md", digest="d924389cfab20950")
     def __init__(
         self,
         definitions: DefinitionSet,
@@ -180,12 +180,27 @@ class Scan(Closing):
         inside = where(tables.geo, definitions.places) & tables.geo[definitions.region].notnull()
         place = tables.geo.filter(inside).select(definitions.household, definitions.region)
         with ExitStack() as stack:
-            numbers = stack.enter_context(stored("tabulation_regions", _numbered(place, definitions.region)))
+            occurring = place.select(definitions.region).distinct()
+            number = ibis.row_number().over(order_by=definitions.region).cast("int64")
+            numbers = stack.enter_context(stored("tabulation_regions", occurring.mutate(_region=number)))
             self.regions = tuple(fetch(numbers.order_by("_region"))[definitions.region].to_pylist())
             numbered = stack.enter_context(
                 joined_by_key("tabulation_numbered", place, numbers, definitions.region)
             )
-            self._placed = stack.enter_context(self._place(tables.units, numbered))
+            coded = tables.units.select(
+                definitions.household, *self._measures, _unit=self._unit_coding.encode(tables.units)
+            )
+            located = stack.enter_context(
+                joined_by_key(
+                    "tabulation_located",
+                    coded,
+                    numbered.select(definitions.household, "_region"),
+                    definitions.household,
+                )
+            )
+            code = located["_region"] * self._unit_coding.size + located["_unit"]
+            placed = located.select(definitions.household, *self._measures, _unit=code)
+            self._placed = stack.enter_context(stored("tabulation_placed", placed))
             self._unique = tables.unique
             if not self._unique:
                 self._repeated = stack.enter_context(
@@ -217,7 +232,7 @@ class Scan(Closing):
         )
         return self._profile(counted, "_key", self._both)
 
-    @proven("profiles.proof.md", digest="53049d2177091f68")
+    @proven("profiles.proof.md", digest="034ed012067f1a6f")
     def dropped(self, universes: Mapping[str, tuple[Where, int]]) -> dict[str, Profile]:
         """Profiles of the persons that truncation takes away.
 
@@ -239,7 +254,8 @@ class Scan(Closing):
         with (
             joined_by_key("tabulation_crowds", self._persons, over, household) as crowds,
             stored("tabulation_few", crowds.filter(anyone(crowds))) as few,
-            self._keyed(few) as candidates,
+            joined_by_key("tabulation_housed", few, self._countable(), household) as housed,
+            stored("tabulation_candidates", self._keyed(housed)) as candidates,
         ):
             return {
                 name: self._dropped(candidates.filter(where(candidates, universe)), tau)
@@ -252,33 +268,16 @@ class Scan(Closing):
         _, dropped = truncate(crowded, household, self._definitions.canonical, tau)
         return self._profile(count_by(dropped, ["_key"]), "_key", self._both)
 
-    @contextmanager
-    def _place(self, units: ir.Table, place: ir.Table) -> Iterator[ir.Table]:
-        """Units with their geography rows, as household key, code of region and atoms, and measures."""
-        household = self._definitions.household
-        coded = units.select(household, *self._measures, _unit=self._unit_coding.encode(units))
-        with joined_by_key(
-            "tabulation_located", coded, place.select(household, "_region"), household
-        ) as located:
-            code = located["_region"] * self._unit_coding.size + located["_unit"]
-            placed = stored("tabulation_placed", located.select(household, *self._measures, _unit=code))
-            with placed as rows:
-                yield rows
-
     def _countable(self) -> ir.Table:
         """Placed units that occur once, with the code of region and atoms."""
         household = self._definitions.household
         unique = self._placed if self._unique else drop_non_unique(self._placed, household, self._repeated)
         return unique.select(household, "_unit")
 
-    @contextmanager
-    def _keyed(self, persons: ir.Table) -> Iterator[ir.Table]:
-        """Persons of placed units that occur once, with the code of region and atoms."""
-        household = self._definitions.household
-        with joined_by_key("tabulation_housed", persons, self._countable(), household) as housed:
-            key = housed["_unit"] * self._person_coding.size + self._person_coding.encode(housed)
-            with stored("tabulation_candidates", housed.mutate(_key=key).drop("_unit")) as candidates:
-                yield candidates
+    def _keyed(self, housed: ir.Table) -> ir.Table:
+        """Persons of placed units with the code of region and atoms."""
+        key = housed["_unit"] * self._person_coding.size + self._person_coding.encode(housed)
+        return housed.mutate(_key=key).drop("_unit")
 
     def _profile(self, counted: Any, key: str, coding: Coding) -> Profile:
         keys = counted[key].to_numpy()
@@ -286,12 +285,6 @@ class Scan(Closing):
         weights = {"": counted["rows"].to_numpy()}
         weights |= {name: counted[f"sum_{name}"].to_numpy() for name in self._measures if key == "_unit"}
         return Profile(coding, region, coding.decode(codes), weights)
-
-
-def _numbered(place: ir.Table, region: str) -> ir.Table:
-    """The regions that occur, numbered from 0 in their order."""
-    found = place.select(region).distinct()
-    return found.mutate(_region=ibis.row_number().over(order_by=region).cast("int64"))
 
 
 COUNTING_STEPS: Final = 5
@@ -328,14 +321,6 @@ def key_domain(
     return KeyDomain(tuple(axes))
 
 
-@dataclass
-class _Tally:
-    """Counts of one table by region: int64, shape (iterations, cells) each, and what met no cell."""
-
-    regions: dict[str, NDArray[np.int64]] = field(default_factory=dict)
-    unmatched: int = 0
-
-
 class CountAccumulator:
     """CONFIDENTIAL. Counts of several tables, added up over the parts of a population.
 
@@ -356,9 +341,19 @@ class CountAccumulator:
     ) -> None:
         self._definitions = definitions
         self._mode = mode
-        self._tables = _selection(definitions, tables, mode)
-        self._tau = {} if mode == "truth" else _checked_tau(self._tables, tau or {})
-        self._tallies = {table.name: _Tally() for table in self._tables}
+        allowed = definitions.tables if mode == "truth" else definitions.measured
+        unknown = sorted(set(tables or ()) - {table.name for table in allowed})
+        if unknown:
+            raise ConfigError(
+                f"cannot count {unknown}; the tables are {', '.join(table.name for table in allowed)}"
+            )
+        self._tables = tuple(table for table in allowed if tables is None or table.name in tables)
+        self._tau: dict[str, int] = {}
+        if mode == "release":
+            self._tau = _checked_tau(self._tables, tau or {})
+        # by table and region: int64, shape (iterations, cells)
+        self._counted: dict[str, dict[str, NDArray[np.int64]]] = {table.name: {} for table in self._tables}
+        self._unmatched = dict.fromkeys(self._counted, 0)
         self._regions: set[str] = set()
 
     @property
@@ -369,7 +364,7 @@ class CountAccumulator:
     @property
     def unmatched(self) -> dict[str, int]:
         """CONFIDENTIAL. Records in a table's universe that met no basis cell and were left out, by table."""
-        return {name: tally.unmatched for name, tally in self._tallies.items()}
+        return dict(self._unmatched)
 
     def add(self, population: RecordTables, done: Callable[[int], None] = unheard) -> None:
         """Count one part of a population; parts must not share households."""
@@ -412,10 +407,10 @@ class CountAccumulator:
         domain = key_domain(self._definitions, table, level, regions, margins=self._mode == "truth")
         codes = [iteration.code for iteration in self._definitions.iterations(table)]
         rows = [codes.index(iteration.code) for iteration in iteration_level.iterations]
-        tally = self._tallies[table.name].regions
+        counted = self._counted[table.name]
         zero = np.zeros((len(codes), len(self._cells(table))), dtype=np.int64)
-        values = np.stack([tally.get(region, zero)[rows] for region in regions])
-        values = np.stack([values[list(held)].sum(axis=0) for held in geography.members(regions)])
+        values = np.stack([counted.get(region, zero)[rows] for region in regions])
+        values = np.stack([values[list(places)].sum(axis=0) for places in geography.members(regions)])
         return ExactCounts(domain, np.ascontiguousarray(values.reshape(-1), dtype=np.int64))
 
     def _add_persons(self, scan: Scan, done: Callable[[int], None]) -> None:
@@ -425,8 +420,8 @@ class CountAccumulator:
         member: dict[str, str] = {}
         for name, tau in self._tau.items():
             pair = (self._definitions.split(self._definitions.table(name).universe)["person"], tau)
-            found = next((key for key, other in groups.items() if other == pair), None)
-            member[name] = found or f"universe_{len(groups)}"
+            same = next((key for key, other in groups.items() if other == pair), None)
+            member[name] = same or f"universe_{len(groups)}"
             groups[member[name]] = pair
         dropped = scan.dropped(groups)
         done(4)
@@ -452,10 +447,10 @@ class CountAccumulator:
             for row, in_iteration in enumerate(iterations):
                 both = in_cell & in_iteration
                 np.add.at(total[:, row, position], members.region[both], weights[both])
-        tally = self._tallies[table.name]
-        tally.unmatched += sign * int(weights[~matched].sum())
+        self._unmatched[table.name] += sign * int(weights[~matched].sum())
+        counted = self._counted[table.name]
         for region, counts in zip(regions, total, strict=True):
-            tally.regions[region] = tally.regions.get(region, 0) + sign * counts
+            counted[region] = counted.get(region, 0) + sign * counts
 
     def _cells(self, table: TableDefinition) -> tuple[Cell, ...]:
         return table.cells if self._mode == "truth" else table.basis
@@ -470,20 +465,6 @@ class CountAccumulator:
             conditions += [cell.where for cell in self._cells(table)]
             conditions += [iteration.where_of(table) for iteration in self._definitions.iterations(table)]
         return conditions
-
-
-def _selection(
-    definitions: DefinitionSet, names: Collection[str] | None, mode: Mode
-) -> tuple[TableDefinition, ...]:
-    allowed = definitions.tables if mode == "truth" else definitions.measured
-    if names is None:
-        return allowed
-    unknown = sorted(set(names) - {table.name for table in allowed})
-    if unknown:
-        raise ConfigError(
-            f"cannot count {unknown}; the tables are {', '.join(table.name for table in allowed)}"
-        )
-    return tuple(table for table in allowed if table.name in names)
 
 
 def _checked_tau(tables: Sequence[TableDefinition], tau: Mapping[str, int]) -> dict[str, int]:

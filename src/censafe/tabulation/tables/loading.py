@@ -57,7 +57,8 @@ def load_definitions(text: str, place: str) -> DefinitionSet:
         records, f"{place}, records", ("household", "region", "places", "columns", "canonical", "race_of")
     )
     require_keys(records["columns"], f"{place}, records.columns", ("person", "unit", "geo"))
-    columns = _columns(records["columns"], place)
+    columns = {column: kind for kind, names in records["columns"].items() for column in names}
+    _distinct(itertools.chain(*records["columns"].values()), f"{place}, records.columns: column")
     loader = _Loader(place, columns, _race_of(records["race_of"], columns, place))
     definitions = DefinitionSet(
         household=records["household"],
@@ -181,12 +182,6 @@ class _Loader:
         return {column: parse_codes(codes, f"{place}, {column}") for column, codes in entry.items()}
 
 
-def _columns(entry: Mapping[str, Sequence[str]], place: str) -> dict[str, str]:
-    names = [(column, kind) for kind, columns in entry.items() for column in columns]
-    _distinct((column for column, _ in names), f"{place}, records.columns: column")
-    return dict(names)
-
-
 def _race_of(
     entry: Mapping[str, Mapping[str, str]], columns: Mapping[str, str], place: str
 ) -> Mapping[str, Mapping[str, str]]:
@@ -214,7 +209,10 @@ def _geography(entry: Mapping[str, Any], place: str) -> GeographyLevel:
         raise ConfigError(f"{where}: {entry['name']} has region_id or groups, not both")
     if entry["region_type"] != entry["name"].upper():
         raise ConfigError(f"{where}: region_type of {entry['name']} must be {entry['name'].upper()}")
-    groups = tuple(_region_group(group, where) for group in entry.get("groups", ()))
+    groups = []
+    for group in entry.get("groups", ()):
+        require_keys(group, f"{where}, groups", ("id", "label", "regions"))
+        groups.append(RegionGroup(group["id"], group["label"], frozenset(group["regions"])))
     _distinct((group.id for group in groups), f"{where}: {entry['name']}: group")
     _distinct((region for group in groups for region in group.regions), f"{where}: {entry['name']}: region")
     label = entry.get("label", entry["name"])
@@ -224,13 +222,8 @@ def _geography(entry: Mapping[str, Any], place: str) -> GeographyLevel:
         words=entry.get("words", label),
         region_type=entry["region_type"],
         region_id=entry.get("region_id"),
-        groups=groups,
+        groups=tuple(groups),
     )
-
-
-def _region_group(entry: Mapping[str, Any], where: str) -> RegionGroup:
-    require_keys(entry, f"{where}, groups", ("id", "label", "regions"))
-    return RegionGroup(entry["id"], entry["label"], frozenset(entry["regions"]))
 
 
 def _derivation(entry: Mapping[str, Any], place: str) -> Derivation:

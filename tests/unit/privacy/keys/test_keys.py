@@ -75,7 +75,7 @@ def test_source_follows_the_exact_type_and_no_flag(monkeypatch: pytest.MonkeyPat
         with pytest.raises(TypeError, match="layout differs"):
             test.__class__ = release
     assert source_of(keys[3]) == "seeded"
-    for other in (keys[4], None, b"0" * 32, object()):
+    for other in (Secret(bytearray(32)), None, b"0" * 32, object()):
         with pytest.raises(TypeError, match="not a key of censafe"):
             source_of(other)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,8 +17,7 @@ from censafe.tabulation.groups.counting import Batch, ExactGroups, GroupedRecord
 BLOCKS, COMBOS, CELLS, ITERATIONS = 13, 7, 5, 4
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Iterations of every combination."""
 
     indptr: NDArray[np.int64]
@@ -82,25 +80,18 @@ def test_records_are_sorted_by_block_and_none_is_lost(records: int, pieces: int)
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_counts_equal_a_plain_loop(pieces: int) -> None:
     whole = batch(800)
-    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), [(sorted_(whole, pieces), rows())])
+    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), sorted_(whole, pieces), *rows())
     assert groups.cells == CELLS
     np.testing.assert_array_equal(expected(whole), groups.block(0, 3).dense)
     np.testing.assert_array_equal(expected(whole)[1:2], groups.block(1, 2).dense)
 
 
-def test_parts_of_a_population_add_up() -> None:
-    whole = batch(800)
-    parts = [(sorted_(part), rows()) for part in split(whole, 3)]
-    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), parts)
-    np.testing.assert_array_equal(expected(whole), groups.block(0, 3).dense)
-
-
 def test_the_kernels_do_the_same_when_they_are_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = batch(200)
-    compiled = ExactGroups(level(), RegionBlocks.of(REGION, 3), [(sorted_(whole, 2), rows())]).block(0, 3)
+    compiled = ExactGroups(level(), RegionBlocks.of(REGION, 3), sorted_(whole, 2), *rows()).block(0, 3)
     for name in ("count_blocks", "place_records", "count_groups"):
         monkeypatch.setattr(group_kernels, name, getattr(group_kernels, name).py_func)
-    plain = ExactGroups(level(), RegionBlocks.of(REGION, 3), [(sorted_(whole, 2), rows())]).block(0, 3)
+    plain = ExactGroups(level(), RegionBlocks.of(REGION, 3), sorted_(whole, 2), *rows()).block(0, 3)
     np.testing.assert_array_equal(compiled.rows, plain.rows)
     np.testing.assert_array_equal(compiled.counts, plain.counts)
 
@@ -114,7 +105,7 @@ def test_blocks_of_regions_may_come_in_any_order() -> None:
 
 
 def test_an_empty_region_has_empty_groups() -> None:
-    groups = ExactGroups(level(4), RegionBlocks.of(REGION, 4), [(sorted_(batch(50)), rows())])
+    groups = ExactGroups(level(4), RegionBlocks.of(REGION, 4), sorted_(batch(50)), *rows())
     assert not groups.block(3, 4).totals.any()
 
 
@@ -144,7 +135,7 @@ def test_too_many_combinations_are_refused() -> None:
 
 def test_records_and_counts_stay_confidential() -> None:
     found = sorted_(batch(50))
-    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), [(found, rows())])
+    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), found, *rows())
     assert repr(found) == "GroupedRecords(cells=5)"
     assert repr(batch(3)) == "Batch()"
     for secret in (found, groups):
@@ -154,7 +145,7 @@ def test_records_and_counts_stay_confidential() -> None:
 
 @pytest.mark.parametrize(("first", "stop"), [(-1, 1), (0, 4), (2, 2), (2, 1)])
 def test_regions_that_do_not_exist_have_no_block(first: int, stop: int) -> None:
-    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), [(sorted_(batch(5)), rows())])
+    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), sorted_(batch(5)), *rows())
     with pytest.raises(ValueError, match="no regions"):
         groups.block(first, stop)
 
@@ -163,26 +154,22 @@ def _arguments(**changed: Any) -> tuple[Any, ...]:
     good = {
         "level": level(),
         "regions": RegionBlocks.of(REGION, 3),
-        "parts": [(sorted_(batch(5)), rows())],
+        "rows": rows(),
     }
-    return tuple({**good, **changed}.values())
+    whole = {**good, **changed}
+    return whole["level"], whole["regions"], sorted_(batch(5)), *whole["rows"]
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"level": level(4)}, "has 4 regions"),
-        ({"parts": []}, "needs a part"),
         (
-            {"parts": [(sorted_(batch(5)), Rows(np.zeros(3, np.int64), np.zeros(0, np.int32)))]},
+            {"rows": Rows(np.zeros(3, np.int64), np.zeros(0, np.int32))},
             "one list of groups",
         ),
         (
-            {
-                "parts": [
-                    (sorted_(batch(5)), Rows(np.arange(COMBOS + 1), np.full(COMBOS, ITERATIONS, np.int32)))
-                ]
-            },
+            {"rows": Rows(np.arange(COMBOS + 1), np.full(COMBOS, ITERATIONS, np.int32))},
             "4 iterations and no more",
         ),
     ],
@@ -197,7 +184,7 @@ def test_two_billion_records_are_refused() -> None:
     many = np.broadcast_to(np.uint32(0), (1 << 31,))  # takes no memory
     found = GroupedRecords(np.zeros(BLOCKS + 1, np.int64), many, CELLS, COMBOS, 0)
     with pytest.raises(OverflowError, match="fewer than"):
-        ExactGroups(level(), RegionBlocks.of(REGION, 3), [(found, rows())])
+        ExactGroups(level(), RegionBlocks.of(REGION, 3), found, *rows())
 
 
 def test_counts_of_regions_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,8 +196,8 @@ def test_counts_of_regions_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
         return counted(self, first, stop)
 
     monkeypatch.setattr(ExactGroups, "_counted", noted)
-    parts = [(sorted_(batch(500)), rows())]
-    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), parts)
+    parts = sorted_(batch(500)), *rows()
+    groups = ExactGroups(level(), RegionBlocks.of(REGION, 3), *parts)
     assert groups.block(0, 2) is groups.block(0, 2)
     assert not np.array_equal(groups.block(2, 3).dense, groups.block(0, 2).dense[:1])
     assert calls == [(0, 2), (2, 3)]
@@ -218,14 +205,14 @@ def test_counts_of_regions_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatc
         groups.block(0, 2).counts[0] = 1
     room = groups.block(0, 2).nbytes
     monkeypatch.setattr(group_kernels, "_MOST_BYTES", room)
-    small = ExactGroups(level(), RegionBlocks.of(REGION, 3), parts)
+    small = ExactGroups(level(), RegionBlocks.of(REGION, 3), *parts)
     calls.clear()
     for _ in range(2):
         assert np.array_equal(small.block(0, 2).dense, groups.block(0, 2).dense)
         assert np.array_equal(small.block(2, 3).dense, groups.block(2, 3).dense)
     assert calls == [(0, 2), (2, 3), (2, 3)]
     monkeypatch.setattr(group_kernels, "_FEW_REGIONS", 2)
-    many = ExactGroups(level(), RegionBlocks.of(REGION, 3), parts)
+    many = ExactGroups(level(), RegionBlocks.of(REGION, 3), *parts)
     calls.clear()
     assert many.block(0, 2) is not many.block(0, 2)
     assert calls == [(0, 2), (0, 2)]
