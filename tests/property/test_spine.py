@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
-from censafe.geography.spines.paths import check_path_sums, even_shares
+from censafe.geography.spines.paths import check_path_sums
 from censafe.geography.spines.sums import sum_histograms, sum_vectors
 from censafe.geography.spines.tree import LevelRule, build_spine
 from censafe.model.sparse import SparseLevel
+from support.level_shares import even_shares
 
 RULES = (LevelRule("US", 0), LevelRule("A", 1), LevelRule("B", 2), LevelRule("C", 4))
 CODES = st.lists(st.integers(0, 9999), min_size=1, max_size=40, unique=True)

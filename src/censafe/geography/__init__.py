@@ -3,6 +3,6 @@
 Nothing here knows of persons or households; other packages may import it.
 """
 
-from censafe.geography.regions import PUERTO_RICO, USA_REGION_ID, Level, State, state_codes, states
+from censafe.geography.regions import PUERTO_RICO, State, state_codes, states
 
-__all__ = ["PUERTO_RICO", "USA_REGION_ID", "Level", "State", "state_codes", "states"]
+__all__ = ["PUERTO_RICO", "State", "state_codes", "states"]

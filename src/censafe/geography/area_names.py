@@ -12,7 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.geography.identifiers import block_column, codes_of_level, geoids, gisjoins, plain_codes
+from censafe.geography.identifiers import (
+    BLOCK_GROUP,
+    GEOCODE,
+    block_column,
+    codes_of_level,
+    geoids,
+    gisjoins,
+    plain_codes,
+)
 from censafe.geography.regions import county_numbers, states
 from censafe.model.safe_text import csv_text, text_of_cell
 
@@ -148,8 +156,6 @@ NAMES: Final = "names.csv"
 
 _WORDS: Final = ("namelsad", "namelsad20", "name", "name20")
 _GISJOIN: Final = re.compile("G([0-9]{2})0(?:([0-9]{3})0([0-9]{6}[0-9]{0,4})?|([0-9]{5}))?")
-_GEOCODE: Final = 16
-_BLOCK_GROUP: Final = 11  # position of the digit that a geocode of a block has beside those of its GEOID
 _NAMED: Final = 5
 _COUNTY: Final = 5
 _LONG_CODE: Final = 10  # digits of a GEOID of a tract that lost its zero, the shortest below a county
@@ -229,4 +235,4 @@ def geoid_of(code: str) -> str:
     gisjoin = _GISJOIN.fullmatch(code)
     if gisjoin:
         return "".join(part for part in gisjoin.groups() if part)
-    return code[:_BLOCK_GROUP] + code[_BLOCK_GROUP + 1 :] if len(code) == _GEOCODE else code
+    return code[:BLOCK_GROUP] + code[BLOCK_GROUP + 1 :] if len(code) == GEOCODE else code

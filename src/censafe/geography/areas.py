@@ -14,14 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import DataError
-from censafe.geography.grfc import read_grfc
+from censafe.geography.grfc import BLOCK_NUMBER, NO_AIANNH, NO_PLACE, read_grfc
 from censafe.geography.regions import PUERTO_RICO, RegionType, region_type
 
-BLOCK_COLUMNS = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
 _WIDTHS = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4, "PLACEFP": 5, "AIANNHCE": 4}
 _COLUMNS = tuple(_WIDTHS)
-NO_PLACE, NO_AIANNH = 99_999, 9_999
 _STATE, _COUNTY, _TRACT = 10**13, 10**10, 10**4
 _PLACES, _AIANNHS = 100_000, 10_000
 
@@ -59,16 +56,7 @@ class Areas:
     place: NDArray[np.int32]
     aiannh: NDArray[np.int32]
     states: tuple[str, ...]
-    _found: dict[str, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def read(cls, path: Path, states: tuple[str, ...]) -> Areas:
-        """Read GRF-C and keep the blocks of some states."""
-        areas, problems = read_areas((path,), states)
-        if problems:
-            lines = "\n".join(f"  - {path.name}: {problem.text()}" for problem in problems)
-            raise DataError(f"areas:\n{lines}")
-        return areas
+    _known: dict[str, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict, repr=False)
 
     @property
     def blocks(self) -> int:
@@ -107,10 +95,10 @@ class Areas:
         return Areas(self.keys[included], self.place[included], self.aiannh[included], self.states)
 
     def _regions(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        found = self._found.get(name)
-        if found is None:
-            found = self._found[name] = self._factorise(region_type(name))
-        return found
+        """Numbers of the regions of a type, rising, and the position among them of the region of every block."""
+        if name not in self._known:
+            self._known[name] = self._factorise(region_type(name))
+        return self._known[name]
 
     def _factorise(self, kind: RegionType) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         state = self.keys // _STATE
@@ -129,7 +117,10 @@ class Areas:
 
 def read_areas(paths: Sequence[Path], states: tuple[str, ...]) -> tuple[Areas, tuple[AreaProblem, ...]]:
     """Read GRF-C files, keep the blocks of some states and report what is wrong with the rows."""
-    parts = [_read_columns(path) for path in paths]
+    parts = []
+    for path in paths:
+        table = read_grfc(path, _COLUMNS, coded=True, in_order=True).unify_dictionaries()
+        parts.append({name: _numbers(table[name], width) for name, width in _WIDTHS.items()})
     columns = {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
     problems = [
         AreaProblem(name, "domain", bad, "values outside the allowed set, or empty", f"exactly {width} digits",
@@ -140,14 +131,14 @@ def read_areas(paths: Sequence[Path], states: tuple[str, ...]) -> tuple[Areas, t
     keep = np.zeros(101, bool)
     keep[[int(state) for state in states]] = True
     chosen = keep[columns["TABBLKST"]]
-    for name in BLOCK_COLUMNS[1:]:
+    for name in BLOCK_NUMBER[1:]:
         chosen &= columns[name] >= 0
     columns["PLACEFP"] = np.where(columns["PLACEFP"] < 0, np.int32(NO_PLACE), columns["PLACEFP"])
     columns["AIANNHCE"] = np.where(columns["AIANNHCE"] < 0, np.int32(NO_AIANNH), columns["AIANNHCE"])
     areas, repeated = _sorted_areas({name: values[chosen] for name, values in columns.items()}, states)
     if repeated:
         problems.append(
-            AreaProblem(", ".join(BLOCK_COLUMNS), "duplicate-block", repeated, "rows whose block has a row already",
+            AreaProblem(", ".join(BLOCK_NUMBER), "duplicate-block", repeated, "rows whose block has a row already",
                         "every block once, because records would count several times", "remove the repeated rows")
         )  # fmt: skip
     if not areas.blocks:
@@ -156,11 +147,6 @@ def read_areas(paths: Sequence[Path], states: tuple[str, ...]) -> tuple[Areas, t
                         "correct the state filter, or check that the right file was given")
         )  # fmt: skip
     return areas, tuple(problems)
-
-
-def _read_columns(path: Path) -> dict[str, NDArray[np.int32]]:
-    table = read_grfc(path, _COLUMNS, coded=True, in_order=True).unify_dictionaries()
-    return {name: _numbers(table[name], _WIDTHS[name]) for name in _COLUMNS}
 
 
 def _numbers(column: Any, width: int) -> NDArray[np.int32]:
@@ -178,7 +164,7 @@ def _numbers(column: Any, width: int) -> NDArray[np.int32]:
 
 def _sorted_areas(columns: dict[str, NDArray[np.int32]], states: tuple[str, ...]) -> tuple[Areas, int]:
     keys = columns["TABBLKST"].astype(np.int64)
-    for name in BLOCK_COLUMNS[1:]:
+    for name in BLOCK_NUMBER[1:]:
         keys *= 10 ** _WIDTHS[name]
         keys += columns[name]
     place, aiannh = columns["PLACEFP"], columns["AIANNHCE"]

@@ -81,7 +81,9 @@ def read_crosswalk(
 
     Source: crosswalk of tabulation blocks to primitive geounits, 2020 production of the DHC (columns tabblk, primgeo).
     """
-    table = _read(path)
+    table = read_table(path, "the crosswalk")
+    if not table.num_rows:
+        raise DataError(f"{path.name}: the file has no blocks; allowed: one row a block; fix: copy it again")
     block = _column(table, path, _BLOCK)
     columns = {name: _column(table, path, (name, _BUREAU.get(name, name))) for name in names}
     known = (
@@ -108,13 +110,6 @@ def read_crosswalk(
         named(column, codes[numbers < 0], "blocks have no area", allowed, "fill the column")
         found[name] = numbers
     return found
-
-
-def _read(path: Path) -> Any:
-    table = read_table(path, "the crosswalk")
-    if not table.num_rows:
-        raise DataError(f"{path.name}: the file has no blocks; allowed: one row a block; fix: copy it again")
-    return table
 
 
 def _column(table: Any, path: Path, allowed: Sequence[str]) -> str:

@@ -29,9 +29,9 @@ BLOCK_COLUMNS: Final = ("geocode", "geoid20", "geoid_20", "geoid", "geo_id", "gi
 
 _BLOCK: Final = 15
 _EARLIER: Final = {"TABTRACT": "TABTRACTCE", "TABBLKGRP": "TABBLKGRPCE"}
-_GEOCODE: Final = 16
-_BLOCK_GROUP: Final = 11  # position of the digit that a geocode of a block has beside those of its GEOID
-_LEVELS: Final = (0, 2, 5, 11, 12, _BLOCK, _GEOCODE)
+GEOCODE: Final = 16
+BLOCK_GROUP: Final = 11  # position of the digit that a geocode of a block has beside those of its GEOID
+_LEVELS: Final = (0, 2, 5, 11, 12, _BLOCK, GEOCODE)
 _JOINED: Final = {
     2: (0, 1, None),
     5: (0, 1, None, 2, 3, 4, None),
@@ -39,7 +39,7 @@ _JOINED: Final = {
     12: (0, 1, None, 2, 3, 4, None, 5, 6, 7, 8, 9, 10, 11),
     _BLOCK: (0, 1, None, 2, 3, 4, None, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14),
 }
-_DIGITS_OF: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12, "Block": _GEOCODE}
+_DIGITS_OF: Final = {"State": 2, "County": 5, "Tract": 11, "Block_Group": 12, "Block": GEOCODE}
 _NO_AREA: Final = (("9", 4), ("Zz", 2))  # characters, and how many at least; fewer may be the code of an area
 _PLACE: Final = (0, 1, None, 2, 3, 4, 5, 6)
 NO_AREA_WORDS: Final = "empty, 0, four or more 9, or two or more Z"
@@ -73,8 +73,8 @@ def geoids(codes: NDArray[np.str_]) -> NDArray[np.str_]:
         (['440010301001000'], ['44001'])
     """
     digits = _digits(codes)
-    if digits == _GEOCODE:
-        return _picked(codes, [place for place in range(_GEOCODE) if place != _BLOCK_GROUP])
+    if digits == GEOCODE:
+        return _picked(codes, [place for place in range(GEOCODE) if place != BLOCK_GROUP])
     return codes if digits in _JOINED else np.full(len(codes), "")
 
 
@@ -182,9 +182,9 @@ def block_words(form: GeocodeForm) -> str:
         >>> block_words(GeocodeForm(16)), block_words(GeocodeForm(10))
         ('GEOIDs of 15 digits, geocodes of 16 digits or GISJOIN codes', '10 decimal digits')
     """
-    if form.alphabet != DIGITS or form.length not in (_BLOCK, _GEOCODE):
+    if form.alphabet != DIGITS or form.length not in (_BLOCK, GEOCODE):
         return form.words
-    longer = f", geocodes of {_GEOCODE} digits" if form.length == _GEOCODE else ""
+    longer = f", geocodes of {GEOCODE} digits" if form.length == GEOCODE else ""
     return f"GEOIDs of {_BLOCK} digits{longer} or GISJOIN codes"
 
 
@@ -236,9 +236,9 @@ def geocode_texts(texts: pa.Array, digits: int) -> pa.Array:
     import pyarrow.compute as pc
 
     found = plain_codes(texts)
-    if digits in (_BLOCK, _GEOCODE):
+    if digits in (_BLOCK, GEOCODE):
         found = pc.replace_substring_regex(found, _GISJOIN, r"\1\2\3\4")
-    if digits == _GEOCODE:
+    if digits == GEOCODE:
         found = pc.replace_substring_regex(found, _GEOID, r"\1\2\2\3")
     return found
 

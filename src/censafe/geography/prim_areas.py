@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from censafe.geography.crosswalk import read_crosswalk
 from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
 from censafe.geography.grfc import BLOCK_NUMBER, NO_PLACE, BlockAreas, block_codes, column_names, read_grfc
 from censafe.geography.identifiers import NO_AREA_WORDS, no_area
-from censafe.geography.spines.prim import StatusCodes, prim_keys
+from censafe.geography.spines.prim import prim_keys
 from censafe.model.arrays import Integers
 
 _STATUS: Final = ("PLACEFP", "PLACEFS", "COUSUBFP", "COUSUBFS")
@@ -32,7 +32,8 @@ def with_prim_keys(areas: BlockAreas, grfc: Sequence[Path], crosswalk: Path | No
     the rule sees all blocks of the files. Where they do not, there is no key, and the spine guesses. School districts are
     there where all files have SDUNILEA, SDSECLEA and SDELMLEA; blank ones are 99999.
     """
-    columns = _common_columns(grfc)
+    headers = [frozenset(column_names(path)) for path in grfc]
+    columns = frozenset.intersection(*headers) if headers else frozenset()
     keys: dict[str, Integers] = {}
     notes = []
     if crosswalk is not None:
@@ -43,10 +44,10 @@ def with_prim_keys(areas: BlockAreas, grfc: Sequence[Path], crosswalk: Path | No
             "No crosswalk of blocks to Prims was given: Prims were computed from GRF-C by the rule of the 2020 production (county, "
             "county subdivision, place, functional status)."
         )
-    wanted = () if crosswalk is not None or not set(_STATUS) <= columns else _STATUS
+    status = _STATUS if crosswalk is None and set(_STATUS) <= columns else ()
     districts = _DISTRICTS if set(_DISTRICTS) <= columns else ()
-    if wanted or districts:
-        keys |= _keys_of_files(grfc, (*wanted, *districts), areas.codes)
+    if status or districts:
+        keys |= _keys_of_files(grfc, (*status, *districts), areas.codes)
     return replace(areas, keys={**areas.keys, **keys}, notes=(*areas.notes, *notes))
 
 
@@ -63,23 +64,9 @@ def district_codes(areas: BlockAreas) -> tuple[Integers, Integers, Integers]:
     return key // _FIVE**2, key // _FIVE % _FIVE, key % _FIVE
 
 
-def _common_columns(grfc: Sequence[Path]) -> frozenset[str]:
-    """Columns that all files have."""
-    headers = [frozenset(column_names(path)) for path in grfc]
-    return frozenset.intersection(*headers) if headers else frozenset()
-
-
-@dataclass(frozen=True, eq=False)
-class _File:
-    """Blocks of one file and their keys, in the order of its rows."""
-
-    codes: Integers
-    keys: dict[str, Integers]
-
-
 def _keys_of_files(grfc: Sequence[Path], columns: tuple[str, ...], codes: Integers) -> dict[str, Integers]:
     files = [_keys_of_file(path, columns) for path in grfc]
-    known = np.concatenate([file.codes for file in files])
+    known = np.concatenate([own for own, _ in files])
     order = np.argsort(known, kind="stable")
     known = known[order]
     _refuse(grfc[0], known[1:][np.diff(known) == 0], "blocks are given twice; allowed: one row a block")
@@ -90,11 +77,11 @@ def _keys_of_files(grfc: Sequence[Path], columns: tuple[str, ...], codes: Intege
         "blocks of the data are not here; allowed: every block of the data",
     )
     rows = order[place]
-    return {name: np.concatenate([file.keys[name] for file in files])[rows] for name in files[0].keys}
+    return {name: np.concatenate([keys[name] for _, keys in files])[rows] for name in files[0][1]}
 
 
-def _keys_of_file(path: Path, columns: tuple[str, ...]) -> _File:
-    """Keys by the rule: a county is whole in one file."""
+def _keys_of_file(path: Path, columns: tuple[str, ...]) -> tuple[Integers, dict[str, Integers]]:
+    """Blocks of one file in the order of its rows, and their keys by the rule: a county is whole in one file."""
     table = read_grfc(path, (*BLOCK_NUMBER, *columns), coded=True).unify_dictionaries()
     codes = block_codes(table)
     if (codes < 0).any():
@@ -104,12 +91,13 @@ def _keys_of_file(path: Path, columns: tuple[str, ...]) -> _File:
         )
     keys = {}
     if set(_STATUS) <= set(columns):
-        status = StatusCodes(_letters(table, "PLACEFS", path), _letters(table, "COUSUBFS", path))
-        keys["prim"] = prim_keys(codes, _five(table, "PLACEFP", path), _five(table, "COUSUBFP", path), status)
+        place_status, cousub_status = (_letters(table, name, path) for name in ("PLACEFS", "COUSUBFS"))
+        place, cousub = (_five(table, name, path) for name in ("PLACEFP", "COUSUBFP"))
+        keys["prim"] = prim_keys(codes, place, place_status, cousub, cousub_status)
     if set(_DISTRICTS) <= set(columns):
         unified, secondary, elementary = (_five(table, name, path) for name in _DISTRICTS)
         keys["districts"] = (unified * _FIVE + secondary) * _FIVE + elementary
-    return _File(codes, keys)
+    return codes, keys
 
 
 def _coded(table: Any, name: str) -> tuple[NDArray[np.str_], NDArray[np.integer]]:

@@ -12,24 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 PUERTO_RICO = "72"
-USA_REGION_ID = "1"
-
-
-@dataclass(frozen=True)
-class Level:
-    """A geography level: its name in configurations and the REGION_TYPE of the output files."""
-
-    name: str
-    region_type: str
-
-    def region_id(self, state: str) -> str:
-        """Identifier of the region of this level that holds ``state``.
-
-        Example:
-            >>> Level("usa", "USA").region_id("44"), Level("state", "STATE").region_id("44")
-            ('1', '44')
-        """
-        return USA_REGION_ID if self.name == "usa" else state
 
 
 @dataclass(frozen=True)

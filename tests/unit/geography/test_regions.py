@@ -1,4 +1,4 @@
-from censafe.geography import PUERTO_RICO, Level, state_codes, states
+from censafe.geography import PUERTO_RICO, state_codes, states
 
 
 def test_there_are_fifty_states_the_district_and_puerto_rico() -> None:
@@ -11,8 +11,3 @@ def test_there_are_fifty_states_the_district_and_puerto_rico() -> None:
 def test_codes_postal_abbreviations_and_names_are_unique_and_in_order() -> None:
     assert list(state_codes()) == sorted(state_codes())
     assert len({state.postal for state in states()}) == len({state.name for state in states()}) == 52
-
-
-def test_the_nation_is_one_region_and_a_state_is_its_code() -> None:
-    assert Level("usa", "USA").region_id("06") == "1"
-    assert Level("state", "STATE").region_id("06") == "06"

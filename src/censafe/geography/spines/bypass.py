@@ -6,7 +6,7 @@ A spine is held as nested cuts of the row of its blocks: of every level, the fir
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -30,21 +30,9 @@ class BypassRule:
     most_children: int = 150
 
 
-@dataclass(frozen=True, eq=False)
-class Bypassed:
-    """A spine after parents were passed over.
-
-    Args:
-        shares: of every histogram, the share of every geounit, one entry a level, root first.
-    """
-
-    starts: tuple[Starts, ...] = field(repr=False)
-    shares: Mapping[str, tuple[LevelShares, ...]] = field(repr=False)
-
-
 def bypass(
     starts: Sequence[Starts], shares: Mapping[str, Sequence[Fraction]], rule: BypassRule | None
-) -> Bypassed:
+) -> tuple[tuple[Starts, ...], dict[str, tuple[LevelShares, ...]]]:
     """Move the budget of children to the level of their parent, from the lowest parents up.
 
     A parent with one child is always passed over; under pure DP also one of c children where the least share of a child
@@ -52,29 +40,31 @@ def bypass(
     a parent that is passed over becomes a geounit of the parent's level with both shares, and its own only child with
     the share 0. A parent with several children is passed over only where the rule holds for every histogram.
 
+    Returns:
+        First blocks of the geounits by level, and of every histogram, the share of every geounit, one entry a level, root first.
+
     Source: 2020 production, optimized spine; path sums are equal by construction and checked by
         :func:`censafe.geography.spines.paths.check_path_sums`.
 
     Example:
         >>> cuts = [np.array([0]), np.array([0, 1]), np.array([0, 1, 2])]
-        >>> done = bypass(cuts, {"persons": [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]}, BypassRule(pure=False))
-        >>> [[str(level.values[i]) for i in level.index] for level in done.shares["persons"]]
+        >>> _, moved = bypass(cuts, {"persons": [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]}, BypassRule(pure=False))
+        >>> [[str(level.values[i]) for i in level.index] for level in moved["persons"]]
         [['1/2'], ['1/2', '1/3'], ['0', '1/6', '1/6']]
     """
     cuts = [np.asarray(cut, np.int64) for cut in starts]
-    found = {
+    moved = {
         name: [
             LevelShares((share,), np.zeros(len(cut), np.int32)) for share, cut in zip(own, cuts, strict=True)
         ]
         for name, own in shares.items()
     }
-    if rule is None:
-        return Bypassed(tuple(cuts), {name: tuple(levels) for name, levels in found.items()})
-    for depth in range(len(cuts) - 2, -1, -1):
-        passed = _passed_over(cuts, found, depth, rule)
-        if passed.any():
-            _pass_over(cuts, found, depth, passed)
-    return Bypassed(tuple(cuts), {name: tuple(levels) for name, levels in found.items()})
+    if rule is not None:
+        for depth in range(len(cuts) - 2, -1, -1):
+            passed = _passed_over(cuts, moved, depth, rule)
+            if passed.any():
+                _pass_over(cuts, moved, depth, passed)
+    return tuple(cuts), {name: tuple(levels) for name, levels in moved.items()}
 
 
 def _edges(cuts: Sequence[Starts], depth: int) -> NDArray[np.int64]:
@@ -89,15 +79,15 @@ def _passed_over(
     passed: NDArray[np.bool_] = children == 1
     if not rule.pure or depth == 0:
         return passed
-    wanted = ~passed
+    worth = ~passed
     for levels in shares.values():
-        wanted &= _worth_it(levels[depth], levels[depth + 1], _edges(cuts, depth))
+        worth &= _worth_it(levels[depth], levels[depth + 1], _edges(cuts, depth))
     above = np.searchsorted(cuts[depth - 1], cuts[depth], side="right") - 1
-    held = np.bincount(above)
-    for parent in np.flatnonzero(wanted).tolist():
+    number = np.bincount(above)
+    for parent in np.flatnonzero(worth).tolist():
         more = int(children[parent]) - 1
-        if held[above[parent]] + more <= rule.most_children:
-            held[above[parent]] += more
+        if number[above[parent]] + more <= rule.most_children:
+            number[above[parent]] += more
             passed[parent] = True
     return passed
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
@@ -16,19 +16,27 @@ from numpy.typing import NDArray
 from censafe.errors import DataError
 from censafe.geography.geocodes import unpack_geocodes
 from censafe.geography.grfc import NO_AIANNH, BlockAreas
-from censafe.geography.spines.block_groups import BlockTraits, optimized_groups
 from censafe.geography.spines.bypass import BypassRule, bypass
 from censafe.geography.spines.paths import RunSpine, check_path_sums
-from censafe.geography.spines.prim import PRIM_LEVELS, prim_blocks, prim_cuts, published_rules
+from censafe.geography.spines.prim import (
+    BLOCK_GROUP_UNIT,
+    COUNTY_UNIT,
+    PRIM_LEVELS,
+    STATE_UNIT,
+    STRONG_MCD_STATES,
+    TRACT_UNIT,
+    UNCHANGED_COUNTY,
+    block_groups,
+    joined_keys,
+    prim_cuts,
+    published_rules,
+)
 from censafe.geography.spines.sums import reordered, sum_histograms
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model.arrays import Integers
 from censafe.model.sparse import ExactHistograms, SparseLevel
 
-# the path of a block is the flag of the areas before its 16 digits; what is left of it at a level
-STATE_UNIT, COUNTY_UNIT, TRACT_UNIT = 10**14, 10**11, 10**5
 _COUNTIES = 1000
-_UNCHANGED = 10_000  # a county that keeps its code has the digits 10 before it
 _BLOCK_DIGITS = 16
 _MOST_DIGITS = 19  # of a code that begins with a flag of 0 or 1
 
@@ -69,17 +77,21 @@ class _Cut:
 
 
 @dataclass(frozen=True, eq=False)
-class PartedPath:
-    """The blocks of a parted spine, in its order, and how the codes of the geounits above them are made.
+class PartedBlocks:
+    """Blocks in the order of a parted spine, where the geounits of the levels of the run begin, and how their codes are made.
 
     Args:
-        codes: of every block, its 16 digits with the flag of the areas before them.
+        order: position in the standard order of every block.
+        path: of every block, its 16 digits with the flag of the areas before them.
         county: five digits of the county of every block within its half state; None for ``10`` and the county.
     """
 
-    codes: Integers = field(repr=False)
+    order: Integers = field(repr=False)
+    starts: Mapping[str, Integers] = field(repr=False)
+    path: Integers = field(repr=False)
     parts: tuple[CodePart, ...] = REDISTRICTING_PARTS
     county: Integers | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
 
 
 def parents_of(above: Integers, starts: Integers) -> NDArray[np.int32]:
@@ -92,13 +104,13 @@ def parents_of(above: Integers, starts: Integers) -> NDArray[np.int32]:
     return (np.searchsorted(above, starts, side="right") - 1).astype(np.int32)
 
 
-def parted_spine(starts: Mapping[str, Integers], root: SpineLevel, path: PartedPath) -> Spine:
+def parted_spine(starts: Mapping[str, Integers], root: SpineLevel, parted: PartedBlocks) -> Spine:
     """The tree of cuts of blocks that are ordered by the flag of the areas first.
 
     Codes are those of the Census Bureau's noisy measurement files: flag 1, state 2, county 5, running numbers of the levels below,
     then the 16 digits of the block.
     """
-    cuts = _part_cuts(starts, path)
+    cuts = _part_cuts(starts, parted)
     names, places = tuple(starts), tuple(starts.values())
     levels = []
     for depth, (name, own) in enumerate(starts.items()):
@@ -109,9 +121,9 @@ def parted_spine(starts: Mapping[str, Integers], root: SpineLevel, path: PartedP
         elif name != names[-1]:
             levels.append(SpineLevel(name, 0, root.constant, root.codes, parent, edges))
         else:
-            above = cuts[path.parts[-1].name]
+            above = cuts[parted.parts[-1].name]
             prefix = above.codes[parents_of(above.starts, own)]
-            codes = path.codes % 10**_BLOCK_DIGITS
+            codes = parted.path % 10**_BLOCK_DIGITS
             levels.append(SpineLevel(name, _BLOCK_DIGITS, "", codes, parent, edges, prefix, above.digits))
     return Spine(tuple(levels))
 
@@ -133,30 +145,35 @@ def split_spine(standard: Spine, starts: Sequence[Integers]) -> Spine:
     return Spine(tuple(levels))
 
 
-def _part_cuts(starts: Mapping[str, Integers], path: PartedPath) -> dict[str, _Cut]:
+def _part_cuts(starts: Mapping[str, Integers], parted: PartedBlocks) -> dict[str, _Cut]:
     """Cuts and codes from the states down to the block groups, those above the root of the run included."""
-    found: dict[str, _Cut] = {}
+    cuts: dict[str, _Cut] = {}
     above = _Cut(np.zeros(1, np.int64), np.zeros(1, np.int64), 0)
     units = {"State": STATE_UNIT, "County": COUNTY_UNIT, "Tract": TRACT_UNIT}
-    for part in path.parts:
+    for part in parted.parts:
         cut = starts.get(part.name)
         if cut is None:
-            cut = np.flatnonzero(np.diff(path.codes // units.get(part.name, 10**4), prepend=-1))
+            cut = _starts_of(parted.path // units.get(part.name, BLOCK_GROUP_UNIT))
         parent = parents_of(above.starts, cut)
         own = np.zeros(len(cut), np.int64)
         if part.name == "State":
-            own = path.codes[cut] // STATE_UNIT
+            own = parted.path[cut] // STATE_UNIT
         elif part.name == "County":
-            own = path.codes[cut] // COUNTY_UNIT % _COUNTIES + _UNCHANGED
-            own = own if path.county is None else path.county[cut]
+            own = parted.path[cut] // COUNTY_UNIT % _COUNTIES + UNCHANGED_COUNTY
+            own = own if parted.county is None else parted.county[cut]
         number = _running(parent, own) + part.first
         width = max(part.running, len(str(int(number.max()))) if number.any() else 0)
         digits = above.digits + part.digits + width
         if digits > _MOST_DIGITS:
             raise ValueError("the codes of a parted spine have more than 19 digits above the blocks")
         codes = (above.codes[parent] * 10**part.digits + own) * 10**width + number
-        above = found[part.name] = _Cut(cut, codes, digits)
-    return found
+        above = cuts[part.name] = _Cut(cut, codes, digits)
+    return cuts
+
+
+def _starts_of(keys: Integers) -> Integers:
+    """First block of every geounit, from a key of each block that is not negative and changes where a geounit begins."""
+    return np.flatnonzero(np.diff(keys, prepend=-1))
 
 
 def _running(parent: NDArray[np.int32], own: Integers) -> Integers:
@@ -220,9 +237,6 @@ def _types() -> NDArray[np.int8]:
 
 _Histograms = TypeVar("_Histograms", ExactHistograms, SparseLevel)
 
-_CENSUS_DIGITS = 16
-_BLOCK_GROUP_UNIT = 10**4
-
 
 @dataclass(frozen=True)
 class SpineChoice:
@@ -268,22 +282,23 @@ def build_run_spine(
     """
     parted = None
     if choice.name != "standard":
-        cut = _prim if choice.name == "prim" else _parted
-        parted = cut(standard, choice, _checked(standard, areas), patterns)
+        blocks = standard.leaf.nodes
+        pattern = np.zeros(blocks, np.int64) if patterns is None else patterns.astype(np.int64)
+        part = _prim if choice.name == "prim" else _parted
+        parted = part(standard, choice, _checked(standard, areas), pattern)
     starts = standard.starts if parted is None else tuple(parted.starts.values())
-    done = bypass(starts, choice.shares, choice.bypass)
+    starts, shares = bypass(starts, choice.shares, choice.bypass)
     if parted is not None:
-        moved = dict(zip(parted.starts, done.starts, strict=True))
-        spine = parted_spine(moved, standard.levels[0], parted.path)
-    elif any(len(cut) != level.nodes for cut, level in zip(done.starts, standard.levels, strict=True)):
-        spine = split_spine(standard, done.starts)
+        spine = parted_spine(dict(zip(parted.starts, starts, strict=True)), standard.levels[0], parted)
+    elif any(len(cut) != level.nodes for cut, level in zip(starts, standard.levels, strict=True)):
+        spine = split_spine(standard, starts)
     else:
         spine = standard
     for name, own in choice.shares.items():
-        check_path_sums(spine, done.shares[name], sum(own, Fraction(0)))
+        check_path_sums(spine, shares[name], sum(own, Fraction(0)))
     if parted is None:
-        return RunSpine(choice.name, spine, standard, None, done.shares)
-    return RunSpine(choice.name, spine, standard, parted.order, done.shares, parted.notes)
+        return RunSpine(choice.name, spine, standard, None, shares)
+    return RunSpine(choice.name, spine, standard, parted.order, shares, parted.notes)
 
 
 def standard_levels(run: RunSpine, levels: Sequence[_Histograms], cells: int) -> tuple[_Histograms, ...]:
@@ -311,7 +326,7 @@ def _checked(standard: Spine, areas: BlockAreas | None) -> BlockAreas:
     if not np.array_equal(areas.codes, codes):
         missing = np.setdiff1d(codes, areas.codes)
         foreign = np.setdiff1d(areas.codes, codes)
-        named = unpack_geocodes(np.append(missing, foreign)[:_NAMED], _CENSUS_DIGITS).tolist()
+        named = unpack_geocodes(np.append(missing, foreign)[:_NAMED], _BLOCK_DIGITS).tolist()
         raise DataError(
             f"areas: {len(missing)} blocks of the data have no areas and {len(foreign)} blocks with areas are not in the "
             f"data, such as {', '.join(named)}; fix: give areas for exactly the blocks of the unit file"
@@ -319,70 +334,42 @@ def _checked(standard: Spine, areas: BlockAreas | None) -> BlockAreas:
     return areas
 
 
-@dataclass(frozen=True, eq=False)
-class _Parted:
-    """Blocks in the order of a parted spine, where the geounits of the levels of the run begin, and how they are named."""
-
-    order: NDArray[np.int64]
-    starts: Mapping[str, NDArray[np.int64]]
-    path: PartedPath
-    notes: tuple[str, ...] = ()
-
-
-def _parted(
-    standard: Spine, choice: SpineChoice, areas: BlockAreas, patterns: NDArray[np.integer] | None
-) -> _Parted:
+def _parted(standard: Spine, choice: SpineChoice, areas: BlockAreas, pattern: Integers) -> PartedBlocks:
     """The standard levels within parted states, with block groups of their own where these are wanted."""
-    codes = standard.leaf.codes
     inside = inside_areas(areas.aiannh)
     order = np.argsort(inside, kind="stable").astype(np.int64)
-    path = _paths(codes, inside, order)
-    group = path // _BLOCK_GROUP_UNIT
+    path = _paths(areas.codes, inside, order)
     if choice.name == "optimized":
-        traits = BlockTraits(
-            tract=path // TRACT_UNIT,
-            state=path % 10**_CENSUS_DIGITS // STATE_UNIT,
-            aiannh=np.where(inside, areas.aiannh, NO_AIANNH)[order].astype(np.int64),
-            place=areas.place[order].astype(np.int64),
-            cousub=areas.cousub[order].astype(np.int64),
-            pattern=_patterns(patterns, len(order))[order],
-        )
-        within, group = optimized_groups(traits, choice.fanout_cutoff)
+        aiannh = np.where(inside, areas.aiannh, NO_AIANNH)[order]
+        # off-spine entity: the county subdivision in states of strong minor civil divisions, outside the areas; else the place
+        strong = np.isin(path % 10**_BLOCK_DIGITS // STATE_UNIT, STRONG_MCD_STATES) & (aiannh == NO_AIANNH)
+        entity = np.where(strong, areas.cousub[order], areas.place[order])
+        keys = joined_keys([entity, aiannh, pattern[order]])
+        within, groups = block_groups(_starts_of(path // TRACT_UNIT), keys, choice.fanout_cutoff)
         order, path = order[within], path[within]
-    keys: dict[str, Callable[[], NDArray[np.int64]]] = {
-        "US": lambda: np.zeros(len(order), np.int64),
-        "State": lambda: path // STATE_UNIT,
-        "County": lambda: path // COUNTY_UNIT,
-        "Tract": lambda: path // TRACT_UNIT,
-        "Block_Group": lambda: group,
-        "Block": lambda: np.arange(len(order), dtype=np.int64),
+    else:
+        groups = _starts_of(path // BLOCK_GROUP_UNIT)
+    levels = {
+        "US": np.zeros(1, np.int64),
+        "State": _starts_of(path // STATE_UNIT),
+        "County": _starts_of(path // COUNTY_UNIT),
+        "Tract": _starts_of(path // TRACT_UNIT),
+        "Block_Group": groups,
+        "Block": np.arange(len(order), dtype=np.int64),
     }
-    starts = {name: np.flatnonzero(np.diff(keys[name](), prepend=-1)) for name in standard.names}
-    return _Parted(order, starts, PartedPath(path))
+    return PartedBlocks(order, {name: levels[name] for name in standard.names}, path)
 
 
-def _prim(
-    standard: Spine, choice: SpineChoice, areas: BlockAreas, patterns: NDArray[np.integer] | None
-) -> _Parted:
+def _prim(standard: Spine, choice: SpineChoice, areas: BlockAreas, pattern: Integers) -> PartedBlocks:
     """The levels of the DHC from the root of the standard tree down."""
     root = published_rules(standard.names[0])[0].name
-    blocks, notes = prim_blocks(
-        areas, inside_areas(areas.aiannh), _patterns(patterns, len(areas.codes)), choice.counties
-    )
-    cuts = prim_cuts(blocks, choice.fanout_cutoff)
-    whole = {"US": np.zeros(1, np.int64), **cuts.starts}
-    starts = {name: whole[name] for name in PRIM_LEVELS[PRIM_LEVELS.index(root) :]}
-    path = _paths(areas.codes, blocks.inside, cuts.order)
-    return _Parted(cuts.order, starts, PartedPath(path, PRIM_PARTS, blocks.county[cuts.order]), notes)
+    inside = inside_areas(areas.aiannh)
+    order, cuts, county, notes = prim_cuts(areas, inside, pattern, choice.fanout_cutoff, choice.counties)
+    levels = {"US": np.zeros(1, np.int64), **cuts}
+    starts = {name: levels[name] for name in PRIM_LEVELS[PRIM_LEVELS.index(root) :]}
+    return PartedBlocks(order, starts, _paths(areas.codes, inside, order), PRIM_PARTS, county[order], notes)
 
 
-def _patterns(given: NDArray[np.integer] | None, blocks: int) -> NDArray[np.int64]:
-    """Patterns of group quarters, or none of them anywhere."""
-    return np.zeros(blocks, np.int64) if given is None else given.astype(np.int64)
-
-
-def _paths(
-    codes: NDArray[np.int64], inside: NDArray[np.bool_], order: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _paths(codes: Integers, inside: NDArray[np.bool_], order: Integers) -> Integers:
     """Codes of the blocks in another order, with the flag of the areas before them."""
-    return codes[order] + inside[order].astype(np.int64) * 10**_CENSUS_DIGITS
+    return codes[order] + inside[order].astype(np.int64) * 10**_BLOCK_DIGITS

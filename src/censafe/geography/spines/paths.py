@@ -44,14 +44,6 @@ class RunSpine:
     notes: tuple[str, ...] = ()
 
 
-def even_shares(spine: Spine, shares: Sequence[Fraction]) -> tuple[LevelShares, ...]:
-    """One share for all geounits of a level."""
-    return tuple(
-        LevelShares((share,), np.zeros(level.nodes, np.int32))
-        for level, share in zip(spine.levels, shares, strict=True)
-    )
-
-
 @proven("path_sums.proof.md", digest="ab932f7feffdb6f6")
 def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction) -> None:
     """Prove that the shares on the way from the root to every block add up to the total.
@@ -67,7 +59,9 @@ def check_path_sums(spine: Spine, shares: Sequence[LevelShares], total: Fraction
     Example:
         >>> from censafe.geography.spines.tree import LevelRule, build_spine
         >>> spine = build_spine(np.array(["1", "2"]), (LevelRule("US", 0), LevelRule("Block", 1)))
-        >>> check_path_sums(spine, even_shares(spine, (Fraction(1, 3), Fraction(2, 3))), Fraction(1))
+        >>> zeros = [np.zeros(level.nodes, np.int32) for level in spine.levels]
+        >>> shares = LevelShares((Fraction(1, 3),), zeros[0]), LevelShares((Fraction(2, 3),), zeros[1])
+        >>> check_path_sums(spine, shares, Fraction(1))
     """
     if any(value < 0 for level in shares for value in level.values):
         raise BudgetError("shares of the budget: some are negative; allowed: zero or more")
@@ -128,8 +122,8 @@ def distinct_paths(spine: Spine, shares: Sequence[LevelShares]) -> frozenset[_Pa
         >>> rules = (LevelRule("US", 0), LevelRule("State", 1), LevelRule("Block", 2))
         >>> spine = build_spine(np.array(["11", "21", "22"]), rules)
         >>> shares = {"persons": (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6))}
-        >>> done = bypass(spine.starts, shares, BypassRule(pure=False))
-        >>> [[str(share) for share in path] for path in sorted(distinct_paths(spine, done.shares["persons"]))]
+        >>> _, moved = bypass(spine.starts, shares, BypassRule(pure=False))
+        >>> [[str(share) for share in path] for path in sorted(distinct_paths(spine, moved["persons"]))]
         [['1/2', '1/3', '1/6'], ['1/2', '1/2', '0']]
     """
     kinds, _ = _paths(spine, shares)[-1]

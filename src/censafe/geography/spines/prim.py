@@ -5,19 +5,22 @@ Blocks are ordered by nested keys and geounits begin where a key changes: sortin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.geography.grfc import NO_AIANNH, NO_PLACE, BlockAreas
-from censafe.geography.spines.block_groups import STRONG_MCD_STATES
 from censafe.geography.spines.tree import PL94_US, LevelRule
 from censafe.model.arrays import Flags, Integers
 
 _NUMBERS = 1 << 62
+STATE_UNIT, COUNTY_UNIT, TRACT_UNIT, BLOCK_GROUP_UNIT = 10**14, 10**11, 10**5, 10**4
+"""What is left of the 16 digits of a block, divided by one of these, is the code of its state, county, tract or block group."""
+UNCHANGED_COUNTY: Final = 10_000
+"""A county that keeps its code has the digits 10 before it."""
+STRONG_MCD_STATES: Final = (9, 23, 25, 26, 27, 33, 34, 36, 42, 44, 50, 55)
 
 
 def joined_keys(keys: Sequence[Integers]) -> Integers:
@@ -81,16 +84,6 @@ def nested_order(keys: Sequence[Integers]) -> tuple[Integers, tuple[Integers, ..
     return order, tuple(starts)
 
 
-def first_members(outer: Integers, inner: Integers) -> Integers:
-    """Of every outer geounit, the position of its first inner one, from the first blocks of both; the outer ones must be among the inner.
-
-    Example:
-        >>> first_members(np.array([0, 4]), np.array([0, 2, 4, 9])).tolist()
-        [0, 2]
-    """
-    return np.searchsorted(inner, outer).astype(np.int64)
-
-
 def fanout_limits(sizes: Integers, cutoff: int) -> Integers:
     """Most members of a run: int(sqrt(size) + cutoff + 1).
 
@@ -117,6 +110,29 @@ def runs(groups: Integers, members: int, most: Integers) -> Integers:
     return np.flatnonzero(within % np.repeat(most, sizes) == 0)
 
 
+def block_groups(tracts: Integers, keys: Integers, fanout_cutoff: int) -> tuple[Integers, Integers]:
+    """Order of the blocks that puts those of a tract with one key beside each other, and where their groups begin in it.
+
+    A group is cut into runs of at most int(sqrt(blocks of the tract) + fanout_cutoff) + 1 blocks, in the order of the blocks.
+
+    Args:
+        tracts: first block of every tract, rising from 0.
+        keys: of every block, shape (blocks,).
+
+    Source: optimized spine of the 2020 redistricting production.
+
+    Example:
+        >>> order, starts = block_groups(np.array([0]), np.array([7, 3, 7, 3, 3]), 0)
+        >>> order.tolist(), starts.tolist()
+        ([1, 3, 4, 0, 2], [0, 3])
+    """
+    sizes = np.diff(tracts, append=len(keys))
+    tract = np.repeat(np.arange(len(tracts), dtype=np.int64), sizes)
+    order, (_, alike) = nested_order([tract, keys])
+    limits = fanout_limits(sizes, fanout_cutoff)[tract[alike]]
+    return order, runs(alike, len(order), limits)
+
+
 PRIM_LEVELS: Final = (
     "US", "State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block",
 )  # fmt: skip
@@ -141,11 +157,6 @@ _SUBDIVISIONS: Final = ("A", "B", "C")
 _PLACES: Final = ("A", "B", "F")
 # consolidated and other governments that the status of their place does not show
 _NAMED_PLACES: Final = ((22, 36255), (11, 50000), (15, 71550), (20, 71450))
-_STATE: Final = 10**14
-_COUNTY: Final = 10**11
-_TRACT: Final = 10**5
-_GROUP: Final = 10**4
-_UNCHANGED_COUNTY: Final = 10_000  # a county that keeps its code has the digits 10 before it
 _FIVE: Final = 100_000
 
 
@@ -181,21 +192,12 @@ def published_rules(root: str) -> tuple[LevelRule, ...]:
     return PL94_US[PRIM_LEVELS.index(root) :]
 
 
-@dataclass(frozen=True, eq=False)
-class StatusCodes:
-    """Functional status of the county subdivision and the place of every block: one capital letter, blank for none.
-
-    Args:
-        place: shape (blocks,).
-        cousub: shape (blocks,).
-    """
-
-    place: NDArray[np.str_] = field(repr=False)
-    cousub: NDArray[np.str_] = field(repr=False)
-
-
 def prim_keys(
-    codes: Integers, place: NDArray[np.integer], cousub: NDArray[np.integer], status: StatusCodes
+    codes: Integers,
+    place: NDArray[np.integer],
+    place_status: NDArray[np.str_],
+    cousub: NDArray[np.integer],
+    cousub_status: NDArray[np.str_],
 ) -> Integers:
     """Prim of every block by the rule of the 2020 production: state 2, county 3, county subdivision 5, place 5 digits.
 
@@ -206,22 +208,24 @@ def prim_keys(
         codes: geocodes of 16 digits as numbers, shape (blocks,). The blocks must be all of their counties, because one block
             decides whether the county subdivisions of its county count.
         place: 99999 for none, shape (blocks,).
+        place_status: functional status of the place, one capital letter, blank for none, shape (blocks,).
         cousub: county subdivision, 99999 for none, shape (blocks,).
+        cousub_status: as that of the place.
 
     Source: 2020 production of the DHC, primitive geounits from GRF-C.
 
     Example:
         >>> codes = np.array([44, 48, 48, 72]) * 10**14 + 10**11
-        >>> status = StatusCodes(np.array(["S", "A", "", "A"]), np.array(["A", "S", "S", "A"]))
-        >>> prim_keys(codes, np.array([7, 7, 99999, 7]), np.array([5, 5, 5, 5]), status).tolist()
+        >>> place, status = np.array([7, 7, 99999, 7]), np.array(["S", "A", "", "A"])
+        >>> prim_keys(codes, place, status, np.array([5, 5, 5, 5]), np.array(["A", "S", "S", "A"])).tolist()
         [440010000599999, 480019999900007, 480019999999999, 720019999999999]
     """
-    county = codes // _COUNTY
-    governed = np.unique(county[np.isin(status.cousub, _SUBDIVISIONS)])
+    county = codes // COUNTY_UNIT
+    governed = np.unique(county[np.isin(cousub_status, _SUBDIVISIONS)])
     named = np.zeros(len(codes), np.bool_)
     for state, code in _NAMED_PLACES:
-        named |= (codes // _STATE == state) & (place == code)
-    return _keys(codes, place, cousub, np.isin(county, governed), named | np.isin(status.place, _PLACES))
+        named |= (codes // STATE_UNIT == state) & (place == code)
+    return _keys(codes, place, cousub, np.isin(county, governed), named | np.isin(place_status, _PLACES))
 
 
 def guessed_prim_keys(codes: Integers, place: NDArray[np.integer], cousub: NDArray[np.integer]) -> Integers:
@@ -232,122 +236,72 @@ def guessed_prim_keys(codes: Integers, place: NDArray[np.integer], cousub: NDArr
         >>> guessed_prim_keys(codes, np.array([7, 7]), np.array([5, 5])).tolist()
         [440010000500007, 480019999900007]
     """
-    strong = np.isin(codes // _STATE, STRONG_MCD_STATES)
+    strong = np.isin(codes // STATE_UNIT, STRONG_MCD_STATES)
     return _keys(codes, place, cousub, strong, np.ones(len(codes), np.bool_))
 
 
 def _keys(
     codes: Integers, place: NDArray[np.integer], cousub: NDArray[np.integer], subdivided: Flags, placed: Flags
 ) -> Integers:
-    mainland = codes // _STATE != _PUERTO_RICO
+    mainland = codes // STATE_UNIT != _PUERTO_RICO
     subdivision = np.where(subdivided & mainland, cousub, _NONE).astype(np.int64)
     own = np.where(placed & mainland, place, _NONE).astype(np.int64)
-    return (codes // _COUNTY * _FIVE + subdivision) * _FIVE + own
+    return (codes // COUNTY_UNIT * _FIVE + subdivision) * _FIVE + own
 
 
-@dataclass(frozen=True, eq=False)
-class PrimBlocks:
-    """What decides where a block stands on the spine, in the order of the geocodes.
-
-    Args:
-        codes: geocodes of 16 digits as numbers, rising, shape (blocks,).
-        inside: whether the block is in the part of its state inside American Indian, Alaska Native and Hawaiian areas.
-        prim: any number, the same for all blocks of a Prim of a county.
-        districts: any number, the same for blocks of the same three school districts.
-        pattern: which major kinds of group quarters there are, one bit each, the first kind the highest.
-    """
-
-    codes: Integers = field(repr=False)
-    inside: Flags = field(repr=False)
-    aiannh: Integers = field(repr=False)
-    prim: Integers = field(repr=False)
-    districts: Integers = field(repr=False)
-    pattern: Integers = field(repr=False)
-    redefined: Flags = field(repr=False)
-
-    @property
-    def county(self) -> Integers:
-        """Digits of the county within its half state: ``10`` and the county, or ``0`` and the area."""
-        return np.where(self.redefined, self.aiannh, self.codes // _COUNTY % 1000 + _UNCHANGED_COUNTY)
-
-
-def prim_blocks(
-    areas: BlockAreas, inside: Flags, pattern: Integers, counties: str = "nowhere"
-) -> tuple[PrimBlocks, tuple[str, ...]]:
-    """The keys of the blocks from their areas, and in sentences where they come from.
-
-    Args:
-        inside: whether a block is in an area of a type that parts its state, shape (blocks,).
-        pattern: which major kinds of group quarters a block has, shape (blocks,).
-    """
-    if counties not in _REDEFINED:
-        raise ValueError(f"counties may be redefined {', '.join(_REDEFINED)}, not {counties}")
-    codes, none = areas.codes, np.zeros(len(areas.codes), np.int64)
-    notes = list(areas.notes)
-    prim, districts = areas.keys.get("prim"), areas.keys.get("districts")
-    if prim is None:
-        prim = guessed_prim_keys(codes, areas.place, areas.cousub)
-        notes.append(GUESSED)
-    if districts is None:
-        notes.append(NO_DISTRICTS)
-    strong = np.isin(codes // _STATE, STRONG_MCD_STATES)
-    redefined = {"nowhere": np.zeros_like(inside), "in_strong_MCDs": inside & strong, "everywhere": inside}
-    blocks = PrimBlocks(
-        codes=codes,
-        inside=inside,
-        aiannh=np.where(inside, areas.aiannh, NO_AIANNH).astype(np.int64),
-        prim=prim,
-        districts=none if districts is None else districts,
-        pattern=pattern,
-        redefined=redefined[counties],
-    )
-    return blocks, tuple(notes)
-
-
-@dataclass(frozen=True, eq=False)
-class PrimCuts:
-    """Blocks in the order of the spine, and where its geounits begin.
-
-    Args:
-        order: position in the order of the geocodes of every block, shape (blocks,).
-        starts: by name of the level, its first blocks in the new order, rising.
-    """
-
-    order: Integers = field(repr=False)
-    starts: Mapping[str, Integers] = field(repr=False)
-
-
-def prim_cuts(blocks: PrimBlocks, fanout_cutoff: int) -> PrimCuts:
-    """Cut the blocks into half states, counties, Prims, tract-subset groups, tract subsets and block groups.
+def prim_cuts(
+    areas: BlockAreas, inside: Flags, pattern: Integers, fanout_cutoff: int, counties: str = "nowhere"
+) -> tuple[Integers, dict[str, Integers], Integers, tuple[str, ...]]:
+    """Cut blocks into half states, counties, Prims, tract-subset groups, tract subsets and block groups.
 
     A tract subset is a tract inside a Prim. Tract subsets of a Prim are put together, in the order of their tracts, in runs of at
     most int(sqrt(tract subsets of the Prim) + fanout_cutoff + 1). Blocks of a tract subset that agree in area, kinds of group
     quarters, school districts and block group are put together in runs of at most int(sqrt(blocks of the tract subset) +
     fanout_cutoff + 1). No areas off the spine are weighed against each other here.
 
+    Args:
+        inside: whether a block is in an area of a type that parts its state, shape (blocks,).
+        pattern: which major kinds of group quarters a block has, one bit each, the first kind the highest, shape (blocks,).
+        counties: where blocks of an area have the area for their county.
+
+    Returns:
+        Position in the order of the geocodes of every block of the new order, shape (blocks,); by name of the level, its first
+        blocks in the new order, rising; in the order of the geocodes, digits of the county of every block within its half
+        state: ``10`` and the county, or ``0`` and the area; and in sentences where the keys of the blocks come from.
+
     Source: 2020 production of the DHC, Prim branch of the optimized spine.
 
     Example:
         >>> codes = np.array([440010001001000, 440010001001001, 440010002001000]) * 10 + 1
-        >>> zero, flags = np.zeros(3, np.int64), np.array([False, True, False])
-        >>> cuts = prim_cuts(PrimBlocks(codes, flags, zero + 9999, zero, zero, zero, flags & False), 12)
-        >>> cuts.order.tolist(), {name: starts.tolist() for name, starts in cuts.starts.items()}["Tract_Subset"]
+        >>> zero, inside = np.zeros(3, np.int64), np.array([False, True, False])
+        >>> areas = BlockAreas(codes, zero, zero, zero, {"prim": zero, "districts": zero})
+        >>> order, starts, *_ = prim_cuts(areas, inside, zero, 12)
+        >>> order.tolist(), starts["Tract_Subset"].tolist()
         ([0, 2, 1], [0, 1, 2])
     """
-    half = blocks.inside * 100 + blocks.codes // _STATE
-    wide = [half, blocks.county, blocks.prim, blocks.codes // _TRACT]
-    order, (state, county, prim, subset) = nested_order(wide)
-    firsts = first_members(prim, subset)
-    sizes = np.diff(firsts, append=len(subset))
-    group = subset[runs(firsts, len(subset), fanout_limits(sizes, fanout_cutoff))]
-    held = np.diff(subset, append=len(order))
-    ordinal = np.repeat(np.arange(len(subset), dtype=np.int64), held)
-    own = [blocks.aiannh, blocks.pattern, blocks.districts, blocks.codes // _GROUP % 10]
-    within, (_, alike) = nested_order([ordinal, joined_keys(own)[order]])
-    limits = fanout_limits(held, fanout_cutoff)[ordinal[alike]]
-    block_group = runs(alike, len(order), limits)
+    if counties not in _REDEFINED:
+        raise ValueError(f"counties may be redefined {', '.join(_REDEFINED)}, not {counties}")
+    codes, notes = areas.codes, list(areas.notes)
+    prim, districts = areas.keys.get("prim"), areas.keys.get("districts")
+    if prim is None:
+        prim = guessed_prim_keys(codes, areas.place, areas.cousub)
+        notes.append(GUESSED)
+    if districts is None:
+        districts = np.zeros(len(codes), np.int64)
+        notes.append(NO_DISTRICTS)
+    strong = np.isin(codes // STATE_UNIT, STRONG_MCD_STATES)
+    redefined = {"nowhere": np.zeros_like(inside), "in_strong_MCDs": inside & strong, "everywhere": inside}
+    aiannh = np.where(inside, areas.aiannh, NO_AIANNH).astype(np.int64)
+    county = np.where(redefined[counties], aiannh, codes // COUNTY_UNIT % 1000 + UNCHANGED_COUNTY)
+    half = inside * 100 + codes // STATE_UNIT
+    order, (states, own_counties, prims, subsets) = nested_order([half, county, prim, codes // TRACT_UNIT])
+    firsts = np.searchsorted(subsets, prims).astype(np.int64)
+    sizes = np.diff(firsts, append=len(subsets))
+    subset_groups = subsets[runs(firsts, len(subsets), fanout_limits(sizes, fanout_cutoff))]
+    keys = joined_keys([aiannh, pattern, districts, codes // BLOCK_GROUP_UNIT % 10])
+    within, groups = block_groups(subsets, keys[order], fanout_cutoff)
     starts = {
-        "State": state, "County": county, "Prim": prim, "Tract_Subset_Group": group, "Tract_Subset": subset,
-        "Block_Group": block_group, "Block": np.arange(len(order), dtype=np.int64),
+        "State": states, "County": own_counties, "Prim": prims, "Tract_Subset_Group": subset_groups, "Tract_Subset": subsets,
+        "Block_Group": groups, "Block": np.arange(len(order), dtype=np.int64),
     }  # fmt: skip
-    return PrimCuts(order[within], starts)
+    return order[within], starts, county, tuple(notes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.geography.spines.tree import Spine, SpineLevel
+from censafe.geography.spines.tree import Spine
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,5 @@ def subtrees(spine: Spine, depth: int, together: Sequence[NDArray[np.integer]]) 
 def levels_above(spine: Spine, depth: int) -> Spine:
     """The levels down to one as a tree of its own, which has no blocks below."""
     last = spine.levels[depth]
-    return Spine((*spine.levels[:depth], _childless(last)))
-
-
-def _childless(level: SpineLevel) -> SpineLevel:
-    return replace(level, first_child=np.zeros(level.nodes + 1, np.int64))
+    childless = replace(last, first_child=np.zeros(last.nodes + 1, np.int64))
+    return Spine((*spine.levels[:depth], childless))

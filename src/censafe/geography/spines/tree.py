@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,16 +48,6 @@ E2E_1940 = (
     LevelRule("County", 6),
     LevelRule("Enumdist", 10),
 )
-
-
-def without_root(rules: Sequence[LevelRule]) -> tuple[LevelRule, ...]:
-    """The levels below the root, for a run of one state.
-
-    Example:
-        >>> without_root(PL94_US) == PL94_PR
-        True
-    """
-    return tuple(rules[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +166,8 @@ def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[
     form = rules[-1].form
     if digits != sorted(set(digits)) or not 0 < form.length <= form.longest:
         raise ValueError(f"the prefixes of a spine must grow, to {form.longest} characters at most")
-    leaf = np.sort(_packed(geocodes, form))
+    codes = form.pack(geocodes) if geocodes.dtype.kind == "U" else geocodes.astype(np.int64)
+    leaf = np.sort(codes)
     _check_blocks(leaf, form)
     cuts = [_distinct(form.prefixes(leaf, length)) for length in digits[:-1]] + [leaf]
     if len(cuts[0]) != 1:
@@ -203,10 +193,6 @@ def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[
 def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
     """Different values of a vector that rises already."""
     return rising[np.diff(rising, prepend=rising[:1] - 1) != 0]
-
-
-def _packed(geocodes: NDArray[Any], form: GeocodeForm) -> NDArray[np.int64]:
-    return form.pack(geocodes) if geocodes.dtype.kind == "U" else geocodes.astype(np.int64)
 
 
 def _check_blocks(leaf: NDArray[np.int64], form: GeocodeForm) -> None:

@@ -16,8 +16,8 @@ from uuid import uuid4
 import numpy as np
 
 from censafe.errors import ConfigError
-from censafe.geography.areas import BLOCK_COLUMNS, Areas, read_areas
-from censafe.geography.grfc import read_grfc
+from censafe.geography.areas import Areas, read_areas
+from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
 from censafe.population.detailed.checks import area_findings
 from censafe.population.detailed.files import (
     Batches,
@@ -112,11 +112,11 @@ class CefRecords:
     def _locate(self, con: duckdb.DuckDBPyConnection, state: str, grfc: Path, label: str) -> None:
         """Write every unit once with its block; all parts of a block that GRF-C lacks are nines."""
         view = f"blocks_{uuid4().hex[:8]}"
-        blocks = read_grfc(grfc, ("OIDTABBLK", *BLOCK_COLUMNS))
+        blocks = read_grfc(grfc, ("OIDTABBLK", *BLOCK_NUMBER))
         columns = ", ".join(f"any_value(u.{name}) AS {name}" for name in ("RTYPE", "HHRACE", "TEN", "HHT"))
         place = ", ".join(
             f"coalesce(any_value(g.{name}), {quote_text(_OUTSIDE.get(name, state))}) AS {name}"
-            for name in BLOCK_COLUMNS
+            for name in BLOCK_NUMBER
         )
         with engine_errors(label):
             con.register(view, blocks)
@@ -131,7 +131,7 @@ class CefRecords:
         self, con: duckdb.DuckDBPyConnection, areas: Areas
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         occupied = np.zeros(areas.blocks, bool)
-        key = " || ".join(BLOCK_COLUMNS)
+        key = " || ".join(BLOCK_NUMBER)
         for entry in self.cef.states:
             with engine_errors(entry.unit.name):
                 query = (
@@ -162,7 +162,7 @@ class CefRecords:
 
     def _persons(self, state: str) -> str:
         block = ", ".join(
-            f"coalesce(u.{name}, {quote_text(_OUTSIDE.get(name, state))}) AS {name}" for name in BLOCK_COLUMNS
+            f"coalesce(u.{name}, {quote_text(_OUTSIDE.get(name, state))}) AS {name}" for name in BLOCK_NUMBER
         )
         return (
             f"SELECT p.QAGE, p.QSEX, CASE WHEN p.RELSHIP = '20' THEN 'True' ELSE 'False' END AS HOUSEHOLDER, {block}, "
@@ -171,7 +171,7 @@ class CefRecords:
         )
 
     def _households(self, state: str) -> str:
-        block = ", ".join(f"u.{name}" for name in BLOCK_COLUMNS)
+        block = ", ".join(f"u.{name}" for name in BLOCK_NUMBER)
         heads = f"(SELECT DISTINCT ON (MAFID) * FROM {self._scan('per', state)} WHERE RELSHIP = '20')"
         return (
             f"SELECT {block}, u.HHRACE, {_CODES}, {_TYPE} AS HOUSEHOLD_TYPE, u.TEN FROM {self._scan('home', state)} u "

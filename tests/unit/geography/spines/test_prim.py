@@ -16,7 +16,6 @@ from censafe.geography.spines.prim import (
     GUESSED,
     NO_DISTRICTS,
     PRIM_LEVELS,
-    StatusCodes,
     guessed_prim_keys,
     prim_keys,
 )
@@ -58,11 +57,10 @@ def areas_of(blocks: list[Block]) -> tuple[BlockAreas, np.ndarray]:
     codes = np.array([int(one.code) for one in blocks])
     place = np.array([int(one.place) for one in blocks], np.int32)
     cousub = np.array([int(one.cousub) for one in blocks], np.int32)
-    status = StatusCodes(
-        np.array([one.place_status for one in blocks]), np.array([one.cousub_status for one in blocks])
-    )
+    place_status = np.array([one.place_status for one in blocks])
+    cousub_status = np.array([one.cousub_status for one in blocks])
     districts = np.array([int(one.districts) for one in blocks])
-    keys = {"prim": prim_keys(codes, place, cousub, status), "districts": districts}
+    keys = {"prim": prim_keys(codes, place, place_status, cousub, cousub_status), "districts": districts}
     areas = BlockAreas(codes, np.array([int(one.area) for one in blocks], np.int32), place, cousub, keys)
     return areas, np.array([int(one.pattern, 2) for one in blocks])
 

@@ -9,10 +9,11 @@ import pytest
 
 from censafe.errors import BudgetError, DataError
 from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
-from censafe.geography.spines.paths import LevelShares, check_path_sums, even_shares
+from censafe.geography.spines.paths import LevelShares, check_path_sums
 from censafe.geography.spines.sums import sum_histograms, sum_vectors
-from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule, build_spine, without_root
+from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule, build_spine
 from censafe.model.sparse import ExactHistograms, SparseLevel
+from support.level_shares import even_shares
 
 CODES = np.array(
     [
@@ -91,7 +92,6 @@ def test_spine_of_1940_has_a_constant_at_its_root():
 
 
 def test_one_state_may_be_the_root_but_two_may_not():
-    assert without_root(PL94_US) == PL94_PR
     assert build_spine(CODES[1:], PL94_PR).levels[0].geounits.tolist() == ["44"]
     with pytest.raises(DataError, match="2 geounits at level State"):
         build_spine(CODES, PL94_PR)

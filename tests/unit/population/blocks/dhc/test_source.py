@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import DataError, StorageError
-from censafe.geography.spines.prim import prim_blocks
+from censafe.geography.spines.prim import prim_cuts
 from censafe.geography.spines.tree import PL94_PR
 from censafe.population import household_rules as rules
 from censafe.population.blocks.dhc import kernels
@@ -143,10 +143,9 @@ def test_the_block_file_serves_the_spine_of_the_dhc(folders):
     counties = len(set((data.spine.leaf.codes // 10**11).tolist()))
     assert found["prim"] > counties
     assert found["districts"] > 1
-    blocks, notes = prim_blocks(
-        data.areas, data.areas.aiannh < 9999, np.zeros(data.spine.leaf.nodes, np.int64)
-    )
-    assert len(blocks.codes) == data.spine.leaf.nodes
+    zero = np.zeros(data.spine.leaf.nodes, np.int64)
+    order, _, _, notes = prim_cuts(data.areas, data.areas.aiannh < 9999, zero, 12)
+    assert len(order) == data.spine.leaf.nodes
     assert len(notes) == 1  # of the crosswalk that is not there
 
 
