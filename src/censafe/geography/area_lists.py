@@ -147,10 +147,13 @@ def kinds_of_blocks(
             f"{listed.path}: none of the {len(known):,} rows is a block of this run; fix: give the blocks of its states, as {block_words(form)}"
         )
     found: list[AreaKind] = []
-    remarks = [
-        *listed.remarks,
-        *_passed_over(listed, known, "has no records of" if counted else "does not have"),
-    ]
+    remarks = [*listed.remarks]
+    if not known.all():
+        other = listed.blocks[~known]
+        remarks.append(
+            f"{listed.path.name}: {len(other):,} of {len(known):,} rows are of blocks that this run "
+            f"{'has no records of' if counted else 'does not have'}, such as {other[0]}, and are passed over."
+        )
     for name, own in listed.areas.items():
         inside = known & (own != "")
         if not inside.any():
@@ -257,16 +260,6 @@ def _refuse_repeated(listed: ListedBlocks) -> None:
         f"{listed.path}: blocks there twice ({len(repeated):,}), such as {', '.join(words)}; fix: one row for each block, and a column "
         "for each kind where areas overlap"
     )
-
-
-def _passed_over(listed: ListedBlocks, known: NDArray[np.bool_], words: str) -> list[str]:
-    """A remark on rows of other blocks, where there are any."""
-    if known.all():
-        return []
-    other = listed.blocks[~known]
-    return [
-        f"{listed.path.name}: {len(other):,} of {len(known):,} rows are of blocks that this run {words}, such as {other[0]}, and are passed over."
-    ]
 
 
 def read_text_columns(path: Path, what: str) -> pa.Table:

@@ -166,8 +166,7 @@ def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[
     form = rules[-1].form
     if digits != sorted(set(digits)) or not 0 < form.length <= form.longest:
         raise ValueError(f"the prefixes of a spine must grow, to {form.longest} characters at most")
-    codes = form.pack(geocodes) if geocodes.dtype.kind == "U" else geocodes.astype(np.int64)
-    leaf = np.sort(codes)
+    leaf = np.sort(_packed(geocodes, form))
     _check_blocks(leaf, form)
     cuts = [_distinct(form.prefixes(leaf, length)) for length in digits[:-1]] + [leaf]
     if len(cuts[0]) != 1:
@@ -193,6 +192,10 @@ def build_spine(geocodes: NDArray[np.str_] | NDArray[np.int64], rules: Sequence[
 def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
     """Different values of a vector that rises already."""
     return rising[np.diff(rising, prepend=rising[:1] - 1) != 0]
+
+
+def _packed(geocodes: NDArray[Any], form: GeocodeForm) -> NDArray[np.int64]:
+    return form.pack(geocodes) if geocodes.dtype.kind == "U" else geocodes.astype(np.int64)
 
 
 def _check_blocks(leaf: NDArray[np.int64], form: GeocodeForm) -> None:

@@ -22,7 +22,7 @@ _CHUNK_ANSWERS = 1 << 22
 _NARROW = 1 << 31
 
 
-@proven("histograms.proof.md", digest="f8d70d095262524b")
+@proven("histograms.proof.md", digest="42a30c30aca0bf10")
 def measure_histograms(
     histograms: ExactHistograms,
     part: PartPlan,
@@ -57,10 +57,6 @@ def measure_histograms(
     if type(histograms) is not ExactHistograms or type(part) is not PartPlan:
         raise TypeError("measure_level wants ExactHistograms and a PartPlan")
     budgets = LevelBudgets.even(part, histograms.nodes) if budgets is None else budgets
-    if len(queries) != len(part.queries):
-        raise ValueError(f"part {part.name} needs the cells of each of its queries")
-    if len(budgets.kinds) != histograms.nodes or any(len(laws) != len(queries) for laws in budgets.laws):
-        raise ValueError(f"part {part.name} needs a budget for each of its queries at each of its geounits")
     source = part_source_of(key)
     claims = claim_level(histograms, part, queries, budgets, key)
     values = [
@@ -79,7 +75,7 @@ def measure_histograms(
     )
 
 
-@proven("histograms.proof.md", digest="f0fe5c9edff10760")
+@proven("histograms.proof.md", digest="afe3228e430071da")
 def claim_level(
     histograms: ExactHistograms,
     part: PartPlan,
@@ -98,8 +94,13 @@ def claim_level(
         key: part key.
 
     Raises:
+        ValueError: queries, budgets and part do not belong together.
         ReleaseError: part or budgets are not the plan's, or other answers were measured with the same noise before.
     """
+    if len(queries) != len(part.queries):
+        raise ValueError(f"part {part.name} needs the cells of each of its queries")
+    if len(budgets.kinds) != histograms.nodes or any(len(laws) != len(queries) for laws in budgets.laws):
+        raise ValueError(f"part {part.name} needs a budget for each of its queries at each of its geounits")
     require_planned(key, dict(enumerate(part.queries)))
     if key.planned is not None:
         for laws, costs in zip(budgets.laws, budgets.costs, strict=True):

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import Axis, KeyDomain, Measurements, PublishedQuery
-from censafe.tabulation.tables.definitions import DefinitionSet, TableDefinition
-from censafe.tabulation.tables.loading import load_definitions
+from censafe.tabulation.tables.definitions import DefinitionSet, TableDefinition, load_definitions
 
 
 @lru_cache(maxsize=1)

@@ -14,8 +14,8 @@ from censafe.model import CellQuery, ExactHistograms, Schema
 from censafe.model.observer import Observer, SilentObserver, work_added
 from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.model.topdown.workers import EngineWorkers
-from censafe.privacy.measure.drawn import DrawnAnswers
 from censafe.privacy.measure.histograms import level_variances, measure_histograms
+from censafe.privacy.measure.lazy import DrawnAnswers
 from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates, estimate_levels

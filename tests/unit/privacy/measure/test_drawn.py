@@ -35,7 +35,7 @@ from censafe.privacy.keys.part_keys import (
     plan_part_key,
 )
 from censafe.privacy.keys.run_keys import ReleaseKey, TestKey
-from censafe.privacy.measure.drawn import DrawnAnswers, ExactPart
+from censafe.privacy.measure.lazy import DrawnAnswers, ExactPart
 
 SCHEMA = Schema("pair", (Attribute("kind", 2), Attribute("race", 5)))
 QUERIES = [make_query(SCHEMA, text, {}) for text in ("total", "race", "detailed")]

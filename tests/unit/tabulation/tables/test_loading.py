@@ -9,7 +9,7 @@ import pytest
 
 from censafe.errors import ConfigError
 from censafe.products.phsafe.definitions import phsafe_definitions
-from censafe.tabulation.tables.loading import load_definitions, parse_codes
+from censafe.tabulation.tables.definitions import load_definitions, parse_codes
 
 TEXT = resources.files("censafe.products.phsafe").joinpath("tables.toml").read_text(encoding="utf-8")
 
