@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 LEVELS = ("US", "State", "County", "Prim", "Tract_Subset_Group", "Tract_Subset", "Block_Group", "Block")
 NAMED = {("22", "36255"), ("11", "50000"), ("15", "71550"), ("20", "71450")}
-STRONG = {"09", "23", "25", "26", "27", "33", "34", "36", "42", "44", "50", "55"}
 
 
 class Block(NamedTuple):
@@ -48,11 +47,6 @@ def prim_of(block: Block, governed: set[str]) -> str:
     return county + cousub + (block.place if named else "99999")
 
 
-def county_of(block: Block, redefined: str) -> str:
-    area = redefined == "everywhere" or (redefined == "in_strong_MCDs" and block.code[:2] in STRONG)
-    return "0" + block.area if block.flag == "1" and area else "10" + block.code[2:5]
-
-
 def cut(members: Sequence, limit: int) -> list:
     return [members[first : first + limit] for first in range(0, len(members), limit)]
 
@@ -70,7 +64,6 @@ def slow_spine(
     *,
     cutoff: int,
     bypass: bool,
-    redefined: str = "nowhere",
     crosswalk: Mapping[str, str] | None = None,
 ) -> Slow:
     """The tree as nested lists of lists of blocks, then budgets from below, then codes from above."""
@@ -79,7 +72,7 @@ def slow_spine(
     states = []
     for (flag, state), in_state in grouped(blocks, lambda one: (one.flag, one.code[:2])):
         counties = []
-        for county, in_county in grouped(in_state, lambda one: county_of(one, redefined)):
+        for county, in_county in grouped(in_state, lambda one: "10" + one.code[2:5]):
             parts = [
                 tract_subset_groups(in_prim, cutoff)
                 for _, in_prim in grouped(in_county, lambda one: prims[one.code])

@@ -91,16 +91,11 @@ def read_crosswalk(
         if form == _CENSUS
         else _codes(table, path, block, form)
     )
-    order = np.argsort(known, kind="stable")
-    known = known[order]
-    repeated = known[1:][np.diff(known) == 0]
+    rows, repeated, missing = rows_of_blocks(known, codes)
     named = partial(_refuse, path, form)
     named(block, repeated, "blocks are given twice", "one row a block", "remove the others")
-    place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
-    missing = codes[known[place] != codes]
     named(block, missing, "blocks of the data are not in the crosswalk", "every block of the data",
           "use the crosswalk of the same blocks")  # fmt: skip
-    rows = order[place]
     found = {}
     for name, column in columns.items():
         length = None if lengths is None else lengths[name]
@@ -110,6 +105,14 @@ def read_crosswalk(
         named(column, codes[numbers < 0], "blocks have no area", allowed, "fill the column")
         found[name] = numbers
     return found
+
+
+def rows_of_blocks(known: Integers, codes: Integers) -> tuple[Integers, Integers, Integers]:
+    """The row of every block in a table, blocks that are there twice, and those that are not there."""
+    order = np.argsort(known, kind="stable")
+    known = known[order]
+    place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+    return order[place], known[1:][np.diff(known) == 0], codes[known[place] != codes]
 
 
 def _column(table: Any, path: Path, allowed: Sequence[str]) -> str:

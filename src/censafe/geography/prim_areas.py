@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import DataError
-from censafe.geography.crosswalk import read_crosswalk
+from censafe.geography.crosswalk import read_crosswalk, rows_of_blocks
 from censafe.geography.geocodes import pack_geocodes, unpack_geocodes
 from censafe.geography.grfc import BLOCK_NUMBER, NO_PLACE, BlockAreas, block_codes, column_names, read_grfc
 from censafe.geography.identifiers import NO_AREA_WORDS, no_area
@@ -66,17 +66,9 @@ def district_codes(areas: BlockAreas) -> tuple[Integers, Integers, Integers]:
 
 def _keys_of_files(grfc: Sequence[Path], columns: tuple[str, ...], codes: Integers) -> dict[str, Integers]:
     files = [_keys_of_file(path, columns) for path in grfc]
-    known = np.concatenate([own for own, _ in files])
-    order = np.argsort(known, kind="stable")
-    known = known[order]
-    _refuse(grfc[0], known[1:][np.diff(known) == 0], "blocks are given twice; allowed: one row a block")
-    place = np.minimum(np.searchsorted(known, codes), len(known) - 1)
-    _refuse(
-        grfc[0],
-        codes[known[place] != codes],
-        "blocks of the data are not here; allowed: every block of the data",
-    )
-    rows = order[place]
+    rows, repeated, missing = rows_of_blocks(np.concatenate([own for own, _ in files]), codes)
+    _refuse(grfc[0], repeated, "blocks are given twice; allowed: one row a block")
+    _refuse(grfc[0], missing, "blocks of the data are not here; allowed: every block of the data")
     return {name: np.concatenate([keys[name] for _, keys in files])[rows] for name in files[0][1]}
 
 

@@ -25,7 +25,6 @@ from censafe.geography.spines.prim import (
     STATE_UNIT,
     STRONG_MCD_STATES,
     TRACT_UNIT,
-    UNCHANGED_COUNTY,
     block_groups,
     joined_keys,
     prim_cuts,
@@ -37,6 +36,7 @@ from censafe.model.arrays import Integers
 from censafe.model.sparse import ExactHistograms, SparseLevel
 
 _COUNTIES = 1000
+_UNCHANGED = 10_000  # a county that keeps its code has the digits 10 before it
 _BLOCK_DIGITS = 16
 _MOST_DIGITS = 19  # of a code that begins with a flag of 0 or 1
 
@@ -83,14 +83,12 @@ class PartedBlocks:
     Args:
         order: position in the standard order of every block.
         path: of every block, its 16 digits with the flag of the areas before them.
-        county: five digits of the county of every block within its half state; None for ``10`` and the county.
     """
 
     order: Integers = field(repr=False)
     starts: Mapping[str, Integers] = field(repr=False)
     path: Integers = field(repr=False)
     parts: tuple[CodePart, ...] = REDISTRICTING_PARTS
-    county: Integers | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
 
 
@@ -159,8 +157,7 @@ def _part_cuts(starts: Mapping[str, Integers], parted: PartedBlocks) -> dict[str
         if part.name == "State":
             own = parted.path[cut] // STATE_UNIT
         elif part.name == "County":
-            own = parted.path[cut] // COUNTY_UNIT % _COUNTIES + UNCHANGED_COUNTY
-            own = own if parted.county is None else parted.county[cut]
+            own = parted.path[cut] // COUNTY_UNIT % _COUNTIES + _UNCHANGED
         number = _running(parent, own) + part.first
         width = max(part.running, len(str(int(number.max()))) if number.any() else 0)
         digits = above.digits + part.digits + width
@@ -248,15 +245,12 @@ class SpineChoice:
             :data:`censafe.geography.spines.prim.PRIM_LEVELS`.
         shares: of every histogram, the share of every level of the run, root first; their sum is what each path spends.
         fanout_cutoff: a tract of n blocks has optimized block groups of at most int(sqrt(n) + fanout_cutoff) + 1 blocks.
-        counties: where blocks of an area have the area for their county: ``nowhere``, ``in_strong_MCDs`` (states of strong
-            minor civil divisions) or ``everywhere``. Only ``prim`` knows it.
     """
 
     name: str
     bypass: BypassRule | None
     shares: Mapping[str, Sequence[Fraction]]
     fanout_cutoff: int = 12
-    counties: str = "nowhere"
 
 
 def build_run_spine(
@@ -364,10 +358,10 @@ def _prim(standard: Spine, choice: SpineChoice, areas: BlockAreas, pattern: Inte
     """The levels of the DHC from the root of the standard tree down."""
     root = published_rules(standard.names[0])[0].name
     inside = inside_areas(areas.aiannh)
-    order, cuts, county, notes = prim_cuts(areas, inside, pattern, choice.fanout_cutoff, choice.counties)
+    order, cuts, notes = prim_cuts(areas, inside, pattern, choice.fanout_cutoff)
     levels = {"US": np.zeros(1, np.int64), **cuts}
     starts = {name: levels[name] for name in PRIM_LEVELS[PRIM_LEVELS.index(root) :]}
-    return PartedBlocks(order, starts, _paths(areas.codes, inside, order), PRIM_PARTS, county[order], notes)
+    return PartedBlocks(order, starts, _paths(areas.codes, inside, order), PRIM_PARTS, notes)
 
 
 def _paths(codes: Integers, inside: NDArray[np.bool_], order: Integers) -> Integers:

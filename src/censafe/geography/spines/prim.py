@@ -18,8 +18,6 @@ from censafe.model.arrays import Flags, Integers
 _NUMBERS = 1 << 62
 STATE_UNIT, COUNTY_UNIT, TRACT_UNIT, BLOCK_GROUP_UNIT = 10**14, 10**11, 10**5, 10**4
 """What is left of the 16 digits of a block, divided by one of these, is the code of its state, county, tract or block group."""
-UNCHANGED_COUNTY: Final = 10_000
-"""A county that keeps its code has the digits 10 before it."""
 STRONG_MCD_STATES: Final = (9, 23, 25, 26, 27, 33, 34, 36, 42, 44, 50, 55)
 
 
@@ -150,7 +148,6 @@ MAJOR_KINDS: Final = (
 )  # fmt: skip
 """The seven major kinds among the 25 kinds of units of the DHC, of which kind 0 are housing units."""
 
-_REDEFINED: Final = ("nowhere", "in_strong_MCDs", "everywhere")
 _NONE: Final = NO_PLACE
 _PUERTO_RICO: Final = 72
 _SUBDIVISIONS: Final = ("A", "B", "C")
@@ -250,8 +247,8 @@ def _keys(
 
 
 def prim_cuts(
-    areas: BlockAreas, inside: Flags, pattern: Integers, fanout_cutoff: int, counties: str = "nowhere"
-) -> tuple[Integers, dict[str, Integers], Integers, tuple[str, ...]]:
+    areas: BlockAreas, inside: Flags, pattern: Integers, fanout_cutoff: int
+) -> tuple[Integers, dict[str, Integers], tuple[str, ...]]:
     """Cut blocks into half states, counties, Prims, tract-subset groups, tract subsets and block groups.
 
     A tract subset is a tract inside a Prim. Tract subsets of a Prim are put together, in the order of their tracts, in runs of at
@@ -262,12 +259,10 @@ def prim_cuts(
     Args:
         inside: whether a block is in an area of a type that parts its state, shape (blocks,).
         pattern: which major kinds of group quarters a block has, one bit each, the first kind the highest, shape (blocks,).
-        counties: where blocks of an area have the area for their county.
 
     Returns:
         Position in the order of the geocodes of every block of the new order, shape (blocks,); by name of the level, its first
-        blocks in the new order, rising; in the order of the geocodes, digits of the county of every block within its half
-        state: ``10`` and the county, or ``0`` and the area; and in sentences where the keys of the blocks come from.
+        blocks in the new order, rising; and in sentences where the keys of the blocks come from.
 
     Source: 2020 production of the DHC, Prim branch of the optimized spine.
 
@@ -279,8 +274,6 @@ def prim_cuts(
         >>> order.tolist(), starts["Tract_Subset"].tolist()
         ([0, 2, 1], [0, 1, 2])
     """
-    if counties not in _REDEFINED:
-        raise ValueError(f"counties may be redefined {', '.join(_REDEFINED)}, not {counties}")
     codes, notes = areas.codes, list(areas.notes)
     prim, districts = areas.keys.get("prim"), areas.keys.get("districts")
     if prim is None:
@@ -289,19 +282,16 @@ def prim_cuts(
     if districts is None:
         districts = np.zeros(len(codes), np.int64)
         notes.append(NO_DISTRICTS)
-    strong = np.isin(codes // STATE_UNIT, STRONG_MCD_STATES)
-    redefined = {"nowhere": np.zeros_like(inside), "in_strong_MCDs": inside & strong, "everywhere": inside}
     aiannh = np.where(inside, areas.aiannh, NO_AIANNH).astype(np.int64)
-    county = np.where(redefined[counties], aiannh, codes // COUNTY_UNIT % 1000 + UNCHANGED_COUNTY)
-    half = inside * 100 + codes // STATE_UNIT
-    order, (states, own_counties, prims, subsets) = nested_order([half, county, prim, codes // TRACT_UNIT])
+    wide = [inside * 100 + codes // STATE_UNIT, codes // COUNTY_UNIT, prim, codes // TRACT_UNIT]
+    order, (states, counties, prims, subsets) = nested_order(wide)
     firsts = np.searchsorted(subsets, prims).astype(np.int64)
     sizes = np.diff(firsts, append=len(subsets))
     subset_groups = subsets[runs(firsts, len(subsets), fanout_limits(sizes, fanout_cutoff))]
     keys = joined_keys([aiannh, pattern, districts, codes // BLOCK_GROUP_UNIT % 10])
     within, groups = block_groups(subsets, keys[order], fanout_cutoff)
     starts = {
-        "State": states, "County": own_counties, "Prim": prims, "Tract_Subset_Group": subset_groups, "Tract_Subset": subsets,
+        "State": states, "County": counties, "Prim": prims, "Tract_Subset_Group": subset_groups, "Tract_Subset": subsets,
         "Block_Group": groups, "Block": np.arange(len(order), dtype=np.int64),
     }  # fmt: skip
-    return order[within], starts, county, tuple(notes)
+    return order[within], starts, tuple(notes)

@@ -65,12 +65,10 @@ def areas_of(blocks: list[Block]) -> tuple[BlockAreas, np.ndarray]:
     return areas, np.array([int(one.pattern, 2) for one in blocks])
 
 
-def fast_spine(
-    blocks: list[Block], cutoff: int, *, bypass: bool = True, counties: str = "nowhere"
-) -> RunSpine:
+def fast_spine(blocks: list[Block], cutoff: int, *, bypass: bool = True) -> RunSpine:
     areas, patterns = areas_of(blocks)
     rule = BypassRule(pure=False) if bypass else None
-    choice = SpineChoice("prim", rule, {"persons": DHCP_US}, cutoff, counties)
+    choice = SpineChoice("prim", rule, {"persons": DHCP_US}, cutoff)
     return build_run_spine(build_spine(areas.codes, PL94_US), choice, areas, patterns)
 
 
@@ -128,15 +126,6 @@ def test_subsets_of_large_prims_and_blocks_of_large_subsets_are_cut_in_runs() ->
     assert int(np.diff(spine.levels[6].first_child).max()) == int(np.sqrt(810) + 3)
 
 
-@pytest.mark.parametrize("counties", ["in_strong_MCDs", "everywhere"])
-def test_counties_may_be_areas(counties: str) -> None:
-    blocks = random_blocks(np.random.default_rng(9))
-    slow = slow_spine(blocks, DHCP_US, cutoff=12, bypass=True, redefined=counties)
-    run = fast_spine(blocks, 12, counties=counties)
-    assert slow.codes == codes_of_blocks(run)
-    assert any(code[3] == "0" for code in run.spine.levels[2].geounits.tolist())
-
-
 def test_codes_have_the_lengths_of_the_noisy_measurement_files() -> None:
     run = fast_spine(random_blocks(np.random.default_rng(1)), 12)
     lengths = [len(level.geounits[0]) for level in run.spine.levels]
@@ -192,7 +181,7 @@ def test_what_the_areas_lack_is_said() -> None:
     assert codes_of_blocks(run) == codes_of_blocks(same)
 
 
-def test_roots_below_the_county_and_odd_words_are_refused() -> None:
+def test_roots_below_the_county_are_refused() -> None:
     blocks = random_blocks(np.random.default_rng(5))
     areas, _ = areas_of(blocks)
     with pytest.raises(ValueError, match="starts at US, State, County, not at Tract"):
@@ -201,8 +190,6 @@ def test_roots_below_the_county_and_odd_words_are_refused() -> None:
             SpineChoice("prim", None, {}),
             BlockAreas(areas.codes[:1], areas.aiannh[:1], areas.place[:1], areas.cousub[:1]),
         )
-    with pytest.raises(ValueError, match="not elsewhere"):
-        fast_spine(blocks, 12, counties="elsewhere")
 
 
 def test_blocks_are_published_under_the_standard_levels() -> None:

@@ -144,7 +144,7 @@ def test_the_block_file_serves_the_spine_of_the_dhc(folders):
     assert found["prim"] > counties
     assert found["districts"] > 1
     zero = np.zeros(data.spine.leaf.nodes, np.int64)
-    order, _, _, notes = prim_cuts(data.areas, data.areas.aiannh < 9999, zero, 12)
+    order, _, notes = prim_cuts(data.areas, data.areas.aiannh < 9999, zero, 12)
     assert len(order) == data.spine.leaf.nodes
     assert len(notes) == 1  # of the crosswalk that is not there
 
