@@ -293,7 +293,7 @@ def one_key_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def same(key: Any, digest: str, commitment: bytes, part: str, planned: Any) -> Any:
         wrong = right(key, digest, commitment, "same", planned)
-        wrong._usage = part_keys.Usage()  # the shared account of addresses would refuse the second part
+        wrong.usage = part_keys.Usage()  # the shared account of addresses would refuse the second part
         return wrong
 
     monkeypatch.setattr(part_keys, "_part_key", same)

@@ -6,7 +6,7 @@ Every check is by exact type, as for the run keys.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, cast
@@ -39,14 +39,14 @@ class Planned:
 class _PartKey:
     """What both part keys do; neither is the other's base, and one that is only this is refused as a key."""
 
-    __slots__ = ("_planned", "_secret", "_usage", "part")
+    __slots__ = ("_planned", "_secret", "part", "usage")
 
     def __init__(
         self, secret: Secret, part: str, usage: Usage | None = None, planned: Planned | None = None
     ) -> None:
         self._secret = secret
-        self._usage = Usage() if usage is None else usage
         self._planned = planned
+        self.usage = Usage() if usage is None else usage
         self.part = part
 
     @property
@@ -54,27 +54,10 @@ class _PartKey:
         """What the key may measure; None for a key that knows no plan."""
         return self._planned
 
-    def reserve(self, blocks: int) -> None:
-        """Count cipher blocks drawn under this key; ReleaseError beyond 2^40."""
-        self._usage.reserve(blocks)
-
-    @property
-    def blocks(self) -> int:
-        """Cipher blocks that were drawn under this key in this process."""
-        return self._usage.blocks
-
     def claim(self, ordinal: int, answers: bytes) -> Claim:
         """The right to measure a query; see :meth:`censafe.privacy.measure.claims.Usage.claim`."""
-        self._usage.claim(ordinal, answers)
+        self.usage.claim(ordinal, answers)
         return Claim(ordinal)
-
-    def claim_geounits(self, ordinals: Iterable[int], first: int, answers: Sequence[bytes]) -> None:
-        """Note which answers the noise of some geounits belongs to; ReleaseError when it belongs to others."""
-        self._usage.claim_geounits(ordinals, first, answers)
-
-    def require_claimed(self, ordinal: int) -> None:
-        """ReleaseError unless it was noted which answers the noise of a query belongs to."""
-        self._usage.require_claimed(ordinal)
 
     def close(self) -> None:
         """Overwrite the key with zeros."""

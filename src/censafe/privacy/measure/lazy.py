@@ -349,12 +349,12 @@ class DrawnAnswers:
     def effort(self) -> DrawingEffort:
         """What drawing took so far, all threads and workers together; which answers were drawn follows from the estimates of the levels above."""
         answers, _, seconds = (sum(values) for values in zip((0, 0, 0.0), *self._theirs, strict=True))
-        own = sum(self._drawn), self._key.blocks, sum(self._spent)
+        own = sum(self._drawn), self._key.usage.blocks, sum(self._spent)
         return DrawingEffort(int(answers) + own[0], own[1], seconds + own[2])
 
     def add(self, effort: DrawingEffort) -> None:
         """Count what workers drew; their cipher blocks count for the key."""
-        self._key.reserve(effort.blocks)
+        self._key.usage.reserve(effort.blocks)
         self._theirs.append(effort)
 
     def answers(self, query: int, first: int, last: int, chosen: _Ints) -> _Ints:

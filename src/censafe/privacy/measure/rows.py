@@ -44,7 +44,7 @@ class AddressedNoise:
     laws: tuple[NoiseLaw, ...]
     key: ReleasePartKey | TestPartKey
 
-    @proven("groups.proof.md", digest="872e1a49524ed885")
+    @proven("groups.proof.md", digest="3521d22bf1db1430")
     def claim(self, block: GroupBlock, tables: Sequence[str]) -> None:
         """Claim every query at the regions of a block for its counts.
 
@@ -61,16 +61,16 @@ class AddressedNoise:
         for rows, table in zip(block.rows, tables, strict=True):
             groups = np.flatnonzero(rows)
             answers.append(fingerprint(groups, block.counts[rows[groups]], after=before[table]).digest())
-        self.key.claim_geounits(range(len(self.laws)), block.first, answers)
+        self.key.usage.claim_geounits(range(len(self.laws)), block.first, answers)
 
     def grid(self, query: int, regions: NDArray[np.uint64], answers: int) -> NDArray[np.int64]:
         """Noise of the first answers of every region."""
-        self.key.require_claimed(query)
+        self.key.usage.require_claimed(query)
         return draw(self.laws[query], self.key, query=query, geounits=regions, answers=answers)
 
     def cells(self, query: int, regions: NDArray[np.uint64], answers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Noise of chosen answers."""
-        self.key.require_claimed(query)
+        self.key.usage.require_claimed(query)
         return draw_cells(self.laws[query], self.key, query=query, geounits=regions, answers=answers)
 
 

@@ -112,9 +112,10 @@ class NoiseTable:
     shift: int
 
     @staticmethod
+    @lru_cache(maxsize=256)
     def for_law(law: NoiseLaw) -> NoiseTable:
         """The table of a law, built once for each law value."""
-        return _table(law)
+        return NoiseTable.build(law, shift=grid_bits(law))
 
     @classmethod
     def build(cls, law: NoiseLaw, *, width: int = WORD_BITS, shift: int = 0) -> NoiseTable:
@@ -137,8 +138,3 @@ def grid_bits(law: NoiseLaw) -> int:
     if bits > _MOST_GRID_BITS:
         raise OverflowError(f"noise of {law.kind} law with parameter {law.parameter} does not fit 64 bits")
     return bits
-
-
-@lru_cache(maxsize=256)
-def _table(law: NoiseLaw) -> NoiseTable:
-    return NoiseTable.build(law, shift=grid_bits(law))

@@ -71,7 +71,7 @@ class AddressedWords:
 
     def reserve(self, blocks: int) -> None:
         """Count blocks against the limit of the key before they are drawn."""
-        self._key.reserve(blocks)
+        self._key.usage.reserve(blocks)
 
     @proven("sampler.proof.md", digest="217bbc3105a23363")
     def encrypt(self, counters: NDArray[np.uint64], words: NDArray[np.uint64]) -> None:

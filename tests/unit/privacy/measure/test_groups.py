@@ -65,7 +65,7 @@ def test_groups_beyond_65_536_answers_of_a_region_have_noise_of_their_own() -> N
     )
     chosen = Chosen(np.repeat(regions, len(iterations)), np.tile(iterations, len(regions)))
     noise = AddressedNoise((law,), part_key())
-    noise.key.claim_geounits([0], 0, [b"answers"])
+    noise.key.usage.claim_geounits([0], 0, [b"answers"])
     found = noisy_cells(block, chosen, variant, noise, 0, 5)
     for row, (region, iteration) in enumerate(zip(chosen.region, chosen.iteration, strict=True)):
         geounit = np.array([region], np.uint64)
