@@ -283,7 +283,7 @@ def prim_cuts(
         districts = np.zeros(len(codes), np.int64)
         notes.append(NO_DISTRICTS)
     aiannh = np.where(inside, areas.aiannh, NO_AIANNH).astype(np.int64)
-    wide = [inside * 100 + codes // STATE_UNIT, codes // COUNTY_UNIT, prim, codes // TRACT_UNIT]
+    wide = [inside * 100 + codes // STATE_UNIT, codes // COUNTY_UNIT % 1000, prim, codes // TRACT_UNIT]
     order, (states, counties, prims, subsets) = nested_order(wide)
     firsts = np.searchsorted(subsets, prims).astype(np.int64)
     sizes = np.diff(firsts, append=len(subsets))
