@@ -209,7 +209,7 @@ def test_stored_answers_are_those_that_a_run_draws(
         assert stored
         return TableEstimates(*arguments, stored=False, **more)
 
-    monkeypatch.setattr("censafe.products.topdown.table_estimates.afterwards.TableEstimates", of_areas)
+    monkeypatch.setattr("censafe.products.topdown.estimate.TableEstimates", of_areas)
     estimate(fewer, tables=TABLES, areas=districts)
     for kind in ("state", "county", "tract", "district"):
         same(estimates(drawn, kind), estimates(fewer, kind))

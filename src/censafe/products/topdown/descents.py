@@ -30,9 +30,8 @@ from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.workers import EngineWorkers, threads_of
 from censafe.privacy.measure.histograms import level_variances
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.intake.agreement import require_stack_agreement
 from censafe.products.topdown.intake.equations import BlockRows, follows_stack, is_held, known_blocks
-from censafe.products.topdown.intake.held import held_sums
+from censafe.products.topdown.intake.held import held_sums, require_stack_agreement
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.relations.blocks import RelatedBlocks, require_housing_units
@@ -124,7 +123,7 @@ class Descents:
         self._observer = observer
         self._workers = workers
         self._solver = solver
-        self._variances = variances or self._budgeted
+        self._variances = variances
         self._known = known_blocks(public, results, right_sides)
         self._held = self._sums()
         self._levels: dict[str, tuple[SparseLevel, ...]] = {}
@@ -188,7 +187,11 @@ class Descents:
         theirs, allowed = other.schema.grouped(one.right.groups).label, other.schema.allowed()
         weights = []
         for load in workloads(self._config, other.name):
-            rows, kinds = self._variances(load)
+            if self._variances is not None:
+                rows, kinds = self._variances(load)
+            else:
+                budgets = self._public.budgets[load.part.name]
+                rows, kinds = level_variances(budgets), budgets.kinds
             labels = [query.label for query in load.queries]
             known = np.array([[query_weight(float(variance)) for variance in row] for row in rows])
             weights.append(answer_weights(theirs, allowed, labels, known)[kinds])
@@ -210,11 +213,6 @@ class Descents:
         self._levels[histogram.name] = standard_levels(self._public.run, levels, cells)
         if histogram.informed is not None:
             self._follow(histogram, histogram.informed, levels[-1])
-
-    def _budgeted(self, load: LevelWorkload) -> Variances:
-        """Variances as the budgets of the geounits give them."""
-        budgets = self._public.budgets[load.part.name]
-        return level_variances(budgets), budgets.kinds
 
     def _follow(self, histogram: MeasuredHistogram, one: InformedSums, blocks: SparseLevel) -> None:
         """Change the histogram that informed one to the sums that came out, in every block."""

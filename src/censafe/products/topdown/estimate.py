@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from censafe.errors import UsageError
-from censafe.estimation.topdown.least_squares.objective import LevelObjective
+from censafe.estimation.topdown.least_squares.objective import LevelObjective, StoredAnswers
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.estimation.topdown.whole_tree.information import informed
 from censafe.model.entries import nearest
@@ -20,10 +20,22 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates, estimate_levels
 from censafe.products.topdown.files import area_names
 from censafe.products.topdown.folder import RUN_FACTS, level_reader, read_facts
+from censafe.products.topdown.intake.results import open_results, require_same_use
 from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, configuration_of_run, workloads
 from censafe.products.topdown.release import AFTERWARDS, TopdownRelease, publish
-from censafe.publication.manifest import FROM_FILES, ConfigRecord, Manifest, verify_outputs
+from censafe.products.topdown.table_estimates.beside import answers_beside, result_of_run
+from censafe.products.topdown.table_estimates.choice import table_choice
+from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
+from censafe.publication.atomic import move_into_place
+from censafe.publication.manifest import (
+    FROM_FILES,
+    ConfigRecord,
+    Manifest,
+    hash_outputs,
+    verify_outputs,
+    write_manifest,
+)
 from censafe.publication.sums import require_confidence
 
 
@@ -39,7 +51,7 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
                 "from it alone but `tables`. Start a new run with --set of the choice, beside the same results."
             )
         with observer.stage("read"):
-            verify_outputs(out, replace(manifest, outputs=run_facts(manifest)))
+            verify_outputs(out, replace(manifest, outputs=_run_facts(manifest)))
             public = read_facts(out, config, manifest.plan.digest())
         read = level_reader(out, config, manifest, public)
         source: NoiseSource = "seeded" if manifest.test_key else "system"
@@ -73,9 +85,51 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
     )
 
 
-def run_facts(manifest: Manifest) -> dict[str, str]:
+def _run_facts(manifest: Manifest) -> dict[str, str]:
     """Hashes of the files of a run folder that its estimate reads beside the measurements."""
     return {name: digest for name, digest in manifest.outputs.items() if name in RUN_FACTS}
+
+
+def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
+    """Estimate tables from the stored answers of a run; everything else in its folder stays as it is."""
+    if options.settings:
+        raise UsageError(
+            f"`tables` are estimated beside the published counts, which `settings` ({', '.join(options.settings)}) would change; "
+            f"fix: first change {', '.join(AFTERWARDS)}, then ask for tables in a second call"
+        )
+    observer = options.observer
+    with finished_run(out) as (folder, manifest):
+        config = stored_configuration(out, manifest, options)
+        choice = table_choice(config, options.tables, options.areas)
+        if choice is None:
+            raise UsageError("`tables`: none are named; fix: name tables, such as P12, or leave `tables` out")
+        results = open_results(config, options.results)
+        require_same_use(results, test_key=manifest.test_key, published_data=manifest.published_data)
+        with observer.stage("read"):
+            verify_outputs(out, replace(manifest, outputs=_run_facts(manifest)))
+            public = read_facts(out, config, manifest.plan.digest())
+        read = level_reader(out, config, manifest, public)
+        known = [one for one in map(result_of_run, results) if one is not None]
+        beside = answers_beside(config, public, known, choice, observer)
+        tables = TableEstimates(config, choice, public, observer, stored=True, beside=beside)
+        for histogram in config.histograms:
+            for load in workloads(config, histogram.name):
+                if tables.sums(load) is not None:
+                    with observer.stage(f"read {load.part.name}"):
+                        source = StoredAnswers(read(load).values)
+                    tables.read(load, source)
+            tables.finish(histogram.name)
+        stamp = manifest.stamp
+        tables.write(folder.staging, stamp)
+        made = hash_outputs(folder.staging, [folder.staging / name for name in ESTIMATE_FILES])
+        written = replace(
+            manifest,
+            outputs={**manifest.outputs, **made},
+            post_processing={**manifest.post_processing, "table_estimates": tables.document()},
+        )
+        write_manifest(folder.staging / "manifest.json", written)
+        move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
+    return RunResult(out, manifest.plan, stamp, True, ESTIMATE_FILES, observer.stages, repeated=True)
 
 
 def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions) -> TopdownConfig:
@@ -103,7 +157,7 @@ def stored_configuration(out: Path, manifest: Manifest, options: EstimateOptions
             f"--set {', '.join(refused)}: what was measured stays as it is. After a run only {', '.join(AFTERWARDS)} can "
             f"change.{hints} For anything else start a new run in a new folder."
         )
-    verify_outputs(out, replace(manifest, parts=(), outputs=run_facts(manifest)))
+    verify_outputs(out, replace(manifest, parts=(), outputs=_run_facts(manifest)))
     return configuration_of_run(out, manifest, options.settings)
 
 

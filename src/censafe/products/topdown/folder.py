@@ -185,7 +185,18 @@ def write_facts(folder: Path, config: TopdownConfig, public: PublicFacts, *, sta
     leaf = public.run.standard.leaf
     blocks = Blocks(leaf.codes, leaf.form, public.facilities, public.areas, public.imputed)
     write_geography(folder / GEOGRAPHY, blocks, stamp=stamp)
-    write_exact_totals(folder / TOTALS, _grouped(config, public))
+    names = {state.code: state.name for state in states()}
+    totals = []
+    for histogram in config.histograms:
+        for depth, limits in enumerate(public.exact_limits(histogram.name)):
+            if limits.groups is not None:
+                level = public.run.standard.levels[standard_depth(public.run, depth)]
+                pairs = zip(level.geounits.tolist(), limits.groups.totals.tolist(), strict=True)
+                totals += [
+                    ExactTotal(code, value, histogram.name, level.name, names.get(code, ""))
+                    for code, value in pairs
+                ]
+    write_exact_totals(folder / TOTALS, totals)
     atomic_text(folder / CONFIGURATION, config.text)
 
 
@@ -229,22 +240,6 @@ def group_totals(
         )
     values: NDArray[np.int64] = np.array([known[code] for code in level.geounits.tolist()], np.int64)
     return GroupTotals(whole_geounits(run, depth), values)
-
-
-def _grouped(config: TopdownConfig, public: PublicFacts) -> list[ExactTotal]:
-    """Exact totals of standard geounits that the run parts."""
-    names = {state.code: state.name for state in states()}
-    totals = []
-    for histogram in config.histograms:
-        for depth, limits in enumerate(public.exact_limits(histogram.name)):
-            if limits.groups is not None:
-                level = public.run.standard.levels[standard_depth(public.run, depth)]
-                pairs = zip(level.geounits.tolist(), limits.groups.totals.tolist(), strict=True)
-                totals += [
-                    ExactTotal(code, value, histogram.name, level.name, names.get(code, ""))
-                    for code, value in pairs
-                ]
-    return totals
 
 
 _KEY: Final = 32  # bytes of a digest

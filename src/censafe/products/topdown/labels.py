@@ -167,7 +167,15 @@ def write_cell_codebook(path: Path, config: TopdownConfig, *, tables: bool, stam
     """Write what every cell of the histograms and every item of the tables counts."""
     rows: list[tuple[str, str, str, str, str]] = []
     for histogram in config.histograms:
-        rows += _histogram_rows(histogram, cell_labels(histogram))
+        schema, name = histogram.schema, histogram.name
+        for attribute in schema.schema.attributes:
+            rows.append(("attribute", name, attribute.name, "", ""))
+            if attribute.levels > 1:
+                kind, words = f"level of {attribute.name}", answer_words(schema, schema.query(attribute.name))
+                rows += [(kind, name, str(number), label, "") for number, label in enumerate(words)]
+        rows += [
+            ("cell", name, str(number), label, "") for number, label in enumerate(cell_labels(histogram))
+        ]
     filled = {table for one in config.histograms for table in outputs_of(one).tables}
     for table, items in item_words().items() if tables else ():
         if table in filled:
@@ -181,16 +189,3 @@ def write_cell_codebook(path: Path, config: TopdownConfig, *, tables: bool, stam
         rows += [("item", own.name, name, line.label, own.universe) for name, line in labels_of]
     reason = STAMP_REASONS[stamp] if stamp else ""
     write_codebook_rows(path, "topdown", rows, stamp=stamp, reason=reason)
-
-
-def _histogram_rows(
-    histogram: MeasuredHistogram, labels: tuple[str, ...]
-) -> Iterator[tuple[str, str, str, str, str]]:
-    schema, name = histogram.schema, histogram.name
-    for attribute in schema.schema.attributes:
-        yield "attribute", name, attribute.name, "", ""
-        if attribute.levels > 1:
-            for number, label in enumerate(answer_words(schema, schema.query(attribute.name))):
-                yield f"level of {attribute.name}", name, str(number), label, ""
-    for number, label in enumerate(labels):
-        yield "cell", name, str(number), label, ""

@@ -177,22 +177,18 @@ def check_spine(config: TopdownConfig) -> None:
                 f"spine: {config.choices.spine} needs the schemas {' and '.join(_SCHEMAS)} and the levels "
                 f"{', '.join(name for name, _ in _LEVELS)} of census blocks; fix: --set spine=standard"
             )
-    for histogram in config.histograms:
-        _check_whole(config, histogram)
-
-
-def _check_whole(config: TopdownConfig, histogram: MeasuredHistogram) -> None:
-    """On a parted spine, totals are those of whole geounits only where all parts have one parent, or of the blocks."""
-    exact = histogram.exact_totals
+    # on a parted spine, totals are those of whole geounits only where all parts have one parent, or of the blocks
     whole = ["US", "State", config.run_levels[-1].name]
     if config.choices.spine == "aian" or config.root != "Block_Group":
         whole.append(config.root)
-    if exact is not None and exact not in whole:
-        raise ConfigError(
-            f"{config.origin}: histograms.{histogram.name}.exact_totals is {exact}: the spine {config.choices.spine} parts geounits "
-            f"of level {exact} between parents, so that their totals cannot be exact; allowed: totals of the states and above, of "
-            "the root, or of the blocks; fix: --set spine=standard"
-        )
+    for histogram in config.histograms:
+        exact = histogram.exact_totals
+        if exact is not None and exact not in whole:
+            raise ConfigError(
+                f"{config.origin}: histograms.{histogram.name}.exact_totals is {exact}: the spine {config.choices.spine} parts geounits "
+                f"of level {exact} between parents, so that their totals cannot be exact; allowed: totals of the states and above, of "
+                "the root, or of the blocks; fix: --set spine=standard"
+            )
 
 
 def workloads(config: TopdownConfig, only: str | None = None) -> tuple[LevelWorkload, ...]:

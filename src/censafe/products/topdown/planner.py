@@ -84,7 +84,8 @@ def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = 
     names = [level.name for level in config.run_levels]
     for tallies, name in ((TALLIES, "topdown"), (DHC_TALLIES, "dhc")):
         if set(names) <= set(tallies) and (size is not None or names[0] == "US"):
-            geounits = _geounits(tallies, size)
+            share = Fraction(tallies["Block"] if size is None else size, tallies["Block"])
+            geounits = {level: max(1, round(tally * share)) for level, tally in tallies.items()}
             answers = {load.part.name: load.answers * geounits[load.level.name] for load in workloads(config)}
             planned = effort_of(rate_of(name), size, answers)
             if asked.data is None:
@@ -96,12 +97,6 @@ def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = 
             "blocks"
         )
     return None
-
-
-def _geounits(tallies: Mapping[str, int], size: int | None) -> dict[str, int]:
-    """Geounits of every level of a run over so many blocks."""
-    share = Fraction(tallies["Block"] if size is None else size, tallies["Block"])
-    return {name: max(1, round(tally * share)) for name, tally in tallies.items()}
 
 
 def budgets_of(config: TopdownConfig) -> dict[str, Fraction]:

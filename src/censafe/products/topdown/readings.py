@@ -137,11 +137,14 @@ def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
     """
     whole, *others = record_changes(config)
     found = (whole, *_with_published(config, whole), *others)
-    return (
-        person_question(config),
-        *_place_question(config),
-        *(_record_question(config, change) for change in found),
-    )
+    questions = [person_question(config), *_place_question(config)]
+    for change in found:
+        queries = [query for load, times in change.moved for query in load.part.queries * times]
+        gaussian = config.definition is Definition.ZCDP
+        moved = tuple(MovedQuery(query.law.parameter) for query in queries if gaussian)
+        loss = sum((query.cost for query in queries), Fraction(0))
+        questions.append(RecordQuestion(change.name, change.words, moved, loss, config.definition))
+    return tuple(questions)
 
 
 def person_question(config: TopdownConfig) -> RecordQuestion:
@@ -184,17 +187,6 @@ def _with_published(config: TopdownConfig, whole: RecordChange) -> Iterator[Reco
         loads = tuple((load, 1) for one in earlier for load in workloads(one))
         name = f"one row of each histogram, with {', '.join(sources)}"
         yield RecordChange(name, f"{whole.words}; the same row in {', '.join(sources)}", whole.moved + loads)
-
-
-def _record_question(config: TopdownConfig, change: RecordChange) -> RecordQuestion:
-    queries = [query for load, times in change.moved for query in load.part.queries * times]
-    moved = (
-        tuple(MovedQuery(query.law.parameter) for query in queries)
-        if config.definition is Definition.ZCDP
-        else ()
-    )
-    loss = sum((query.cost for query in queries), Fraction(0))
-    return RecordQuestion(change.name, change.words, moved, loss, config.definition)
 
 
 @proven("moves.proof.md", digest="dbaea1eea5c6bc58")

@@ -15,7 +15,7 @@ from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import CitedRun, EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.runner import RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.estimate import re_estimate
+from censafe.products.topdown.estimate import estimate_named_tables, re_estimate
 from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.intake import is_run_folder, open_intake
@@ -28,7 +28,6 @@ from censafe.products.topdown.intake.results import (
 )
 from censafe.products.topdown.job import TopdownJob
 from censafe.products.topdown.plan import plan_release
-from censafe.products.topdown.table_estimates.afterwards import estimate_named_tables
 from censafe.products.topdown.table_estimates.choice import table_choice
 from censafe.publication.sums import require_confidence
 

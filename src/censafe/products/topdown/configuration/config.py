@@ -129,7 +129,17 @@ class TopdownConfig(Settled):
         """Everything that decides what is released, as text under dotted keys in a fixed order."""
         symbol = self.definition.symbol
         flat = {
-            "levels": ",".join(map(_level_text, self.levels)),
+            "levels": ",".join(
+                ":".join(
+                    (
+                        level.name,
+                        "" if level.prefix is None else str(level.prefix),
+                        level.code,
+                        *((level.crosswalk,) if level.crosswalk else ()),
+                    )
+                )
+                for level in self.levels
+            ),
             "root": self.root,
             "reader": self.reader,
             **({} if self.geocodes == "digits" else {"geocodes": self.geocodes}),
@@ -241,11 +251,6 @@ def _check_together(
     return tuple(constrained.values()), followed_stacks(alone, constrained)
 
 
-def _level_text(level: GeoLevel) -> str:
-    prefix = "" if level.prefix is None else str(level.prefix)
-    return ":".join((level.name, prefix, level.code, *((level.crosswalk,) if level.crosswalk else ())))
-
-
 def _check_choices(document: Document, problems: Problems) -> Choices:
     """Named choices with their defaults; budgets of only children move up on the spines that are optimized."""
     chosen: dict[str, Any] = {noun: document.read(noun, problems) or "" for noun in CHOICES}
@@ -306,13 +311,14 @@ def _check_level(
 
 def _check_tree(histogram: MeasuredHistogram, tree: list[CellQuery], place: str) -> None:
     schema = histogram.schema
-    coarse = schema.query("total")
+    coarse, allowed = schema.query("total"), schema.allowed()
     for query in tree:
-        if not query.refines(coarse) and not _splits(query, coarse, schema.allowed()):
+        if not query.refines(coarse) and not _splits(query, coarse, allowed):
             above = "the total" if coarse.answers == 1 else coarse.name
+            words = dict.fromkeys(word.strip() for word in f"{above} * {query.name}".split("*"))
             raise ConfigError(
                 f"{place}: rounding goes from coarse to fine, but {query.name} does not split the groups of {above}, which comes "
-                f"before it; fix: name {_joined(above, query.name)}, or leave one of them out of rounding"
+                f"before it; fix: name {' * '.join(words)} in place of {query.name}, or leave one of them out of rounding"
             )
         if 1 < query.answers < schema.schema.cells:
             coarse = query
@@ -323,11 +329,6 @@ def _splits(query: CellQuery, coarse: CellQuery, allowed: NDArray[np.bool_]) -> 
     fine = query.label[allowed].astype(np.int64)
     pairs = fine * coarse.answers + coarse.label[allowed]
     return len(np.unique(pairs)) == len(np.unique(fine))
-
-
-def _joined(above: str, name: str) -> str:
-    words = dict.fromkeys(word.strip() for word in f"{above} * {name}".split("*"))
-    return f"{' * '.join(words)} in place of {name}"
 
 
 def _check_cells(

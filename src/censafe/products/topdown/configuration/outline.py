@@ -10,7 +10,6 @@ from censafe.model import ProtectedUnit
 from censafe.model.topdown.constraints import (
     AnswersInStack,
     FacilityCounts,
-    LinearConstraint,
     PublishedAnswers,
     RightSide,
 )
@@ -53,7 +52,9 @@ def _histogram(histogram: MeasuredHistogram) -> Iterator[str]:
             yield f"    {', '.join(levels)}: " + "; ".join(f"{i}. {text}" for i, text in enumerate(outer, 1))
     if histogram.exact_totals:
         yield f"  exact: totals of {histogram.exact_totals} and all levels above it"
-    yield from (f"  constraint {_constraint(one)}" for one in histogram.constraints)
+    for one in histogram.constraints:
+        lowest = f", at {one.lowest} and above" if one.lowest else ""
+        yield f"  constraint {one.name}: {one.groups.query} {one.relation} {_right(one.right)}{lowest}"
 
 
 def _schema(schema: HistogramSchema) -> Iterator[str]:
@@ -79,11 +80,6 @@ def _same(rows: Iterator[tuple[str, Sequence[Any]]]) -> Iterator[tuple[list[str]
     """Neighboring levels with the same queries or passes together."""
     for content, group in groupby(rows, key=lambda row: row[1]):
         yield [level for level, _ in group], content
-
-
-def _constraint(one: LinearConstraint) -> str:
-    lowest = f", at {one.lowest} and above" if one.lowest else ""
-    return f"{one.name}: {one.groups.query} {one.relation} {_right(one.right)}{lowest}"
 
 
 def _right(side: RightSide) -> str:

@@ -47,7 +47,12 @@ def microdata_layout(name: str, entry: Mapping[str, Any], schemas: _Schemas) -> 
     """A layout from an entry of a TOML file."""
     _require_known(name, entry, _KEYS)
     schema = _schema(f"{name}, schema", entry.get("schema"), schemas)
-    beside = _beside(f"{name}, beside", entry["beside"], schemas) if "beside" in entry else None
+    beside = None
+    if "beside" in entry:
+        place, rows = f"{name}, beside", entry["beside"]
+        _require_known(place, rows, ("schema", "rows"))
+        counted = _schema(f"{place}.schema", rows.get("schema"), schemas)
+        beside = CompanionRows(counted, _when(f"{place}.rows", rows.get("rows"), counted))
     split = _split(f"{name}, split", entry["split"], schema, beside) if "split" in entry else None
     if beside is not None and {"dealt", "kinds", "added"} & set(entry):
         raise ConfigError(f"{name}, beside: not allowed with dealt, kinds or added")
@@ -76,12 +81,6 @@ def _schema(place: str, name: object, schemas: _Schemas) -> HistogramSchema:
     if not isinstance(name, str) or name not in schemas:
         raise ConfigError(f"{place}: allowed is one of {', '.join(schemas)}")
     return schemas[name]
-
-
-def _beside(place: str, entry: Mapping[str, Any], schemas: _Schemas) -> CompanionRows:
-    _require_known(place, entry, ("schema", "rows"))
-    schema = _schema(f"{place}.schema", entry.get("schema"), schemas)
-    return CompanionRows(schema, _when(f"{place}.rows", entry.get("rows"), schema))
 
 
 def _split(

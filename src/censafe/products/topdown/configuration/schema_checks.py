@@ -75,7 +75,14 @@ def _check_schema(
             f"{key}.attributes", f"the schema has {schema.cells} cells; at most {_MOST_CELLS} are allowed"
         )
         return None
-    tables = _check_tables(table["attributes"], f"{key}.attributes", schema, problems, read)
+    tables: dict[str, LevelTable] = {}  # empty ones for attributes that name none
+    for place, (item, attribute) in enumerate(zip(table["attributes"], attributes, strict=True)):
+        where = f"{key}.attributes[{place}].table"
+        tables[attribute.name] = (
+            read_level_table(item["table"], where, attribute.levels, read, problems)
+            if "table" in item
+            else {}
+        )
     sets = {item.name: LevelSets(item.levels, tables[item.name]) for item in attributes}
     recodes = _check_recodes(table.get("recodes", {}), f"{key}.recodes", schema, sets, problems)
     zeros = _check_zeros(table.get("zeros", []), f"{key}.zeros", schema, sets, problems)
@@ -88,20 +95,6 @@ def _check_schema(
     if len(problems.messages) > before:
         return None
     return HistogramSchema(schema, ProtectedUnit(record), recodes, zeros, facilities, labels, tables)
-
-
-def _check_tables(
-    raw: list[Mapping[str, Any]], key: str, schema: Schema, problems: Problems, read: ReadText
-) -> dict[str, LevelTable]:
-    """Tables of the levels, by attribute; empty ones for those that name none."""
-    return {
-        attribute.name: read_level_table(
-            item["table"], f"{key}[{place}].table", attribute.levels, read, problems
-        )
-        if "table" in item
-        else {}
-        for place, (item, attribute) in enumerate(zip(raw, schema.attributes, strict=True))
-    }
 
 
 def _check_labels(
@@ -317,7 +310,14 @@ def check_passes(
             if name in passes:
                 problems.add(f"{where}.levels", f"{name} has passes already; name every level once")
             passes[name] = Passes(l2, rounding)
-            _require_named(shares.get(name, {}), l2, f"{where}.l2", name, words, problems)
+            # a measured query that is in no pass would be paid for and never used
+            named = {words.meaning(text) for inner in l2 for group in inner for text in group}
+            own = shares.get(name, {}).items()
+            missing = [query for query, share in own if share and words.meaning(query) not in named]
+            if missing and l2:
+                problems.add(
+                    f"{where}.l2", f"{listed(missing)} is measured at {name} and in no pass; add it to one"
+                )
     one = (("detailed",),)
     return {
         level: passes.get(level)
@@ -338,18 +338,3 @@ def _check_pass_list(raw: object, key: str, words: Queries, problems: Problems) 
     for text in dict.fromkeys(text for group in queries for text in group):
         words.check(text, key, problems)
     return tuple(tuple(tuple(group) for group in inner) for inner in outer)
-
-
-def _require_named(
-    shares: Mapping[str, Fraction],
-    passes: PassList,
-    key: str,
-    level: str,
-    words: Queries,
-    problems: Problems,
-) -> None:
-    """Every measured query must be in some pass, or its measurement would be paid for and never used."""
-    named = {words.meaning(text) for inner in passes for group in inner for text in group}
-    missing = [query for query, share in shares.items() if share and words.meaning(query) not in named]
-    if missing and passes:
-        problems.add(key, f"{listed(missing)} is measured at {level} and in no pass; add it to one")

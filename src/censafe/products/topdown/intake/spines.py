@@ -97,19 +97,23 @@ _PLACES: Final = 100_000
 def spine_document(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None = None) -> dict[str, Any]:
     """The spine as JSON values, for the manifest: public, since geography and published counts decide it."""
     standard = {level.name: level.nodes for level in run.standard.levels}
-    levels = [
-        {
-            "level": level.name,
-            "geounits": level.nodes,
-            **({"standard_geounits": standard[level.name]} if level.name in standard else {}),
-            "shares": {name: _kinds(run, name, depth) for name in run.shares},
-        }
-        for depth, level in enumerate(run.spine.levels)
-    ]
+    names = [level.name for level in config.run_levels]
+    levels = []
+    for depth, level in enumerate(run.spine.levels):
+        kinds = {}  # exact shares of the level, and how many geounits have each
+        for name, shares in run.shares.items():
+            counts = np.bincount(shares[depth].index, minlength=len(shares[depth].values)).tolist()
+            pairs = zip(shares[depth].values, counts, strict=True)
+            kinds[name] = [{"share": str(value), "geounits": count} for value, count in pairs if count]
+        own = {"standard_geounits": standard[level.name]} if level.name in standard else {}
+        levels.append({"level": level.name, "geounits": level.nodes, **own, "shares": kinds})
     document: dict[str, Any] = {
         "name": run.name,
         "bypass": config.choices.bypass,
-        "path_total": {name: str(_path_total(config, name)) for name in run.shares},
+        "path_total": {
+            name: str(sum((config.histogram(name).level_shares[one] for one in names), Fraction(0)))
+            for name in run.shares
+        },
         "paths_checked": True,
         "levels": levels,
     }
@@ -187,22 +191,6 @@ def spine_remarks(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None
             "up to the total exactly, which was checked for every block."
         )
     return tuple(found)
-
-
-def _kinds(run: RunSpine, histogram: str, depth: int) -> list[dict[str, Any]]:
-    """Exact shares of a level, and how many geounits have each."""
-    shares = run.shares[histogram][depth]
-    counts = np.bincount(shares.index, minlength=len(shares.values)).tolist()
-    return [
-        {"share": str(value), "geounits": count}
-        for value, count in zip(shares.values, counts, strict=True)
-        if count
-    ]
-
-
-def _path_total(config: TopdownConfig, histogram: str) -> Fraction:
-    shares = config.histogram(histogram).level_shares
-    return sum((shares[level.name] for level in config.run_levels), Fraction(0))
 
 
 def _places(run: RunSpine, areas: BlockAreas) -> dict[str, Any]:

@@ -34,7 +34,6 @@ from censafe.products.topdown.folder import GEOGRAPHY, STATE, group_totals
 from censafe.products.topdown.intake.equations import BlockRows, is_held
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, exact_levels, histogram_part, workloads
-from censafe.products.topdown.public.places import files_of_levels
 from censafe.products.topdown.public.stated import (
     bounded_facilities,
     list_stated,
@@ -44,7 +43,7 @@ from censafe.products.topdown.public.stated import (
 )
 from censafe.publication.measurements.chosen import AnswerIndex, index_answers
 from censafe.publication.measurements.geography import ExactTotal, read_geography
-from censafe.publication.measurements.layout import LevelFiles
+from censafe.publication.measurements.layout import LevelFiles, level_files
 from censafe.publication.measurements.level import read_answers
 from censafe.publication.measurements.listing import ListedLevel, texts
 from censafe.publication.measurements.rows import locate_rows
@@ -54,6 +53,53 @@ _BLOCK_DIGITS: Final = 16
 
 _STATE: Final = "State"
 _Codes = NDArray[np.uint8]
+
+
+def files_of_levels(config: TopdownConfig, folder: Path, state: str | None = None) -> dict[str, LevelFiles]:
+    """The files of every histogram and level, by name of the part."""
+    found = {}
+    chosen = None if state is None else [f"State={half}{state}" for half in ("", "0", "1")]
+    for histogram in config.histograms:
+        own = product_folder(config, folder, histogram)
+        _require_levels(config, own, histogram)
+        for level in config.run_levels:
+            found[histogram_part(histogram, level)] = level_files(
+                own / f"{level.name}.parquet", level.name, chosen
+            )
+    return found
+
+
+def product_folder(config: TopdownConfig, folder: Path, histogram: MeasuredHistogram) -> Path:
+    """The folder of the measurements of a histogram."""
+    own = folder / histogram.folder
+    if own.is_dir():
+        return own
+    levels = [folder / f"{level.name}.parquet" for level in config.run_levels]
+    if len(config.histograms) == 1 and any(path.is_dir() for path in levels):
+        return folder
+    raise DataError(
+        f"{folder}: there is no folder {histogram.folder} with the measurements of {histogram.name}; fix: name the "
+        "folder that holds it, choose what is estimated by --set measure=..., or give the folder's name in the "
+        "configuration (histograms.NAME.measurements)"
+    )
+
+
+def _require_levels(config: TopdownConfig, own: Path, histogram: MeasuredHistogram) -> None:
+    """Refuse files of some levels only, which many collections are: all that are absent are named at once."""
+    names = [level.name for level in config.run_levels]
+    there = [(own / f"{name}.parquet").is_dir() for name in names]
+    if all(there) or not any(there):
+        return
+    absent = [name for name, known in zip(names, there, strict=True) if not known]
+    present = [name for name, known in zip(names, there, strict=True) if known]
+    first = there.index(True)
+    fix = f"get the files of {', '.join(absent)}"
+    if all(there[first:]):
+        fix += f", or start below them (--set root={names[first]})"
+    raise DataError(
+        f"level{'s' if len(absent) > 1 else ''} {', '.join(absent)}: there are no files in {own}; those of {histogram.name} hold "
+        f"{', '.join(present)}, and the estimate goes from {names[0]} down to {names[-1]} and fits every level to its own answers; fix: {fix}"
+    )
 
 
 def spine_of_files(

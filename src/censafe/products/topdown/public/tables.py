@@ -27,8 +27,7 @@ from censafe.products.topdown.public.estimate import (
     require_state,
     totals_table,
 )
-from censafe.products.topdown.public.files import FilesRun, file_budgets, open_files
-from censafe.products.topdown.public.places import product_folder
+from censafe.products.topdown.public.files import FilesRun, file_budgets, open_files, product_folder
 from censafe.products.topdown.table_estimates.beside import (
     MeasuredResult,
     answers_beside,
