@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from censafe.products.topdown.configuration.shipped import schema_text, shipped_schemas
+from censafe.products.topdown.configuration.level_sets import schema_text
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.shared import shared_data
 
 NAMES = {"dhc-persons": "dhcp", "dhc-households": "dhch", "dhc-units": "dhch_units"}

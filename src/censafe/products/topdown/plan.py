@@ -76,11 +76,6 @@ class LevelWorkload:
         """Measured answers of one geounit."""
         return sum(query.answers for query in self.queries)
 
-    @property
-    def exact_totals(self) -> bool:
-        """Whether the totals of the level's geounits are published exactly."""
-        return self.level.name in exact_levels(self.histogram)
-
 
 def plan_release(config: TopdownConfig) -> ReleasePlan:
     """Lay out one part for every measured histogram and level, the histograms in order, the widest level first.

@@ -14,7 +14,7 @@ from censafe.model import ProtectedUnit
 from censafe.model.topdown.pl94 import RACE_ITEMS
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.schema_checks import check_schemas
-from censafe.products.topdown.configuration.shipped import schema_text, shipped_schemas
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.labels import answer_words
 from support.shared import shared_data
 from support.shipped_levels import gq_kinds, gq_types, race_sets
@@ -91,7 +91,7 @@ def test_digests_tell_schemas_apart_and_ignore_their_names() -> None:
     assert len({schema.digest for schema in schemas.values()}) == len(schemas)
     problems = Problems()
     raw = {"attributes": [{"name": "h1", "levels": whole(2)}], "record": "household"}
-    other = check_schemas({"mine": raw}, "schemas", problems, schema_text)["mine"]
+    other = check_schemas({"mine": raw}, "schemas", problems)["mine"]
     assert schemas["pl94-units"].digest == other.digest
     assert ProtectedUnit.HOUSEHOLD is other.record
 
@@ -119,7 +119,7 @@ def test_every_breach_of_a_schema_is_named_at_once() -> None:
         },
     }
     problems = Problems()
-    assert check_schemas(raw, "schemas", problems, schema_text) == {}
+    assert check_schemas(raw, "schemas", problems) == {}
     with pytest.raises(ConfigError) as caught:
         problems.raise_if_any("mine.toml")
     for part in (
@@ -164,7 +164,6 @@ def test_names_in_a_schema_are_no_paths() -> None:
         },
         "schemas",
         problems,
-        schema_text,
     )
     named = [
         message for message in problems.messages if "is not allowed; give letters, digits, - and _" in message
@@ -194,7 +193,7 @@ OWN = {
 
 def test_a_schema_names_its_levels_and_groups() -> None:
     problems = Problems()
-    schema = check_schemas({"own": OWN}, "schemas", problems, schema_text)["own"]
+    schema = check_schemas({"own": OWN}, "schemas", problems)["own"]
     assert problems.messages == []
     assert schema.labels == {"adult": ("under 18", "18 and over"), "latin": ("other", "Latin")}
     assert list(answer_words(schema, schema.query("adult * latin"))) == [
@@ -207,9 +206,8 @@ def test_a_schema_names_its_levels_and_groups() -> None:
         {"own": {"attributes": [{"name": "adult", "levels": Fraction(2)}]}},
         "schemas",
         problems,
-        schema_text,
     )
-    named = check_schemas({"own": {"attributes": OWN["attributes"][:1]}}, "schemas", problems, schema_text)
+    named = check_schemas({"own": {"attributes": OWN["attributes"][:1]}}, "schemas", problems)
     assert plain["own"].digest == named["own"].digest
 
 
@@ -219,5 +217,5 @@ def test_a_schema_names_its_levels_and_groups() -> None:
 def test_labels_are_one_text_a_level(labels: object) -> None:
     problems = Problems()
     attribute = {"name": "adult", "levels": Fraction(2), "labels": labels}
-    assert check_schemas({"own": {"attributes": [attribute]}}, "schemas", problems, schema_text) == {}
+    assert check_schemas({"own": {"attributes": [attribute]}}, "schemas", problems) == {}
     assert "schemas.own.attributes[0].labels: give 2 different texts" in problems.messages[0]

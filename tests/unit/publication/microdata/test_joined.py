@@ -59,11 +59,7 @@ UNITS = np.array([[5, 2], [0, 0], [2, 2]])
 
 def schemas() -> dict[str, HistogramSchema]:
     problems = Problems()
-
-    def none(name: str) -> str:
-        raise OSError(name)
-
-    found = check_schemas(parse_toml_exact(SCHEMAS, "own"), "schemas", problems, none)
+    found = check_schemas(parse_toml_exact(SCHEMAS, "own"), "schemas", problems)
     problems.raise_if_any("own")
     return found
 

@@ -27,7 +27,7 @@ from censafe.products.topdown.configuration.schema_checks import (
     check_schemas,
     named_table,
 )
-from censafe.products.topdown.configuration.shipped import schema_text, shipped_schemas
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*(_[A-Za-z0-9-]+)*", re.ASCII)
 _DEFINITIONS: Final = {"rho": Definition.ZCDP, "epsilon": Definition.PURE}
@@ -160,7 +160,7 @@ def check_histograms(
     if not document.has("histograms", problems):
         return ()
     table = check_schema_table(document.values["histograms"], "histograms", problems)
-    own = check_schemas(document.values.get("schemas", {}), "schemas", problems, schema_text)
+    own = check_schemas(document.values.get("schemas", {}), "schemas", problems)
     schemas = {**shipped_schemas(), **own}
     for name in sorted(set(own) & set(shipped_schemas())):
         problems.add(f"schemas.{name}", "a shipped schema has this name; choose another")

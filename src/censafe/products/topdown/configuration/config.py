@@ -20,7 +20,7 @@ from censafe.model import CellQuery, Definition
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack, constraints_on
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, Settled, get_shipped, locate
+from censafe.products.configuration.source import Problems, Settled, get_shipped, locate, shown
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.configuration.checks import (
     check_geocodes,
@@ -32,13 +32,13 @@ from censafe.products.topdown.configuration.checks import (
 from censafe.products.topdown.configuration.constraint_checks import (
     ConstraintReader,
     are_related,
-    check_published,
     check_stacks,
     followed_stacks,
     with_record_totals,
 )
 from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, PRODUCTION_SPINE, read_document
 from censafe.products.topdown.configuration.outputs import check_outputs, check_own_tables
+from censafe.products.topdown.configuration.schema_checks import named_table
 from censafe.publication.microdata.layouts import MicrodataLayout
 
 
@@ -235,11 +235,18 @@ def _check_together(
     document: Document, histograms: tuple[MeasuredHistogram, ...], joint: bool, problems: Problems
 ) -> tuple[tuple[MeasuredHistogram, ...], tuple[Stack, ...]]:
     """The histograms with their constraints, and those that are estimated together."""
-    published = check_published(
-        document,
-        problems,
-        lambda source: {one.name: one for one in load_config(get_shipped(source).name).histograms},
-    )
+    published: dict[str, Mapping[str, MeasuredHistogram]] = {}  # of the configurations of earlier results
+    for name, source in named_table(document, "published", problems).items():
+        key = f"published.{name}"
+        if not isinstance(source, str):
+            problems.add(
+                key, f'{shown(source)} is not the name of a configuration; give one such as "pl94-us"'
+            )
+            continue
+        try:
+            published[name] = {one.name: one for one in load_config(get_shipped(source).name).histograms}
+        except ConfigError as error:
+            problems.add(key, str(error))
     alone = check_stacks(document, histograms, problems)
     reader = ConstraintReader(alone, published, problems, joint=joint)
     entries = document.values.get("histograms", {})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, cast
 
-from censafe.errors import ConfigError
 from censafe.model import CellQuery
 from censafe.model.topdown.constraints import (
     AnswersInStack,
@@ -29,28 +28,6 @@ _SIDES: Final = {
     "published": ("published", "histogram", "cells", "when"),
     "histogram": ("histogram", "cells", "when"),
 }
-
-Load = Callable[[str], Mapping[str, MeasuredHistogram]]
-"""The histograms of a configuration by its name; raises ConfigError where there is none."""
-
-
-def check_published(
-    document: Document, problems: Problems, load: Load
-) -> dict[str, Mapping[str, MeasuredHistogram]]:
-    """Histograms of the configurations that published earlier results, by the name of the result."""
-    found = {}
-    for name, source in named_table(document, "published", problems).items():
-        key = f"published.{name}"
-        if not isinstance(source, str):
-            problems.add(
-                key, f'{shown(source)} is not the name of a configuration; give one such as "pl94-us"'
-            )
-            continue
-        try:
-            found[name] = load(source)
-        except ConfigError as error:
-            problems.add(key, str(error))
-    return found
 
 
 def check_stacks(

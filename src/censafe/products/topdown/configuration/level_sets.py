@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import resources
 from itertools import product
 from typing import Any, Final
 
 from censafe.products.configuration.source import Problems, check_choice, listed, shown
 
+DATA: Final = resources.files("censafe.products.topdown.configuration").joinpath("data")
 _ENTRY: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _FILE: Final = re.compile(r"[A-Za-z0-9_-]+\.csv", re.ASCII)
 _EACH: Final = "each "
@@ -27,14 +29,17 @@ def whole(value: object) -> int | None:
     return int(value) if value.denominator == 1 and value >= 0 else None
 
 
-def read_level_table(
-    raw: object, key: str, levels: int, read: Callable[[str], str], problems: Problems
-) -> LevelTable:
+def schema_text(name: str) -> str:
+    """Text of a shipped file of schemas or levels; raises OSError where there is none."""
+    return DATA.joinpath(name).read_text(encoding="utf-8")
+
+
+def read_level_table(raw: object, key: str, levels: int, problems: Problems) -> LevelTable:
     """The table of an attribute: columns with one value for every level, or a shipped CSV file with one row for every level."""
     if isinstance(raw, Mapping):
         columns = {title: _column(values) for title, values in raw.items()}
     else:
-        columns = _file_columns(raw, key, read, problems)
+        columns = _file_columns(raw, key, problems)
     counted = tuple(map(str, range(levels)))
     for title, values in columns.items():
         if len(values) != levels:
@@ -44,9 +49,7 @@ def read_level_table(
     return columns
 
 
-def _file_columns(
-    name: object, key: str, read: Callable[[str], str], problems: Problems
-) -> dict[str, tuple[str, ...]]:
+def _file_columns(name: object, key: str, problems: Problems) -> dict[str, tuple[str, ...]]:
     if not isinstance(name, str) or not _FILE.fullmatch(name):
         problems.add(
             key,
@@ -54,7 +57,7 @@ def _file_columns(
         )
         return {}
     try:
-        titles, *rows = csv.reader(read(name).splitlines())
+        titles, *rows = csv.reader(schema_text(name).splitlines())
     except OSError:
         problems.add(key, f"there is no shipped table {name}; give columns, such as {{ size = [1, 2] }}")
         return {}

@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from importlib import resources
 from typing import Any, Final
 
 from censafe.errors import ConfigError
@@ -15,7 +14,7 @@ from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, Measured
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice
 from censafe.products.topdown.census_tables.definitions import CensusTable, parse_table
-from censafe.products.topdown.configuration.level_sets import LevelSets, whole
+from censafe.products.topdown.configuration.level_sets import LevelSets, schema_text, whole
 from censafe.products.topdown.configuration.schema_checks import (
     Queries,
     check_entry,
@@ -353,8 +352,7 @@ def _own_outputs(
 
 
 def _entries(file: str) -> dict[str, dict[str, Any]]:
-    place = resources.files("censafe.products.topdown.configuration").joinpath("data", file)
-    return tomllib.loads(place.read_text(encoding="utf-8"))
+    return tomllib.loads(schema_text(file))
 
 
 def _layout(entry: dict[str, Any]) -> OutputLayout:

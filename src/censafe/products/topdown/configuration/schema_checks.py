@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -20,16 +20,12 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", re.ASCII)
 _MOST_CELLS: Final = 2**31 - 1
 
 
-ReadText = Callable[[str], str]
-"""Text of a shipped file by its name; raises OSError where there is none."""
-
-
-def check_schemas(raw: object, key: str, problems: Problems, read: ReadText) -> dict[str, HistogramSchema]:
+def check_schemas(raw: object, key: str, problems: Problems) -> dict[str, HistogramSchema]:
     """Schemas by name; those that break a rule are left out."""
     schemas = {}
     for name, value in check_schema_table(raw, key, problems).items():
         _check_name(name, f"{key}.{name}", "schema", problems)
-        schema = _check_schema(name, value, f"{key}.{name}", problems, read)
+        schema = _check_schema(name, value, f"{key}.{name}", problems)
         if schema is not None:
             schemas[name] = schema
     return schemas
@@ -60,9 +56,7 @@ def check_entry(raw: object, key: str, allowed: Sequence[str], problems: Problem
     return table
 
 
-def _check_schema(
-    name: str, raw: object, key: str, problems: Problems, read: ReadText
-) -> HistogramSchema | None:
+def _check_schema(name: str, raw: object, key: str, problems: Problems) -> HistogramSchema | None:
     before = len(problems.messages)
     table = check_entry(raw, key, _KEYS, problems)
     record = check_choice(table.get("record", "person"), f"{key}.record", ("person", "household"), problems)
@@ -79,9 +73,7 @@ def _check_schema(
     for place, (item, attribute) in enumerate(zip(table["attributes"], attributes, strict=True)):
         where = f"{key}.attributes[{place}].table"
         tables[attribute.name] = (
-            read_level_table(item["table"], where, attribute.levels, read, problems)
-            if "table" in item
-            else {}
+            read_level_table(item["table"], where, attribute.levels, problems) if "table" in item else {}
         )
     sets = {item.name: LevelSets(item.levels, tables[item.name]) for item in attributes}
     recodes = _check_recodes(table.get("recodes", {}), f"{key}.recodes", schema, sets, problems)

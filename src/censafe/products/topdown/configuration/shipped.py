@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.loss.budget import parse_toml_exact
 from censafe.products.configuration.source import Problems
+from censafe.products.topdown.configuration.level_sets import DATA, schema_text
 from censafe.products.topdown.configuration.schema_checks import check_schemas
 
-_DATA: Final = resources.files("censafe.products.topdown.configuration").joinpath("data")
 _RACES: Final = ("white", "black", "aian", "asian", "nhopi", "sor")
 
 
@@ -28,9 +27,9 @@ def shipped_schemas() -> Mapping[str, HistogramSchema]:
     """
     problems = Problems()
     schemas = {}
-    for place in sorted(_DATA.joinpath("schemas").iterdir(), key=lambda place: place.name):
+    for place in sorted(DATA.joinpath("schemas").iterdir(), key=lambda place: place.name):
         raw = parse_toml_exact(place.read_text(encoding="utf-8"), place.name)
-        schemas.update(check_schemas(raw, "schemas", problems, schema_text))
+        schemas.update(check_schemas(raw, "schemas", problems))
     problems.raise_if_any("schemas")
     return MappingProxyType(schemas)
 
@@ -68,11 +67,6 @@ def major_kinds() -> tuple[int, ...]:
         (25, 7)
     """
     return tuple(int(row["hhgq8"]) for row in level_rows("hhgq_levels.csv"))
-
-
-def schema_text(name: str) -> str:
-    """Text of a file of schemas or levels."""
-    return _DATA.joinpath(name).read_text(encoding="utf-8")
 
 
 def level_rows(name: str) -> list[dict[str, str]]:

@@ -10,7 +10,6 @@ import pytest
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.level_sets import LevelSets, read_level_table
 from censafe.products.topdown.configuration.schema_checks import check_schemas
-from censafe.products.topdown.configuration.shipped import schema_text
 
 SIZES = LevelSets(5, {"size": ("1", "2", "2", "3", "3"), "couple": ("no", "no", "yes", "no", "yes")})
 
@@ -68,7 +67,7 @@ def test_groups_by_columns_have_the_last_fastest_and_leave_out_what_no_level_has
 
 def table(raw: object) -> list[str]:
     problems = Problems()
-    read_level_table(raw, "table", 2, schema_text, problems)
+    read_level_table(raw, "table", 2, problems)
     return problems.messages
 
 
@@ -91,7 +90,7 @@ def test_a_schema_of_ones_own_has_recodes_by_columns_and_labels_of_its_table() -
         }
     }
     problems = Problems()
-    schema = check_schemas(raw, "schemas", problems, schema_text)["mine"]
+    schema = check_schemas(raw, "schemas", problems)["mine"]
     assert problems.messages == []
     assert schema.recodes["sizes"].groups == ((1, 2), (0,))
     assert schema.labels["type"] == ("one", "two", "pair")
