@@ -24,7 +24,7 @@ from studies import markdown
 
 import censafe
 from censafe.products.topdown.census_tables.linear import LinearIntervals
-from censafe.products.topdown.census_tables.source import ESTIMATES
+from censafe.products.topdown.folder import ESTIMATES
 
 TABLES = ("P1", "P5", "P12", "P18", "P20", "H1", "H3", "H4", "H9", "P16")
 LISTED = (

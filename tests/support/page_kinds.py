@@ -17,8 +17,8 @@ from censafe import configuration, release, synthesize
 from censafe.cli import root
 from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.topdown.census_tables.card import write_card
-from censafe.products.topdown.census_tables.card_values import CARD_TABLES, CardTable, CardValues
-from censafe.products.topdown.census_tables.definitions import census_tables
+from censafe.products.topdown.census_tables.card_values import CardTable, CardValues
+from censafe.products.topdown.census_tables.definitions import CARD_TABLES, census_tables
 from censafe.products.topdown.census_tables.shapes import AreaShapes
 from support.once import made_once
 from support.topdown_inputs import write_1940

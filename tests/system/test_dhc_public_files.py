@@ -17,7 +17,7 @@ from censafe import configuration, estimate, estimate_public, release, synthesiz
 from censafe.errors import UsageError
 from censafe.estimation.topdown.levels.facts import PublicFacts
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES
+from censafe.products.topdown.folder import ESTIMATE_FILES
 from censafe.publication.manifest import read_manifest, verify_outputs
 from support.bureau_measurements import write_bureau_files
 from support.commands import CommandLine

@@ -19,14 +19,14 @@ from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates, estimate_levels
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import RUN_FACTS, level_reader, read_facts
+from censafe.products.topdown.folder import ESTIMATE_FILES, RUN_FACTS, level_reader, read_facts
 from censafe.products.topdown.intake.results import open_results, require_same_use
 from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, configuration_of_run, workloads
 from censafe.products.topdown.release import AFTERWARDS, TopdownRelease, publish
-from censafe.products.topdown.table_estimates.beside import answers_beside, result_of_run
+from censafe.products.topdown.table_estimates.beside import answers_beside, measured_results
 from censafe.products.topdown.table_estimates.choice import table_choice
-from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
+from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.atomic import move_into_place
 from censafe.publication.manifest import (
     FROM_FILES,
@@ -109,8 +109,7 @@ def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
             verify_outputs(out, replace(manifest, outputs=_run_facts(manifest)))
             public = read_facts(out, config, manifest.plan.digest())
         read = level_reader(out, config, manifest, public)
-        known = [one for one in map(result_of_run, results) if one is not None]
-        beside = answers_beside(config, public, known, choice, observer)
+        beside = answers_beside(config, public, measured_results(results), choice, observer)
         tables = TableEstimates(config, choice, public, observer, stored=True, beside=beside)
         for histogram in config.histograms:
             for load in workloads(config, histogram.name):

@@ -178,6 +178,11 @@ GEOGRAPHY: Final = "measurements/geography.parquet"
 TOTALS: Final = "measurements/exact_totals.csv"
 RUN_FACTS: Final = (GEOGRAPHY, TOTALS, CONFIGURATION)
 """Files of a run folder beside its measurements."""
+ESTIMATES: Final = "table_estimates.parquet"
+"""Linear estimates of tables in the folder of a run."""
+ESTIMATES_CODEBOOK: Final = "table_estimates_codebook.csv"
+ESTIMATE_FILES: Final = (ESTIMATES, ESTIMATES_CODEBOOK)
+"""What estimates of tables add to a run folder."""
 
 
 def write_facts(folder: Path, config: TopdownConfig, public: PublicFacts, *, stamp: Stamp | None) -> None:

@@ -22,7 +22,7 @@ from censafe.products.topdown.descents import Descents, Estimates, estimate_leve
 from censafe.products.topdown.folder import are_of_part, stored_files
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
-from censafe.products.topdown.table_estimates.beside import answers_beside, result_of_run
+from censafe.products.topdown.table_estimates.beside import answers_beside, measured_results
 from censafe.products.topdown.table_estimates.choice import TableChoice
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.measurements.final_levels import (
@@ -58,8 +58,7 @@ def measured_estimates(
         descents = Descents(config, public, observer, engine or workers, results)
     tables = None
     if choice is not None:
-        known = [one for one in map(result_of_run, results) if one is not None]
-        beside = answers_beside(config, public, known, choice, observer)
+        beside = answers_beside(config, public, measured_results(results), choice, observer)
         tables = TableEstimates(
             config, choice, public, observer, stored=not lazy, beside=beside, workers=workers
         )

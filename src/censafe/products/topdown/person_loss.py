@@ -241,31 +241,6 @@ def steps_of(relation: Neighbors) -> list[Step]:
     ]
 
 
-def _items(
-    schema: HistogramSchema, structure: Structure, step: Step
-) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Records taken and added in the unit left, and in the unit entered."""
-    levels = structure.levels
-    if schema.record is not ProtectedUnit.PERSON:
-        left, entered = (
-            tuple(Item(sign, levels[state]) for sign, state in unit if state in levels)
-            for unit in (
-                zip((-1, 1), step.left, strict=True),
-                zip((-1, 1), step.entered, strict=True) if step.entered else (),
-            )
-        )
-        return left, entered
-    householders = frozenset(structure.alone or ())
-    out = [Item(-1, levels[step.left[0]] - (householders if step.stays else frozenset()))]
-    into = list[Item]()
-    if step.entered is None and step.replaced:
-        out.append(Item(1, levels[step.left[1]]))
-    if step.entered is not None:
-        into.append(Item(1, levels[step.entered[1]] - (householders if step.joined else frozenset())))
-    stays, joined = flips(structure, step)
-    return (*out, *stays), (*into, *joined)
-
-
 def flips(structure: Structure, step: Step) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Records of the householder who stays behind alone, and of the one who was alone and is joined."""
     if structure.alone is None:
@@ -322,7 +297,25 @@ class Effects:
 
     def items(self, step: Step) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
         """Records taken and added in the unit left, and in the unit entered."""
-        return _items(self.histogram.schema, self.structure, step)
+        structure, levels = self.structure, self.structure.levels
+        if not self.person:
+            left, entered = (
+                tuple(Item(sign, levels[state]) for sign, state in unit if state in levels)
+                for unit in (
+                    zip((-1, 1), step.left, strict=True),
+                    zip((-1, 1), step.entered, strict=True) if step.entered else (),
+                )
+            )
+            return left, entered
+        householders = frozenset(structure.alone or ())
+        out = [Item(-1, levels[step.left[0]] - (householders if step.stays else frozenset()))]
+        into = list[Item]()
+        if step.entered is None and step.replaced:
+            out.append(Item(1, levels[step.left[1]]))
+        if step.entered is not None:
+            into.append(Item(1, levels[step.entered[1]] - (householders if step.joined else frozenset())))
+        stays, joined = flips(structure, step)
+        return (*out, *stays), (*into, *joined)
 
     def of(self, step: Step) -> Effect | None:
         """None where no records can change so."""

@@ -20,14 +20,13 @@ from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.files import area_names, write_files
-from censafe.products.topdown.folder import RUN_FACTS, write_facts
+from censafe.products.topdown.folder import ESTIMATE_FILES, RUN_FACTS, write_facts
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import loss_statements
 from censafe.products.topdown.readings import loss_readings
-from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES
 from censafe.publication.atomic import move_into_place
 from censafe.publication.certificate.levels import LevelEstimates
 from censafe.publication.certificate.page import write_certificate

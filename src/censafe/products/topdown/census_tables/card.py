@@ -219,9 +219,12 @@ def _beside(values: CardValues, code: str) -> Iterator[Exhibit]:
     larger = sum(bool(size[place] > size[own]) for place in places)
     names = [values.names[place] or values.codes[place] for place in shown]
     columns = [one for one in (values.tables.get(name) for name in ("P1", "P13", "H1")) if one is not None]
-    rows = [
-        [name, *(_between(one, place) for one in columns)] for name, place in zip(names, shown, strict=True)
-    ]
+    rows = []
+    for name, place in zip(names, shown, strict=True):
+        cells = [[_text(one, number) for number in _cell(one, place)] for one in columns]
+        rows.append(
+            [name, *(value if low == high else f"{value} ({low} to {high})" for value, low, high in cells)]
+        )
     words = {"P1": "People", "P13": "Median age", "H1": "Housing units"}
     headers = ("Area", *(f"{words[one.table.name]} ({values.level} interval)" for one in columns))
     drawn = values.tables.get("P13", total)
@@ -234,11 +237,6 @@ def _beside(values: CardValues, code: str) -> Iterator[Exhibit]:
         f"The {title} of the area and of up to {_MOST_BESIDE} areas of similar size beside it, with {values.level} intervals.",
         [PageTable("Areas beside it, the largest first", headers, rows, len(columns))],
     )
-
-
-def _between(one: CardTable, place: int) -> str:
-    value, low, high = (_text(one, number) for number in _cell(one, place))
-    return value if low == high else f"{value} ({low} to {high})"
 
 
 def _dots(one: CardTable, shown: Sequence[int], names: Sequence[str], own: int, title: str) -> Figure:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.geography.identifiers import geoids
 from censafe.model.entries import nearest
-from censafe.products.topdown.census_tables.definitions import CensusTable
+from censafe.products.topdown.census_tables.definitions import CARD_TABLES, CensusTable
 from censafe.products.topdown.census_tables.intervals import (
     ReplicatedSource,
     open_replicates,
@@ -26,8 +26,9 @@ from censafe.products.topdown.census_tables.linear import (
     ways_to_linear,
     ways_to_replicates,
 )
-from censafe.products.topdown.census_tables.source import ESTIMATES, Geography, TableSource
+from censafe.products.topdown.census_tables.source import Geography, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
+from censafe.products.topdown.folder import ESTIMATES
 from censafe.publication.stamps import Stamp
 
 Use = Literal["exact", "did not change", "yes", "with care", "no"]
@@ -43,11 +44,6 @@ KINDS: Final = {
 }
 """Level of an area by the number of digits of its GEOID."""
 _PARENTS: Final = {2: 0, 5: 2, 7: 2, 10: 5, 11: 5, 12: 11, 15: 12}
-CARD_TABLES: Final = {
-    "dhc": ("P1", "P5", "P12", "P13", "H1", "H3", "H4", "H9", "P16"),
-    "pl94": ("P1", "P2", "P3", "P5", "H1"),
-}
-"""The tables of a card, by product."""
 _SURE: Final = 0.1
 _USABLE: Final = 0.5
 _Values = NDArray[np.float64]

@@ -52,6 +52,12 @@ SCHEMAS: Final = {
 }
 """Schema of each histogram that tables count, by product: the DHC, and the redistricting data."""
 
+CARD_TABLES: Final = {
+    "dhc": ("P1", "P5", "P12", "P13", "H1", "H3", "H4", "H9", "P16"),
+    "pl94": ("P1", "P2", "P3", "P5", "H1"),
+}
+"""The tables of a card, by product."""
+
 
 @dataclass(frozen=True)
 class TableLine:

@@ -18,11 +18,11 @@ from censafe.errors import UsageError
 from censafe.geography.parquet_tables import MOST_PER_BYTE_OF_RUN, read_rows
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.source import (
-    ESTIMATES,
     Geography,
     SourceWithIntervals,
     TableSource,
 )
+from censafe.products.topdown.folder import ESTIMATES
 from censafe.products.topdown.plan import CONFIGURATION
 from censafe.publication.manifest import read_manifest
 

@@ -23,14 +23,12 @@ from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import SCHEMAS, CensusTable, census_tables
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.products.topdown.folder import GEOGRAPHY
+from censafe.products.topdown.folder import ESTIMATES, GEOGRAPHY
 from censafe.publication.manifest import read_manifest
 from censafe.publication.measurements.geography import Blocks, read_geography
 from censafe.publication.microdata.histograms import histogram_geounits, histogram_schema, read_histograms
 from censafe.publication.stamps import Stamp
 
-ESTIMATES: Final = "table_estimates.parquet"
-"""Linear estimates of tables in the folder of a run."""
 LEVELS: Final[Mapping[str, str]] = {
     "us": "US", "state": "State", "county": "County", "tract": "Tract", "block_group": "Block_Group", "block": "Block",
 }  # fmt: skip

@@ -39,25 +39,18 @@ def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
             figures.append(f"numbers of {counted} in every {run[-1]}")
         if figures:
             found.append(f"Published exactly, without noise: {histogram.name}, {'; '.join(figures)}.")
-    found += _known_from_exact(config)
-    if found:
-        found += _conditional(config)
-    return tuple(found)
-
-
-def _known_from_exact(config: TopdownConfig) -> list[str]:
-    """What exact figures tell of single records."""
-    found = []
     if any(exact_levels(histogram) for histogram in config.histograms):
         found.append(
             "Whoever knows all other records can tell from an exact total in which of its areas a record is."
         )
-    rules = [histogram.schema.facilities for histogram in config.histograms]
-    if any(rule is not None and rule.minimum[0] and "vacant" in rule.other_kinds for rule in rules):
+    rules = [rule for one in config.histograms if (rule := one.schema.facilities) is not None]
+    if any(rule.minimum[0] and "vacant" in rule.other_kinds for rule in rules):
         found.append(
             "Whether a housing unit is occupied or vacant is not protected: both numbers are published as they were counted."
         )
-    return found
+    if found:
+        found += _conditional(config)
+    return tuple(found)
 
 
 def _conditional(config: TopdownConfig) -> Iterator[str]:

@@ -84,18 +84,14 @@ def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tup
         found[histogram.name] = tuple(query for _, query in queries if query is not None)
     missing = [name for name in names if name not in known]
     if missing:
-        offered = sorted({word for one in config.histograms for word in _offered(one)})
+        offered = {"total", "detailed"}
+        for one in config.histograms:
+            offered |= {*one.schema.schema.names, *one.schema.recodes, *outputs_of(one).tables}
+            offered |= {_RACES} if _has_races(one) else set()
         raise UsageError(
-            f"`queries` {missing[0]}: no such query.{nearest(missing[0], offered)} Allowed: {', '.join(offered)}, and attributes or recodes joined by *"
+            f"`queries` {missing[0]}: no such query.{nearest(missing[0], sorted(offered))} Allowed: {', '.join(sorted(offered))}, and attributes or recodes joined by *"
         )
     return found
-
-
-def _offered(histogram: MeasuredHistogram) -> Iterator[str]:
-    yield from ("total", "detailed", *histogram.schema.schema.names, *histogram.schema.recodes)
-    yield from outputs_of(histogram).tables
-    if _has_races(histogram):
-        yield _RACES
 
 
 def _has_races(histogram: MeasuredHistogram) -> bool:

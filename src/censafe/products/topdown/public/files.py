@@ -124,7 +124,14 @@ def spine_of_files(
         ([0, 1], ['4410', '4411'])
     """
     spine = _tree(geounits, rules, folder)
-    blocks = _census_codes(geounits[-1], rules[-1], folder)
+    codes, rule = geounits[-1], rules[-1]
+    width = codes.shape[1]
+    if width < rule.digits:
+        raise DataError(
+            f"level {rule.name}, {folder}: codes have {width} digits; allowed: {rule.digits} or more, the last of which are the "
+            "census code; fix: name files and configuration of one product"
+        )
+    blocks = _numbers(codes, width - rule.digits, width, rule, folder)
     standard = build_spine(blocks, rules if published is None else published)
     order = np.searchsorted(standard.leaf.codes, blocks).astype(np.int64)
     same = spine.names == standard.names and all(
@@ -215,16 +222,6 @@ def _level(
     numbers = _numbers(codes, before, width, rule, folder)
     prefix = _numbers(codes, 0, before, rule, folder) if before else None
     return SpineLevel(rule.name, width - before, "", numbers, parent, edges, prefix, before, rule.alphabet)
-
-
-def _census_codes(codes: _Codes, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
-    width = codes.shape[1]
-    if width < rule.digits:
-        raise DataError(
-            f"level {rule.name}, {folder}: codes have {width} digits; allowed: {rule.digits} or more, the last of which are the "
-            "census code; fix: name files and configuration of one product"
-        )
-    return _numbers(codes, width - rule.digits, width, rule, folder)
 
 
 def _numbers(codes: _Codes, first: int, last: int, rule: LevelRule, folder: Path) -> NDArray[np.int64]:
@@ -466,7 +463,13 @@ def open_files(
     first = [found[histogram_part(config.histograms[0], level)] for level in config.run_levels]
     for histogram in config.histograms[1:]:
         for one, level in zip(first, config.run_levels, strict=True):
-            _require_same_geounits(one, found[histogram_part(histogram, level)])
+            other = found[histogram_part(histogram, level)]
+            if not np.array_equal(one.codes, other.codes):
+                only = np.setxor1d(texts(one.codes), texts(other.codes))
+                raise DataError(
+                    f"level {one.name}: {len(only)} geounits stand in only one of {one.folder} and {other.folder}, such as "
+                    f"{', '.join(only[:_NAMED].tolist())}; fix: name files of one run, or estimate one product at a time (--set measure=...)"
+                )
     codes = [level.codes for level in first]
     # the levels of the files, also those that no geocode holds
     rules = [
@@ -524,15 +527,6 @@ def _parts(run: RunSpine, found: Mapping[str, ListedLevel], config: TopdownConfi
         return ()
     parts = subtrees(run.spine, depth, together)
     return parts if len(parts) > 1 else ()
-
-
-def _require_same_geounits(one: ListedLevel, other: ListedLevel) -> None:
-    if not np.array_equal(one.codes, other.codes):
-        only = np.setxor1d(texts(one.codes), texts(other.codes))
-        raise DataError(
-            f"level {one.name}: {len(only)} geounits stand in only one of {one.folder} and {other.folder}, such as "
-            f"{', '.join(only[:_NAMED].tolist())}; fix: name files of one run, or estimate one product at a time (--set measure=...)"
-        )
 
 
 def file_budgets(

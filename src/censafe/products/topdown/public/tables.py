@@ -18,7 +18,7 @@ from censafe.products.run.folder import RunFolder
 from censafe.products.run.options import EstimateOptions
 from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.folder import STATE
+from censafe.products.topdown.folder import ESTIMATE_FILES, STATE
 from censafe.products.topdown.intake.results import open_results
 from censafe.products.topdown.plan import workloads
 from censafe.products.topdown.public.estimate import (
@@ -31,10 +31,10 @@ from censafe.products.topdown.public.files import FilesRun, file_budgets, open_f
 from censafe.products.topdown.table_estimates.beside import (
     MeasuredResult,
     answers_beside,
-    result_of_run,
+    measured_results,
 )
 from censafe.products.topdown.table_estimates.choice import EstimatedAreas, TableChoice, table_choice
-from censafe.products.topdown.table_estimates.estimates import ESTIMATE_FILES, TableEstimates
+from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.manifest import hash_outputs, write_manifest
 from censafe.publication.measurements.chosen import AnswerIndex, SummedAnswers
@@ -159,33 +159,35 @@ def estimate_tables_of_files(
         raise UsageError("`tables`: none are named; fix: name tables, such as P12, or leave `tables` out")
     for warning in chosen.warnings:
         observer.remark(f"Warning: {warning}")
-    files = {name: path for name, path in options.results.items() if _holds_files(chosen, name, path)}
-    results = open_results(
-        chosen, {name: path for name, path in options.results.items() if name not in files}
-    )
+    files, runs = {}, {}  # public measurement files of published results; runs and microdata
+    for name, path in options.results.items():
+        known = name in chosen.published and not (path / "manifest.json").exists()
+        theirs = load_config(chosen.published[name]).histograms if known else ()
+        measured = any((path / histogram.folder).is_dir() for histogram in theirs)
+        (files if measured else runs)[name] = path
+    results = open_results(chosen, runs)
     with RunFolder(out) as folder:
         with observer.stage("hash inputs"):
             manifest = files_manifest(chosen, measurements, totals, results, options.state, created)
             more = {f"files of {name}": sha256_path(path) for name, path in files.items()}
         manifest = replace(manifest, identity={**manifest.identity, "tables": choice.digest, **more})
         state = folder.identify(manifest.identity)
-        measured, blocks, remarks = present_files(chosen, measurements, choice)
+        present, blocks, remarks = present_files(chosen, measurements, choice)
         with observer.stage("read"):
             table = totals_table(measurements, totals)
-            found = open_files(measured, measurements, table, options.state, blocks=blocks)
+            found = open_files(present, measurements, table, options.state, blocks=blocks)
         for remark in (*remarks, *found.remarks):
             observer.remark(f"Warning: {remark}")
         require_same_stamp(found, results)
         earlier: list[MeasuredResult] = []  # published results whose noisy answers can be used
         if blocks:
-            earlier += [one for one in map(result_of_run, results) if one is not None]
-            earlier += [
+            earlier = measured_results(results) + [
                 _result_of_files(name, chosen.published[name], path, found, options)
                 for name, path in files.items()
             ]
         if len(earlier) < len(options.results):
             observer.remark(_NOT_USED)
-        tables = _estimated(measured, found, choice, earlier, options, blocks=blocks)
+        tables = _estimated(present, found, choice, earlier, options, blocks=blocks)
         stages = {name: round(seconds, 3) for name, seconds in observer.stages.items()}
         tables.write(folder.staging, found.stamp)
         written = replace(
@@ -202,14 +204,6 @@ def estimate_tables_of_files(
         move_into_place(out, (*ESTIMATE_FILES, "manifest.json"))
     shown = (*ESTIMATE_FILES, "manifest.json")
     return RunResult(out, manifest.plan, found.stamp, state != "new", shown, observer.stages, measured=False)
-
-
-def _holds_files(config: TopdownConfig, name: str, folder: Path) -> bool:
-    """Whether a folder has public measurement files of a published result, and is not a run."""
-    if name not in config.published or (folder / "manifest.json").exists():
-        return False
-    theirs = load_config(config.published[name])
-    return any((folder / histogram.folder).is_dir() for histogram in theirs.histograms)
 
 
 def _result_of_files(

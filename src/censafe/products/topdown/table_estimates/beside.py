@@ -7,7 +7,7 @@ geounits that hold the same blocks: the nation, parts of states, counties, and b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,15 +50,16 @@ def has_answers(result: KnownResult) -> bool:
     )
 
 
-def result_of_run(result: KnownResult) -> MeasuredResult | None:
-    """The answers of a run that stored them; None for any other result."""
-    if not isinstance(result, PublishedResult) or not has_answers(result):
-        return None
-    config = configuration_of_run(result.folder, result.manifest)
-    public = read_facts(result.folder, config, result.manifest.plan.digest())
-    return MeasuredResult(
-        result.name, config, public, level_reader(result.folder, config, result.manifest, public)
-    )
+def measured_results(results: Iterable[KnownResult]) -> list[MeasuredResult]:
+    """Those of some results that are runs with their noisy answers."""
+    measured = []
+    for result in results:
+        if isinstance(result, PublishedResult) and has_answers(result):
+            config = configuration_of_run(result.folder, result.manifest)
+            public = read_facts(result.folder, config, result.manifest.plan.digest())
+            read = level_reader(result.folder, config, result.manifest, public)
+            measured.append(MeasuredResult(result.name, config, public, read))
+    return measured
 
 
 def answers_beside(

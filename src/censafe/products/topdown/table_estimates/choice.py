@@ -17,8 +17,8 @@ from censafe.geography.area_lists import AreaKind, read_block_areas
 from censafe.geography.grfc import NO_PLACE
 from censafe.model.observer import Observer
 from censafe.products.run.options import NO_TABLES
-from censafe.products.topdown.census_tables.card_values import CARD_TABLES
 from censafe.products.topdown.census_tables.definitions import (
+    CARD_TABLES,
     SCHEMAS,
     CensusTable,
     TableLine,

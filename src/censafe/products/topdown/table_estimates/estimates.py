@@ -23,9 +23,9 @@ from censafe.model.topdown.answer_sums import Summing, SummingInRounds
 from censafe.model.topdown.constraints import AnswersInStack, CellGroups
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.census_tables.definitions import CensusTable
-from censafe.products.topdown.census_tables.source import ESTIMATES
 from censafe.products.topdown.census_tables.writing import full_labels
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.folder import ESTIMATES, ESTIMATES_CODEBOOK
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.table_estimates.choice import EstimatedAreas, TableChoice, estimated_areas
 from censafe.products.topdown.table_estimates.sums import (
@@ -38,9 +38,6 @@ from censafe.publication.atomic import atomic_write
 from censafe.publication.columns import coded_words, tidy_columns, write_codebook_rows
 from censafe.publication.stamps import STAMP_REASONS, Stamp
 
-CODEBOOK: Final = "table_estimates_codebook.csv"
-ESTIMATE_FILES: Final = (ESTIMATES, CODEBOOK)
-"""What estimates of tables add to a run folder."""
 _CONFIDENCES: Final = (0.9, 0.95)
 _COLUMNS: Final = (
     "geography", "area", "table", "variable", "estimate", "sd", "lo90", "hi90", "lo95", "hi95",
@@ -100,7 +97,12 @@ class TableEstimates:
     def sums(self, load: LevelWorkload) -> HistogramSums | None:
         """The sums of the histogram of a level; None where none of its answers are used."""
         histogram = load.histogram
-        tables, shared = self.choice.of(histogram.name), self._shared(histogram)
+        tables = self.choice.of(histogram.name)
+        shared: tuple[CellSum, ...] = ()  # sums that a histogram shares with another one
+        if (linked := self._linked()) is not None and histogram.name in (linked[0].name, linked[1].name):
+            shared = group_sums(
+                histogram.schema, linked[2] if histogram.name == linked[0].name else linked[3]
+            )
         depth = self._public.spine.names.index(load.level.name)
         if not (tables or shared) or not self._used[depth].any():
             return None
@@ -124,13 +126,6 @@ class TableEstimates:
                 ):
                     return measured[right.histogram], second, right.groups, one.groups
         return None
-
-    def _shared(self, histogram: MeasuredHistogram) -> tuple[CellSum, ...]:
-        """Sums that a histogram shares with another one."""
-        linked = self._linked()
-        if linked is None or histogram.name not in (linked[0].name, linked[1].name):
-            return ()
-        return group_sums(histogram.schema, linked[2] if histogram.name == linked[0].name else linked[3])
 
     def read(self, load: LevelWorkload, source: Summing | SummingInRounds) -> Floats | None:
         """Estimate the states of a level from its answers; None where none are used."""
@@ -241,7 +236,7 @@ class TableEstimates:
         )
         reason = {} if stamp is None else {"reason": STAMP_REASONS[stamp]}
         write_codebook_rows(
-            folder / CODEBOOK, "table_estimates", words, stamp=stamp, universe=False, **reason
+            folder / ESTIMATES_CODEBOOK, "table_estimates", words, stamp=stamp, universe=False, **reason
         )
 
 
