@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from censafe.errors import BudgetError
 from censafe.geography.spines.tree import Spine
 from censafe.model.proven import proven
+
+_Value = TypeVar("_Value", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,10 @@ class RunSpine:
     order: NDArray[np.int64] | None = field(repr=False)
     shares: Mapping[str, tuple[LevelShares, ...]] = field(repr=False)
     notes: tuple[str, ...] = ()
+
+    def in_order(self, values: NDArray[_Value]) -> NDArray[_Value]:
+        """Values of the blocks in the standard order, one row each, in the order of the run."""
+        return values if self.order is None else values[self.order]
 
 
 @proven("path_sums.proof.md", digest="ab932f7feffdb6f6")

@@ -305,30 +305,26 @@ def paper(config: TopdownConfig) -> str:
 
 def query_facts(config: TopdownConfig) -> tuple[QueryFacts, ...]:
     """Size and shares of every measured query, in the order of the plan."""
-    facts = []
-    for load in workloads(config):
-        shares = load.histogram.query_shares[load.level.name]
-        for query, plan in zip(load.queries, load.part.queries, strict=True):
-            share = QueryShare(
+    return tuple(
+        QueryFacts(
+            table=plan.table,
+            level=load.level.name,
+            label=load.level.name,
+            source=plan.table,
+            tau=None,
+            regions=None,
+            iterations=query.answers,
+            terms={"cell": 1},
+            share=QueryShare(
                 load.histogram.name,
                 query.name,
                 load.histogram.level_shares[load.level.name],
-                shares[query.name],
-            )
-            facts.append(
-                QueryFacts(
-                    table=plan.table,
-                    level=load.level.name,
-                    label=load.level.name,
-                    source=plan.table,
-                    tau=None,
-                    regions=None,
-                    iterations=query.answers,
-                    terms={"cell": 1},
-                    share=share,
-                )
-            )
-    return tuple(facts)
+                load.histogram.query_shares[load.level.name][query.name],
+            ),
+        )
+        for load in workloads(config)
+        for query, plan in zip(load.queries, load.part.queries, strict=True)
+    )
 
 
 def _notes(config: TopdownConfig, delta: Fraction) -> tuple[str, ...]:

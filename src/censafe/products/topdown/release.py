@@ -121,7 +121,10 @@ def publish(
     if words := areas.remark(levels):
         observer.remark(words)
     with timed.stage("write files"), ThreadPoolExecutor(1) as pool:
-        facts = pool.submit(_write_facts, staging, release) if retained else None
+        facts = None
+        if retained:  # what a later estimate reads
+            (staging / "measurements").mkdir()
+            facts = pool.submit(write_facts, staging, config, estimates.public, stamp=stamp)
         records, known = write_files(
             staging, places, stamp, config, estimates, areas=areas, observer=observer, workers=workers
         )
@@ -162,21 +165,15 @@ def publish(
     require_nothing_else(out, finished)
 
 
-def _write_facts(staging: Path, release: TopdownRelease) -> None:
-    """Write the public facts that a later estimate reads."""
-    (staging / "measurements").mkdir()
-    write_facts(staging, release.config, release.estimates.public, stamp=release.manifest.stamp)
-
-
-def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstimates:
-    """What the certificate says of the queries, the estimates and the exact figures."""
-    config, estimates = release.config, release.estimates
+def _statement(release: TopdownRelease, records: Mapping[str, int]) -> CertificateInput:
+    """What the certificate says of the run, its queries, estimates and exact figures."""
+    config, estimates, manifest = release.config, release.estimates, release.manifest
     imputed = [f"Imputed in the input by a rule: {words}" for words in estimates.public.imputed]
-    published = (_PUBLISHED,) if release.manifest.published_data else ()
+    published = (_PUBLISHED,) if manifest.published_data else ()
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
         fitted = (*fitted, _BY_QUERY if any(map(is_held, config.histograms)) else _FROM_BELOW)
-    return LevelEstimates(
+    contents = LevelEstimates(
         facts=estimates.facts,
         records=records,
         exact=exact_figures(config),
@@ -206,18 +203,15 @@ def _contents(release: TopdownRelease, records: Mapping[str, int]) -> LevelEstim
             )
         ],
     )
-
-
-def _statement(release: TopdownRelease, records: Mapping[str, int]) -> CertificateInput:
     return CertificateInput(
-        release.manifest,
-        _contents(release, records),
+        manifest,
+        contents,
         (
             CheckGroup("Files, columns, geocodes and counts", 9, stops=True),
             CheckGroup("Consistency of records with the published units", 4, stops=True),
             CheckGroup("Consistency of published totals with the published units", 1, stops=True),
         ),
-        title=title_of(release.config.histograms),
+        title=title_of(config.histograms),
         ledger_total=release.ledger_total,
         confidence=release.confidence,
     )

@@ -100,8 +100,7 @@ def known_blocks(
             if run.order is not None:
                 level = reordered(level, run.order, run.spine.leaf.geounits)
             published[result.name, name] = (schema, level)
-    units = facilities if run.order is None else facilities[run.order]
-    return KnownBlocks(run, units, published, public.declared, given=given or {})
+    return KnownBlocks(run, run.in_order(facilities), published, public.declared, given=given or {})
 
 
 def block_equations(histogram: MeasuredHistogram, known: KnownBlocks, *, stack: bool) -> list[BlockEquation]:

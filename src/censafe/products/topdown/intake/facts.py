@@ -81,9 +81,7 @@ def public_facts(
     areas: BlockAreas | None = None,
 ) -> PublicFacts:
     """Limits and budgets from declared invariants."""
-    units = facilities.astype(np.int64)
-    if run.order is not None:
-        units = units[run.order]
+    units = run.in_order(facilities).astype(np.int64)
     limits = {}
     for histogram in config.histograms:
         if is_held(histogram):  # its exact sums are limits of every cell, and must have these totals

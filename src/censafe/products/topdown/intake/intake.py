@@ -23,7 +23,6 @@ from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.closing import Closing
 from censafe.model.engine import Engine
-from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.model.topdown.workers import EngineWorkers
 from censafe.population.blocks import block_files, read_block_files
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
@@ -281,16 +280,17 @@ class PublishedIntake(Intake):
             verify_outputs(self._data, replace(self._manifest, parts=(), outputs=outputs))
             blocks = read_geography(self._data / GEOGRAPHY)
             spine = build_spine(blocks.codes, level_rules(self._config))
-            exact = {one.name: self._exact(one, spine) for one in self._config.histograms}
+            exact = {}
+            for histogram in self._config.histograms:
+                path = self._data / self._places[histogram.name]
+                schema = histogram_schema(path)
+                if schema != histogram.schema.name:
+                    raise DataError(
+                        f"{path}: a histogram of {schema}; allowed: {histogram.schema.name}, as in {self._config.origin}; fix: give a run of that "
+                        "configuration"
+                    )
+                level = read_histograms(path, spine.leaf.geounits)
+                exact[histogram.name] = ExactHistograms(
+                    level.geounits, level.node_ptr, level.cell, level.count
+                )
         return self._added_up(exact, spine, blocks.areas, blocks.units, imputed=blocks.imputed)
-
-    def _exact(self, histogram: MeasuredHistogram, spine: Spine) -> ExactHistograms:
-        path = self._data / self._places[histogram.name]
-        schema = histogram_schema(path)
-        if schema != histogram.schema.name:
-            raise DataError(
-                f"{path}: a histogram of {schema}; allowed: {histogram.schema.name}, as in {self._config.origin}; fix: give a run of that "
-                "configuration"
-            )
-        level = read_histograms(path, spine.leaf.geounits)
-        return ExactHistograms(level.geounits, level.node_ptr, level.cell, level.count)

@@ -196,10 +196,9 @@ def spine_remarks(config: TopdownConfig, run: RunSpine, areas: BlockAreas | None
 def _places(run: RunSpine, areas: BlockAreas) -> dict[str, Any]:
     """Mean distances of the places from the tree of the run and from the standard one."""
     entity = np.where(areas.place == NO_PLACE, -1, areas.codes // _STATE * _PLACES + areas.place)
-    own = entity if run.order is None else entity[run.order]
     return {
         "places": len(np.unique(entity[entity >= 0])),
-        "mean_distance": _mean(entity_distances(run.spine, own)[1]),
+        "mean_distance": _mean(entity_distances(run.spine, run.in_order(entity))[1]),
         "mean_distance_standard": _mean(entity_distances(run.standard, entity)[1]),
     }
 

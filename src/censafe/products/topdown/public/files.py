@@ -343,8 +343,7 @@ def stated_totals(
         if rows is None or not every or not (histogram.schema.grouped(one.groups).label >= 0).all():
             continue
         depth = run.standard.names.index(STATE)
-        state = run.standard.ancestors(depth)
-        state = state if run.order is None else state[run.order]
+        state = run.in_order(run.standard.ancestors(depth))
         sums = np.zeros(run.standard.levels[depth].nodes, np.int64)
         np.add.at(sums, state[rows.block], rows.records)
         codes = run.standard.levels[depth].geounits
@@ -488,7 +487,7 @@ def open_files(
     facilities, remarks = facilities_of_files(config, folder, run, found, state, blocks=blocks)
     given = stated_right_sides(config, found)
     known = tuple(table) or sum((stated_totals(one, run, given) for one in config.histograms), ())
-    units = facilities.astype(np.int64) if run.order is None else facilities[run.order].astype(np.int64)
+    units = run.in_order(facilities).astype(np.int64)
     limits, declared = {}, {}
     for histogram in config.histograms:
         own = [one for one in known if one.histogram in ("", histogram.name)]

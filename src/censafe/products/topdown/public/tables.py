@@ -113,8 +113,7 @@ def areas_above_blocks(run: RunSpine) -> tuple[tuple[EstimatedAreas, ...], tuple
     if STATE not in run.standard.names:
         return (), ("the files hold no level State: nothing but their own geounits could be estimated",)
     depth = run.standard.names.index(STATE)
-    state = run.standard.ancestors(depth).astype(np.int64)
-    state = state if run.order is None else state[run.order]
+    state = run.in_order(run.standard.ancestors(depth).astype(np.int64))
     names = run.standard.levels[depth].geounits
     found = [EstimatedAreas("state", names, state, lowest)]
     codes = leaf.geounits.astype("U8")

@@ -28,7 +28,7 @@ from censafe.products.topdown.folder import level_reader, read_facts
 from censafe.products.topdown.intake.results import KnownResult, PublishedResult
 from censafe.products.topdown.plan import LevelWorkload, configuration_of_run, workloads
 from censafe.products.topdown.table_estimates.choice import TableChoice
-from censafe.products.topdown.table_estimates.sums import BesideAnswers, BesideLevel
+from censafe.products.topdown.table_estimates.sums import BesideAnswers, BesideLevel, level_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,9 +189,7 @@ def _all_records(histogram: MeasuredHistogram, public: PublicFacts, depth: int) 
             and one.relation == "="
             and histogram.schema.grouped(one.groups).covers
         ):
-            units = public.facilities[:, : len(one.right.each)].astype(np.int64) @ np.array(one.right.each)
-            units = units if public.run.order is None else units[public.run.order]
-            return np.asarray(np.add.reduceat(units, public.spine.starts[depth]))
+            return level_units(public, depth, len(one.right.each)) @ np.array(one.right.each)
     return None
 
 

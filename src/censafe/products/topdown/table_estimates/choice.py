@@ -148,10 +148,7 @@ def estimated_areas(
         for text in remarks:
             observer.remark(text)
     return tuple(
-        EstimatedAreas(
-            kind.name, kind.codes, kind.area_of if run.order is None else kind.area_of[run.order], depth
-        )
-        for kind, depth in found
+        EstimatedAreas(kind.name, kind.codes, run.in_order(kind.area_of), depth) for kind, depth in found
     )
 
 

@@ -196,7 +196,7 @@ class HistogramSums:
             if depth not in self._states:
                 break
             level, limit = self._public.spine.levels[depth], self._limits[depth]
-            known, parent = self._known(depth), level.parent
+            known, parent = self._facilities.known_sums(depth), level.parent
             if known is None and limit.groups is not None:
                 # a level of sums whose totals are known, of which the geounits are parts
                 of, totals = limit.groups.of, np.asarray(limit.groups.totals)
@@ -210,11 +210,6 @@ class HistogramSums:
 
     def _parted(self, depth: int) -> tuple[Floats, ...]:
         return self.problem.parted(self._states[depth])
-
-    def _known(self, depth: int) -> Integers | None:
-        """Sums of all geounits of a level that are known exactly; None where they are not."""
-        known, totals = self._facilities.sums(depth), self._limits[depth].totals
-        return totals[:, None] if known is None and totals is not None else known
 
     def _depth(self, load: LevelWorkload) -> int:
         return self._public.spine.names.index(load.level.name)
@@ -247,7 +242,11 @@ def stacked_tree(
         if depth not in first._states or depth not in second._states:
             break
         level = first._public.spine.levels[depth]
-        parts = [one for one in (first._known(depth), second._known(depth)) if one is not None]
+        parts = [
+            one
+            for one in (first._facilities.known_sums(depth), second._facilities.known_sums(depth))
+            if one is not None
+        ]
         known = np.hstack([*parts, np.zeros((level.nodes, second.shared), np.int64)])
         answers = StackedAnswers.of(sums, first._own(own), second._own(other))
         states = sums.states(first._parted(depth), second._parted(depth))
@@ -274,6 +273,12 @@ def group_sums(schema: HistogramSchema, groups: CellGroups) -> tuple[CellSum, ..
         }
         found.append((SumTerm(when),))
     return tuple(found)
+
+
+def level_units(public: PublicFacts, depth: int, kinds: int) -> Integers:
+    """Published counts of the first kinds of unit at every geounit of a level, shape (n, kinds)."""
+    units = public.run.in_order(public.facilities[:, :kinds]).astype(np.int64)
+    return np.asarray(np.add.reduceat(units, public.spine.starts[depth], axis=0))
 
 
 class _Facilities:
@@ -308,23 +313,18 @@ class _Facilities:
         nodes = self._public.spine.levels[depth].nodes
         if self.kinds is None:
             return np.ones((nodes, 1), np.bool_)
-        sums, totals, upper = self.sums(depth), self._limits[depth].totals, self._limits[depth].upper
-        if self._by_sum and sums is None and totals is not None:
-            sums = totals[:, None]
-        if self._by_sum and sums is not None:
-            return np.asarray(sums > 0)
+        known, upper = self.known_sums(depth), self._limits[depth].upper
+        if self._by_sum and known is not None:
+            return np.asarray(known > 0)
         if self._upper is not None:
-            return np.asarray(self._units(depth, len(self._upper)) * self._upper > 0)
+            return np.asarray(level_units(self._public, depth, len(self._upper)) * self._upper > 0)
         if upper.size:
             return np.asarray(upper > 0)
         return np.ones((nodes, int(self.kinds.max()) + 1), np.bool_)
 
-    def sums(self, depth: int) -> Integers | None:
-        """Sums that are counts of units at every geounit of a level; None where none are."""
-        return None if self._each is None else np.asarray(self._units(depth, len(self._each)) * self._each)
-
-    def _units(self, depth: int, kinds: int) -> Integers:
-        run = self._public.run
-        units = self._public.facilities[:, :kinds].astype(np.int64)
-        units = units if run.order is None else units[run.order]
-        return np.asarray(np.add.reduceat(units, run.spine.starts[depth], axis=0))
+    def known_sums(self, depth: int) -> Integers | None:
+        """Sums of all geounits of a level that are known exactly: counts of units, or totals; None where they are not."""
+        if self._each is not None:
+            return np.asarray(level_units(self._public, depth, len(self._each)) * self._each)
+        totals = self._limits[depth].totals
+        return None if totals is None else totals[:, None]
