@@ -21,7 +21,7 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates, estimate_levels
 from censafe.products.topdown.folder import are_of_part, stored_files
 from censafe.products.topdown.intake.results import KnownResult
-from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
+from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.table_estimates.beside import answers_beside, measured_results
 from censafe.products.topdown.table_estimates.choice import TableChoice
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
@@ -62,7 +62,7 @@ def measured_estimates(
         tables = TableEstimates(
             config, choice, public, observer, stored=not lazy, beside=beside, workers=workers
         )
-    joint = plan_release(config).joint
+    joint = config.choices.bypass  # as in the plan: what a geounit spends at one level depends on the others
     for histogram in descents.order:
         descent, loads = descents.of(histogram), workloads(config, histogram.name)
         if joint:
