@@ -42,8 +42,7 @@ def write_card(path: Path, values: CardValues, code: str, shapes: AreaShapes | N
     title = values.names[place] or f"{words[:1].upper()}{words[1:]} {code}"
     stamp = f"{values.stamp}: {STAMP_REASONS[values.stamp]}. " if values.stamp else ""
     exhibits = [
-        *_people(values, place),
-        *_homes(values, place),
+        *_living(values, place),
         *_beside(values, code),
         _usable(values, place),
         *_map(values, code, shapes),
@@ -108,29 +107,29 @@ def _facts(values: CardValues, place: int) -> Iterator[tuple[str, str, str]]:
             yield words, _text(one, one.values[place, 0]) or "none", _ends(values, one, place)
 
 
-def _people(values: CardValues, place: int) -> Iterator[Exhibit]:
-    tables = [values.tables[name] for name in _PERSONS if name in values.tables]
-    if not tables:
-        return
-    ages = values.tables.get("P12")
-    yield Exhibit(
-        "people",
-        "Who lives here?",
-        _most(tables, place),
-        _pyramid(ages, place, values.level) if ages else None,
-        f"Women and men by age, with the {values.level} interval of each number as a line." if ages else "",
-        [_table(values, one, place) for one in tables],
+def _living(values: CardValues, place: int) -> Iterator[Exhibit]:
+    """Who lives here, with a pyramid of ages where there is one, and in which homes."""
+    persons, homes = (
+        [values.tables[name] for name in names if name in values.tables] for names in (_PERSONS, _HOMES)
     )
-
-
-def _homes(values: CardValues, place: int) -> Iterator[Exhibit]:
-    tables = [values.tables[name] for name in _HOMES if name in values.tables]
-    if tables:
+    if persons:
+        ages = values.tables.get("P12")
+        yield Exhibit(
+            "people",
+            "Who lives here?",
+            _most(persons, place),
+            _pyramid(ages, place, values.level) if ages else None,
+            f"Women and men by age, with the {values.level} interval of each number as a line."
+            if ages
+            else "",
+            [_table(values, one, place) for one in persons],
+        )
+    if homes:
         yield Exhibit(
             "homes",
             "How do they live?",
-            _most([one for one in tables if one.table.name == "P16"] or tables, place),
-            tables=[_table(values, one, place) for one in tables],
+            _most([one for one in homes if one.table.name == "P16"] or homes, place),
+            tables=[_table(values, one, place) for one in homes],
         )
 
 
