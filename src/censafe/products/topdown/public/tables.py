@@ -158,7 +158,8 @@ def estimate_tables_of_files(
         raise UsageError("`tables`: none are named; fix: name tables, such as P12, or leave `tables` out")
     for warning in chosen.warnings:
         observer.remark(f"Warning: {warning}")
-    files, runs = {}, {}  # public measurement files of published results; runs and microdata
+    files: dict[str, Path] = {}  # public measurement files of published results
+    runs: dict[str, Path] = {}  # runs and microdata
     for name, path in options.results.items():
         known = name in chosen.published and not (path / "manifest.json").exists()
         theirs = load_config(chosen.published[name]).histograms if known else ()
