@@ -306,8 +306,9 @@ def configuration_of_run(
     """The configuration that a finished run stored, with settings that change nothing of its plan."""
     path = folder / CONFIGURATION
     config = load_config(path, {**manifest.config.overrides, **(changes or {})})
+    config = replace(config, origin=manifest.config.origin)  # which messages name
     if plan_release(config).digest() != manifest.plan.digest():
         raise CheckError(
             f"the plan cannot be rebuilt from {path}; it was changed by hand, or another version of censafe wrote it"
         )
-    return replace(config, origin=manifest.config.origin)
+    return config
