@@ -1,6 +1,6 @@
 """The decorator of a proven function; a leaf, so that every package can prove what it does.
 
-``censafe.privacy.proofs`` finds the decorated functions and compares them with the functions as they stand.
+``tests/support/proofs.py`` finds the decorated functions, and a test compares them with the functions as they stand.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 
 import censafe
 from censafe.model.proven import proven
-from censafe.privacy.proofs import Proof, proofs_of, source_digest, walk_proofs
+from support.proofs import Proof, proofs_of, source_digest, walk_proofs
 
 
 def test_every_proof_exists_names_its_function_and_is_up_to_date():
