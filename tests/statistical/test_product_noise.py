@@ -107,10 +107,10 @@ def safetab(folder: Path, kind: str) -> Iterator[Product]:
     if kind == "p":
         config, recipe = (
             load_p_config(str(folders.configure("p", zero_suppression_chance=0))),
-            safetab_p._RECIPE,
+            safetab_p.RECIPE,
         )
     else:
-        config, recipe = load_h_config(str(folders.h)), safetab_h._RECIPE
+        config, recipe = load_h_config(str(folders.h)), safetab_h.RECIPE
     universe = read_universe(config.universe)
     with SafetabIntake(folders.data, config, universe, folder / "scratch", ReadOptions()) as intake:
         data = intake.load()

@@ -135,13 +135,18 @@ _PRODUCTS: Final = {
     for product in (
         _product("phsafe", "sdhc-us", "phsafe", fields="config:FIELDS", outline="plan"),
         _product(
-            "safetab-p", "ddhca", "detailed", recipe="persons.recipe", planner="planner:PERSONS", **_SAFETAB
+            "safetab-p",
+            "ddhca",
+            "detailed",
+            recipe="persons.recipe:RECIPE",
+            planner="planner:PERSONS",
+            **_SAFETAB,
         ),
         _product(
             "safetab-h",
             "ddhcb",
             "detailed",
-            recipe="households.recipe",
+            recipe="households.recipe:RECIPE",
             planner="planner:HOUSEHOLDS",
             **_SAFETAB,
         ),

@@ -108,7 +108,7 @@ def estimate_tables(
             files.append(EstimatedFile(kind, found, count_findings(found, settings)))
     for ratio in ratios:
         files += _ratio_files(noisy, ratio, settings, remarks, workers)
-    remarks += [*_geometric(files, settings), *_drawn_ratios(files, settings)]
+    remarks += _remarks_on_models(files, settings)
     return Estimated(tuple(files), tuple(dict.fromkeys(remarks)))
 
 
@@ -148,28 +148,20 @@ def _by_type(
             yield kind, table.selected(np.asarray(table.region_type == kind))
 
 
-def _geometric(files: Sequence[EstimatedFile], settings: EstimateSettings) -> Iterator[str]:
-    for shape, text in (
-        (CountEstimates, "counts have two-sided geometric noise"),
-        (RatioEstimates, "ratios have two-sided geometric noise"),
-    ):
-        if not any(
-            isinstance(file.estimates, shape) and bool(file.estimates.geometric.any()) for file in files
-        ):
+def _remarks_on_models(files: Sequence[EstimatedFile], settings: EstimateSettings) -> Iterator[str]:
+    """What is to be known where the noise is not normal, or ratios are drawn from another model than counts."""
+    for shape, noun in ((CountEstimates, "counts"), (RatioEstimates, "ratios")):
+        own = [file.estimates for file in files if isinstance(file.estimates, shape)]
+        if not any(bool(estimates.geometric.any()) for estimates in own):
             continue
-        exact = settings.conventions == "censafe" and (
-            shape is CountEstimates or (settings.model == "discrete" and settings.method == "exact")
-        )
-        how = (
-            "they are estimated by its exact law over whole numbers"
-            if exact
-            else "the normal model is an approximation of it"
-        )
-        more = "; model = discrete has its exact law" if shape is RatioEstimates and not exact else ""
-        yield f"{text}; {how}{more}"
-
-
-def _drawn_ratios(files: Sequence[EstimatedFile], settings: EstimateSettings) -> Iterator[str]:
-    ratios = any(isinstance(file.estimates, RatioEstimates) for file in files)
-    if ratios and settings.method == "sample" and settings.model == "discrete":
+        text = f"{noun} have two-sided geometric noise"
+        ratios = shape is RatioEstimates
+        exact = settings.model == "discrete" and settings.method == "exact" if ratios else True
+        if exact and settings.conventions == "censafe":
+            yield f"{text}; they are estimated by its exact law over whole numbers"
+        else:
+            more = "; model = discrete has its exact law" if ratios else ""
+            yield f"{text}; the normal model is an approximation of it{more}"
+    drawn = settings.method == "sample" and settings.model == "discrete"
+    if drawn and any(isinstance(file.estimates, RatioEstimates) for file in files):
         yield "ratios are drawn from the continuous model; only counts are drawn as whole numbers"

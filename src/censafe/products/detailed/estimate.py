@@ -49,10 +49,11 @@ def estimate_with(load: LoadFinished, out: Path, options: EstimateOptions) -> Ru
             release = measured_before(folder, manifest, read_group_measurements, options)
             classes = _classes(config, manifest, release.measured, out, options.data)
             names = stored_names(options.names, out, manifest)
-            recorded = replace(
-                release, manifest=replace(manifest, config=_record(manifest, config, settings))
-            )
-            publish(Published(config, universe, classes, names), recorded)
+            renewed = {bureau_name(manifest.plan.product, noun) for noun in settings}
+            before = {key: text for key, text in manifest.config.overrides.items() if key not in renewed}
+            record = ConfigRecord(manifest.config.origin, {**before, **settings}, config.record)
+            release = replace(release, manifest=replace(manifest, config=record))
+            publish(Published(config, universe, classes, names), release)
     return RunResult(
         out,
         manifest.plan,
@@ -104,12 +105,6 @@ def _rebuilt(
         )
     title = str(manifest.config.settings.get("title", ""))
     return replace(config, origin=manifest.config.origin, title=title), universe
-
-
-def _record(manifest: Manifest, config: SafetabConfig, settings: Mapping[str, str]) -> ConfigRecord:
-    theirs = {bureau_name(manifest.plan.product, noun) for noun in settings}
-    before = {key: text for key, text in manifest.config.overrides.items() if key not in theirs}
-    return ConfigRecord(manifest.config.origin, {**before, **settings}, config.record)
 
 
 def _classes(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from censafe.errors import DataError
 from censafe.model.closing import Closing
-from censafe.model.observer import Observer, work_done
-from censafe.population.households.load import Population
+from censafe.model.observer import work_done
 from censafe.population.households.source import PopulationSource, open_population
 from censafe.population.households.validation import VALIDATION_STEPS, ValidationReport, validate
 from censafe.products.run.options import ReadOptions
@@ -78,7 +77,9 @@ class HouseholdIntake(Closing):
                 report = report.merge(checked) if report else checked
                 if not report.fatal:
                     with observer.stage("count"):
-                        _count(part, accumulators, observer)
+                        done = work_done(observer, COUNTING_STEPS * max(1, len(accumulators)))
+                        for number, accumulator in enumerate(accumulators):
+                            accumulator.add(part, partial(_advance, done, COUNTING_STEPS * number))
                 if read is not None:
                     read(len(report.seen))
         if report is None:
@@ -86,11 +87,5 @@ class HouseholdIntake(Closing):
         return report
 
 
-def _count(part: Population, accumulators: Sequence[CountAccumulator], observer: Observer) -> None:
-    done = work_done(observer, COUNTING_STEPS * max(1, len(accumulators)))
-
-    def after(before: int, step: int) -> None:
-        done(before + step)
-
-    for number, accumulator in enumerate(accumulators):
-        accumulator.add(part, partial(after, COUNTING_STEPS * number))
+def _advance(done: Callable[[int], None], before: int, step: int) -> None:
+    done(before + step)

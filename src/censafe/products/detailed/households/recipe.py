@@ -1,8 +1,9 @@
-"""SafeTab-H: households counted by group, type and tenure, measuring one level, the truth, and ``validate``, ``run``, ``estimate``."""
+"""SafeTab-H: households counted by group, type and tenure, measuring one level, and the truth."""
 
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Final
 
 import numpy as np
 
@@ -107,7 +108,4 @@ def _require_overlap(config: SafetabConfig, data: SafetabInput, counter: GroupCo
     raise_if_fatal(findings, "input data")
 
 
-_RECIPE = SafetabRecipe(load_h_config, count_households, measure_level, _require_overlap)
-validate = _RECIPE.validate
-run = _RECIPE.run
-estimate = _RECIPE.estimate
+RECIPE: Final = SafetabRecipe(load_h_config, count_households, measure_level, _require_overlap)

@@ -1,8 +1,9 @@
-"""SafeTab-P: persons counted by group, sex and 23 ages, measuring one level, the truth, and ``validate``, ``run``, ``estimate``."""
+"""SafeTab-P: persons counted by group, sex and 23 ages, measuring one level, and the truth."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Final
 
 from censafe.errors import ReleaseError
 from censafe.model import GroupMeasurements
@@ -74,7 +75,4 @@ def private_path(
     return count_adaptive(counter.groups(level, None), adaptive_tables(config, level), threads=threads)
 
 
-_RECIPE = SafetabRecipe(load_p_config, count_persons, measure_level)
-validate = _RECIPE.validate
-run = _RECIPE.run
-estimate = _RECIPE.estimate
+RECIPE: Final = SafetabRecipe(load_p_config, count_persons, measure_level)
