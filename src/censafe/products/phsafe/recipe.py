@@ -18,13 +18,13 @@ from censafe.products.phsafe.plan import measured_table_levels, plan_release
 from censafe.products.phsafe.release import ESTIMATES, publish
 from censafe.products.run.account import one_file
 from censafe.products.run.folder import FILES, finished_run
-from censafe.products.run.measurement_store import VECTOR_FILES, MeasurementStore
+from censafe.products.run.measurement_store import MeasurementFiles, MeasurementStore
 from censafe.products.run.options import EstimateOptions, ReadOptions, RunOptions
 from censafe.products.run.publishing import MeasuredRun, measured_before
 from censafe.products.run.runner import RunAdvice, RunResult, run_job
 from censafe.products.run.scratch import private_scratch
 from censafe.publication.manifest import ConfigRecord
-from censafe.publication.measurements.vectors import read_measurements
+from censafe.publication.measurements.vectors import read_measurements, write_measurements
 from censafe.publication.sums import require_confidence
 from censafe.tabulation.tables.counting import CountAccumulator
 
@@ -129,6 +129,11 @@ _OUTLOOK = RunAdvice(
 )
 
 
+_FILES: MeasurementFiles[list[Measurements]] = MeasurementFiles(
+    write_measurements, read_measurements, lambda measured: {answer.source for answer in measured}
+)
+
+
 class _Job:
     """PHSafe's part of a run."""
 
@@ -152,7 +157,7 @@ class _Job:
         self, source: HouseholdIntake, store: MeasurementStore, reading: ReadOptions
     ) -> list[list[Measurements]]:
         if store.done():
-            return [store.read(part, VECTOR_FILES) for part in self.plan.parts]
+            return [store.read(part, _FILES) for part in self.plan.parts]
         levels = measured_table_levels(self._config)
         counts = CountAccumulator(phsafe_definitions(), tables=list(levels), tau=self._config.tau)
         report = source.count(counts)
@@ -169,14 +174,14 @@ class _Job:
         with reading.observer.stage("measure"):
             for part in self.plan.parts:
                 if store.is_measured(part):
-                    answers = store.read(part, VECTOR_FILES)
+                    answers = store.read(part, _FILES)
                 else:
                     with store.reserve(part) as key:
                         answers = [
                             measure(exact[query.table, query.level], query, ordinal, key)
                             for ordinal, query in enumerate(part.queries)
                         ]
-                    store.write(part, answers, VECTOR_FILES)
+                    store.write(part, answers, _FILES)
                 measured.append(answers)
         return measured
 

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from censafe.errors import CheckError
-from censafe.model import Measurements, PartPlan, ReleasePlan
+from censafe.model import PartPlan, ReleasePlan
 from censafe.model.plan import NoiseSource
 from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_part_key, source_of
 from censafe.privacy.keys.run_keys import keyed_commitment
 from censafe.privacy.ledger.state import Reservation
 from censafe.products.run.account import Account, one_file
-from censafe.publication.measurements.vectors import read_measurements, write_measurements
 from censafe.publication.stamps import Stamp, stamp_of
 
 Measured = TypeVar("Measured")
@@ -46,11 +45,6 @@ class MeasurementFiles(Generic[Measured]):
     write: _Writer[Measured]
     read: _Reader[Measured]
     sources: Callable[[Measured], set[NoiseSource]]
-
-
-VECTOR_FILES: MeasurementFiles[list[Measurements]] = MeasurementFiles(
-    write_measurements, read_measurements, lambda measured: {answer.source for answer in measured}
-)
 
 
 class MeasurementStore:
