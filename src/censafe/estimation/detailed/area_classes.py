@@ -137,12 +137,12 @@ class _BlockSets:
     ) -> _BlockSets:
         ordinals = areas.ordinals(kind)
         inside = np.flatnonzero(included & (ordinals >= 0))
-        found = ordinals[inside]
-        if np.any(found[1:] < found[:-1]):
-            turn = np.argsort(found, kind="stable")
-            inside, found = inside[turn], found[turn]
+        regions = ordinals[inside]
+        if np.any(regions[1:] < regions[:-1]):
+            turn = np.argsort(regions, kind="stable")
+            inside, regions = inside[turn], regions[turn]
         starts = np.zeros(len(areas.numbers(kind)) + 1, np.int64)
-        np.cumsum(np.bincount(found, minlength=len(starts) - 1), out=starts[1:])
+        np.cumsum(np.bincount(regions, minlength=len(starts) - 1), out=starts[1:])
         running = np.zeros(len(inside) + 1, np.uint64)
         np.cumsum(hashes[inside], out=running[1:])
         return cls(inside, starts, running[starts[1:]] - running[starts[:-1]])

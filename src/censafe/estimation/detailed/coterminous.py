@@ -120,13 +120,13 @@ def _preference(levels: Sequence[GroupEstimates]) -> list[int]:
     return [ranked.index(place) for place in places]
 
 
-def _class_of_regions(found: GroupEstimates, classes: AreaClasses) -> NDArray[np.int64]:
-    area_class = np.full(len(found.level.regions), -1, np.int64)
-    members = classes.by_type(found.level.region_type)
-    if members and len(found.level.regions):
+def _class_of_regions(estimates: GroupEstimates, classes: AreaClasses) -> NDArray[np.int64]:
+    area_class = np.full(len(estimates.level.regions), -1, np.int64)
+    members = classes.by_type(estimates.level.region_type)
+    if members and len(estimates.level.regions):
         names = np.array(list(members), np.str_)
-        places = np.minimum(np.searchsorted(found.level.regions, names), len(found.level.regions) - 1)
-        there = found.level.regions[places] == names
+        places = np.minimum(np.searchsorted(estimates.level.regions, names), len(estimates.level.regions) - 1)
+        there = estimates.level.regions[places] == names
         area_class[places[there]] = np.array(list(members.values()), np.int64)[there]
     return area_class
 

@@ -87,8 +87,8 @@ def totals(
         raise ValueError(f"measurements of {measurements.table} are not of the table {table.key}")
     if t1 == "pooled" and measurements.stage1 is None:
         raise ValueError("totals of households are measured once, there is nothing to pool")
-    found = _measured(measurements, table.sizes, conditional=conditional)
-    return _pooled(found, measurements, thresholds, near) if t1 == "pooled" else found
+    estimates = _measured(measurements, table.sizes, conditional=conditional)
+    return _pooled(estimates, measurements, thresholds, near) if t1 == "pooled" else estimates
 
 
 def nonnegative(estimates: GroupEstimates) -> GroupEstimates:
@@ -134,33 +134,35 @@ def _measured(
 
 
 def _pooled(
-    found: GroupEstimates,
+    estimates: GroupEstimates,
     measurements: GroupMeasurements,
     thresholds: Sequence[int],
     near: Literal["flag", "fallback"],
 ) -> GroupEstimates:
     first, second = measurements.laws["stage1"], measurements.laws["stage2"]
-    one, cell = (max(exact_variance(law), LEAST_VARIANCE) for law in (first, second))
-    sizes = np.diff(found.indptr)
-    before = found.totals
+    total_variance, cell = (max(exact_variance(law), LEAST_VARIANCE) for law in (first, second))
+    sizes = np.diff(estimates.indptr)
+    before = estimates.totals
     stage1 = before if measurements.stage1 is None else measurements.stage1
-    exact = (sizes * cell * stage1 + one * before) / (one + sizes * cell)
-    close = np.zeros(found.rows, np.bool_)
+    exact = (sizes * cell * stage1 + total_variance * before) / (total_variance + sizes * cell)
+    close = np.zeros(estimates.rows, np.bool_)
     for threshold in thresholds:
-        close |= np.abs(exact - threshold) <= NEAR_DEVIATIONS * np.sqrt(one)
+        close |= np.abs(exact - threshold) <= NEAR_DEVIATIONS * np.sqrt(total_variance)
     chosen = ~measurements.level.detailed_only[measurements.iteration]
     close &= chosen
     if near == "fallback":
         chosen &= ~close
     change = np.where(chosen, np.rint(exact).astype(np.int64) - before, 0)
     pooled = []
-    for size in found.sizes:
-        share = cell / (one + size * cell)
+    for size in estimates.sizes:
+        share = cell / (total_variance + size * cell)
         pooled.append(GroupNoise(second, size, -share, (NoiseTerm(first, 1, share),)))
     return replace(
-        found,
-        values=add_to_totals(found, change),
-        noises=(*found.noises, *pooled),
-        noise=np.where(chosen, len(found.noises) + found.stat_level, found.noise).astype(np.int32),
+        estimates,
+        values=add_to_totals(estimates, change),
+        noises=(*estimates.noises, *pooled),
+        noise=np.where(chosen, len(estimates.noises) + estimates.stat_level, estimates.noise).astype(
+            np.int32
+        ),
         near=close,
     )

@@ -52,21 +52,21 @@ def adding_up(means: Mapping[int, Floats], rules: CountRules) -> dict[int, Integ
     Args:
         means: posterior means of sums and basis cells by number, shape (groups,) each.
     """
-    found: dict[int, Integers] = {}
+    numbers: dict[int, Integers] = {}
     inner = {cell: set(of) for cell, of in rules.margins.items()}
     for number, cells in inner.items():
         for other in inner.values():
             if cells & other and not (cells <= other or other <= cells):
                 raise ValueError(f"{rules.table}: sum {number} shares some cells with another sum")
     for number in sorted(inner, key=lambda cell: -len(inner[cell])):
-        if number not in found:
-            found[number] = np.rint(means[number]).astype(np.int64)
+        if number not in numbers:
+            numbers[number] = np.rint(means[number]).astype(np.int64)
         parts = _parts(number, inner)
-        shares = largest_remainder(np.stack([means[part] for part in parts], axis=1), found[number])
-        found |= dict(zip(parts, shares.T, strict=True))
+        shares = largest_remainder(np.stack([means[part] for part in parts], axis=1), numbers[number])
+        numbers |= dict(zip(parts, shares.T, strict=True))
     for cell in rules.basis:
-        found.setdefault(cell, np.rint(means[cell]).astype(np.int64))
-    return found
+        numbers.setdefault(cell, np.rint(means[cell]).astype(np.int64))
+    return numbers
 
 
 def _parts(number: int, inner: Mapping[int, set[int]]) -> Sequence[int]:
@@ -164,8 +164,8 @@ def _convolved(cells: list[tuple[int, Floats]]) -> tuple[int, Floats]:
     product = np.ones(length // 2 + 1, np.complex128)
     for _, mass in cells:
         product *= rfft(mass, length)
-    found = irfft(product, length)[:size]
-    return sum(first for first, _ in cells), np.maximum(found, 0.0)
+    mass_of_sum = irfft(product, length)[:size]
+    return sum(first for first, _ in cells), np.maximum(mass_of_sum, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,9 +185,9 @@ class GroupedCells:
     variance: Floats = field(repr=False)
     geometric: NDArray[np.bool_] = field(repr=False)
 
-    def rows(self, wanted: Sequence[int]) -> GroupedCells:
+    def rows(self, places: Sequence[int]) -> GroupedCells:
         """Some of the groups, by row, in the given order."""
-        chosen = list(wanted)
+        chosen = list(places)
         return GroupedCells(
             self.table,
             tuple(self.keys[row] for row in chosen),
@@ -222,7 +222,7 @@ def grouped(noisy: NoisyCells, cells: Sequence[int]) -> GroupedCells:
     for row in np.flatnonzero(~(np.isfinite(noisy.variance) & (noisy.variance >= 0)))[:1].tolist():
         where = key_text(noisy.table, ordered[place[row, 0]], int(noisy.cell[row]))
         raise DataError(f"{where}: VARIANCE is {noisy.variance[row]}; it is 0 or more")
-    found = GroupedCells(
+    groups = GroupedCells(
         noisy.table,
         ordered,
         tuple(cells),
@@ -231,8 +231,8 @@ def grouped(noisy: NoisyCells, cells: Sequence[int]) -> GroupedCells:
         np.zeros(seen.shape, np.bool_),
     )
     at = tuple(place.T)
-    found.count[at], found.variance[at], found.geometric[at] = noisy.count, noisy.variance, noisy.geometric
-    return found
+    groups.count[at], groups.variance[at], groups.geometric[at] = noisy.count, noisy.variance, noisy.geometric
+    return groups
 
 
 _Law = SumDistribution | CountPosterior | Drawn
@@ -292,8 +292,8 @@ def _whole_numbers(
 ) -> NDArray[np.int64]:
     """Rounded means of sums and cells, shape (groups, sums + cells)."""
     if settings.marginals == "largest-remainder":
-        found = adding_up(dict(zip(columns, mean.T, strict=True)), rules)
-        return np.stack([found[number] for number in columns], axis=1)
+        numbers = adding_up(dict(zip(columns, mean.T, strict=True)), rules)
+        return np.stack([numbers[number] for number in columns], axis=1)
     rounded = np.rint(mean).astype(np.int64)
     if settings.marginals == "sum-of-rounded":
         cells = rounded[:, len(members) :]

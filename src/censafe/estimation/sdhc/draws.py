@@ -34,10 +34,10 @@ class Drawn:
 
     def shortest(self, level: float) -> tuple[float, float]:
         """Shortest interval that holds the given share of the draws."""
-        held = int(np.ceil(level * self.sorted.size))
-        widths = self.sorted[held - 1 :] - self.sorted[: self.sorted.size - held + 1]
+        size = int(np.ceil(level * self.sorted.size))
+        widths = self.sorted[size - 1 :] - self.sorted[: self.sorted.size - size + 1]
         best = int(np.argmin(widths))
-        return float(self.sorted[best]), float(self.sorted[best + held - 1])
+        return float(self.sorted[best]), float(self.sorted[best + size - 1])
 
 
 def generator(seed: int, table: str, key: Key) -> np.random.Generator:
@@ -81,9 +81,9 @@ def drawn_ratios(
 
     Independent draws are accepted where they meet the bounds; where few do, Gibbs chains take over.
     """
-    found = _within(parts, den, model, draws, rng)
-    bottom = found[:, -1]
-    columns = [found[:, part] for part in range(len(parts))]
+    drawn = _within(parts, den, model, draws, rng)
+    bottom = drawn[:, -1]
+    columns = [drawn[:, part] for part in range(len(parts))]
     tops = [sum(columns[1:], columns[0]), *columns] if len(columns) > 1 else columns
     return tuple(_summary(top, bottom, model) for top in tops)
 
@@ -118,24 +118,24 @@ def _within(
     z = np.array([*(value for value, _ in parts), den[0]], np.float64)
     sigma = np.sqrt(np.array([*(variance for _, variance in parts), den[1]]))
     floor = np.array([0.0] * len(parts) + [1.0])
-    found = _independent(z, sigma, floor, model, draws, rng)
-    return found if len(found) == draws else _chains(z, sigma, floor, model, draws, rng)
+    accepted = _independent(z, sigma, floor, model, draws, rng)
+    return accepted if len(accepted) == draws else _chains(z, sigma, floor, model, draws, rng)
 
 
 def _independent(
     z: Floats, sigma: Floats, floor: Floats, model: RatioModel, draws: int, rng: np.random.Generator
 ) -> Floats:
     accepted: list[Floats] = []
-    wanted = draws
-    while wanted > 0:
+    missing = draws
+    while missing > 0:
         u = rng.random((draws, z.size))
         proposed = floor + truncated_quantile(u, z - floor, sigma**2)
         top, bottom = proposed[:, :-1].sum(axis=1), proposed[:, -1]
         inside = proposed[(top >= model.lowest * bottom) & (top <= model.largest * bottom)]
         if len(inside) < _ENOUGH * draws:
             return np.empty((0, z.size))
-        accepted.append(inside[:wanted])
-        wanted -= len(accepted[-1])
+        accepted.append(inside[:missing])
+        missing -= len(accepted[-1])
     return np.concatenate(accepted)
 
 
@@ -169,5 +169,5 @@ def _between(z: float, sigma: float, low: Floats, high: Floats, rng: np.random.G
     a, b = np.where(flip, -b, a), np.where(flip, -a, b)
     lower, upper = log_ndtr(a), log_ndtr(b)
     u = rng.random(a.shape)
-    found = ndtri_exp(upper + np.log(u + (1 - u) * np.exp(np.minimum(lower - upper, 0.0))))
-    return np.clip(z + sigma * np.where(flip, -found, found), low, high)
+    standard = ndtri_exp(upper + np.log(u + (1 - u) * np.exp(np.minimum(lower - upper, 0.0))))
+    return np.clip(z + sigma * np.where(flip, -standard, standard), low, high)

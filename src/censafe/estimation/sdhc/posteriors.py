@@ -62,11 +62,11 @@ def truncated_quantile(p: ArrayLike, z: ArrayLike, variance: ArrayLike) -> Float
     tail = np.log1p(-np.asarray(p, np.float64))
     r, tail = np.broadcast_arrays(r, tail)
     near = np.maximum(r, -_FAR)
-    found = near - ndtri_exp(tail + log_ndtr(near))
+    standard = near - ndtri_exp(tail + log_ndtr(near))
     far = r < -_FAR
     if far.any():
-        found = np.where(far, _far_quantile(np.where(far, -r, _FAR), -tail), found)
-    return np.asarray(np.maximum(found, 0.0) * sigma)
+        standard = np.where(far, _far_quantile(np.where(far, -r, _FAR), -tail), standard)
+    return np.asarray(np.maximum(standard, 0.0) * sigma)
 
 
 def shortest_interval(level: float, z: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:

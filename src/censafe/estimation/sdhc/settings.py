@@ -149,12 +149,12 @@ def _limits(settings: EstimateSettings) -> list[str]:
     return problems
 
 
-def _contradictions(settings: EstimateSettings, given: Mapping[str, Any]) -> list[str]:
+def _contradictions(settings: EstimateSettings, chosen: Mapping[str, Any]) -> list[str]:
     if settings.conventions != "reference":
         both = settings.ph8 == "joint" and settings.model == "discrete"
         return ["ph8 = joint has no exact law over whole numbers; leave out model = discrete"] if both else []
     return [
-        f"conventions = reference has {key} = {own}, not {given[key]}"
+        f"conventions = reference has {key} = {own}, not {chosen[key]}"
         for key, own in _REFERENCE.items()
-        if given.get(key, own) != own
+        if chosen.get(key, own) != own
     ]

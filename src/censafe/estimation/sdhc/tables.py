@@ -28,63 +28,69 @@ _RARE = 1e-9
 _SLACK = 1e-9  # quadrature may leave a ratio this far beyond its bound
 
 
-def count_findings(found: CountEstimates, settings: EstimateSettings) -> tuple[EstimateFinding, ...]:
+def count_findings(estimates: CountEstimates, settings: EstimateSettings) -> tuple[EstimateFinding, ...]:
     """What the reference's check of its output looks for, made fit for noisy counts below 0.
 
     Source: the reference stops when an estimate is 0 or lies more than 6 standard deviations from its noisy count. Both
         happen by design when a small count has much noise, so that here the second is asked of positive noisy counts only,
         and of others whether noise alone explains them.
     """
-    wrong = (found.pred < 0) | (found.low < 0) | (found.low > found.high)
+    wrong = (estimates.pred < 0) | (estimates.low < 0) | (estimates.low > estimates.high)
     for group, column in np.argwhere(wrong)[:1].tolist():
-        where = key_text(found.table, found.keys[group], found.cells[column])
+        where = key_text(estimates.table, estimates.keys[group], estimates.cells[column])
         raise CheckError(f"{where}: estimate or interval is impossible; do not publish the estimates")
-    return tuple(_odd_counts(found, settings))
+    return tuple(_odd_counts(estimates, settings))
 
 
-def _odd_counts(found: CountEstimates, settings: EstimateSettings) -> Iterator[EstimateFinding]:
-    sigma = np.sqrt(found.variance)
-    apart = np.abs(found.pred - found.noisy) > _FAR * sigma + 0.5  # half a person by rounding
+def _odd_counts(estimates: CountEstimates, settings: EstimateSettings) -> Iterator[EstimateFinding]:
+    sigma = np.sqrt(estimates.variance)
+    apart = np.abs(estimates.pred - estimates.noisy) > _FAR * sigma + 0.5  # half a person by rounding
     if settings.conventions == "reference":
-        apart = np.abs(found.pred - found.noisy) > _FAR * sigma
-        yield from _at(found, found.pred == 0, "the reference's check stops: the estimate is 0")
-        yield from _at(found, apart, "the reference's check stops: more than 6 standard deviations apart")
+        apart = np.abs(estimates.pred - estimates.noisy) > _FAR * sigma
+        yield from _at(estimates, estimates.pred == 0, "the reference's check stops: the estimate is 0")
+        yield from _at(estimates, apart, "the reference's check stops: more than 6 standard deviations apart")
         return
     yield from _at(
-        found,
-        apart & (found.noisy > 0),
+        estimates,
+        apart & (estimates.noisy > 0),
         "the estimate lies more than 6 standard deviations from the noisy count",
     )
-    rare = (found.noisy <= 0) & (sigma > 0) & (_tail(found, sigma) < _RARE)
-    yield from _at(found, rare, "the noisy count is lower than noise about 0 explains (one in 10^9)")
-    below = (found.noisy < 0) & (sigma == 0)
-    yield from _at(found, below, "a count without noise is below 0; the estimate is 0")
+    rare = (estimates.noisy <= 0) & (sigma > 0) & (_tail(estimates, sigma) < _RARE)
+    yield from _at(estimates, rare, "the noisy count is lower than noise about 0 explains (one in 10^9)")
+    below = (estimates.noisy < 0) & (sigma == 0)
+    yield from _at(estimates, below, "a count without noise is below 0; the estimate is 0")
 
 
-def _tail(found: CountEstimates, sigma: np.typing.NDArray[np.float64]) -> np.typing.NDArray[np.float64]:
+def _tail(estimates: CountEstimates, sigma: np.typing.NDArray[np.float64]) -> np.typing.NDArray[np.float64]:
     """Probability of a noisy count this low when the true count is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        r = np.where(sigma > 0, found.noisy / sigma, 0.0)
-        wide = np.exp(np.minimum(found.noisy, 0) / geometric_scale(np.where(sigma > 0, found.variance, 1.0)))
-    return np.where(found.geometric, wide, ndtr(r))
+        r = np.where(sigma > 0, estimates.noisy / sigma, 0.0)
+        wide = np.exp(
+            np.minimum(estimates.noisy, 0) / geometric_scale(np.where(sigma > 0, estimates.variance, 1.0))
+        )
+    return np.where(estimates.geometric, wide, ndtr(r))
 
 
-def ratio_findings(found: RatioEstimates, settings: EstimateSettings) -> tuple[EstimateFinding, ...]:
+def ratio_findings(estimates: RatioEstimates, settings: EstimateSettings) -> tuple[EstimateFinding, ...]:
     """Ratios whose noisy denominator is 0, after a check that all estimates lie within their bounds."""
-    lowest = np.asarray(found.lowest)
-    inside = (found.ratio >= lowest - _SLACK) & (found.ratio <= settings.trun + _SLACK)
-    wrong = ~(inside & (found.low <= found.high) & np.isfinite(found.low) & np.isfinite(found.high))
+    lowest = np.asarray(estimates.lowest)
+    inside = (estimates.ratio >= lowest - _SLACK) & (estimates.ratio <= settings.trun + _SLACK)
+    wrong = ~(
+        inside & (estimates.low <= estimates.high) & np.isfinite(estimates.low) & np.isfinite(estimates.high)
+    )
     for group, column in np.argwhere(wrong)[:1].tolist():
-        where = key_text(found.table, found.keys[group], found.cells[column])
+        where = key_text(estimates.table, estimates.keys[group], estimates.cells[column])
         raise CheckError(f"{where}: the ratio is outside its bounds; do not publish the estimates")
-    return tuple(_at(found, found.den == 0, "the noisy denominator is 0; the noisy ratio is not a number"))
+    return tuple(
+        _at(estimates, estimates.den == 0, "the noisy denominator is 0; the noisy ratio is not a number")
+    )
 
 
 def _at(
-    found: CountEstimates | RatioEstimates, where: np.typing.NDArray[np.bool_], text: str
+    estimates: CountEstimates | RatioEstimates, where: np.typing.NDArray[np.bool_], text: str
 ) -> Iterator[EstimateFinding]:
     for group, column in np.argwhere(where).tolist():
-        yield EstimateFinding(found.table, found.keys[group], found.cells[column], text)
+        yield EstimateFinding(estimates.table, estimates.keys[group], estimates.cells[column], text)
 
 
 def estimate_tables(
@@ -104,8 +110,8 @@ def estimate_tables(
             remarks.append(f"{rules.table} has no noisy counts, so it is not estimated")
             continue
         for kind, rows in _by_type(table, settings, remarks):
-            found = estimate_counts(grouped(rows, rules.basis), rules, settings, workers=workers)
-            files.append(EstimatedFile(kind, found, count_findings(found, settings)))
+            estimates = estimate_counts(grouped(rows, rules.basis), rules, settings, workers=workers)
+            files.append(EstimatedFile(kind, estimates, count_findings(estimates, settings)))
     for ratio in ratios:
         files += _ratio_files(noisy, ratio, settings, remarks, workers)
     remarks += _remarks_on_models(files, settings)
@@ -129,8 +135,8 @@ def _ratio_files(
             raise DataError(f"{rules.denominator} has no rows of type {kind}, and {rules.numerator} has")
         num: GroupedCells = grouped(tops, rules.parts)
         den = grouped(bottoms.pop(kind), rules.denominators)
-        found = estimate_ratios(num, den, rules, settings, workers=workers)
-        yield EstimatedFile(kind, found, ratio_findings(found, settings))
+        estimates = estimate_ratios(num, den, rules, settings, workers=workers)
+        yield EstimatedFile(kind, estimates, ratio_findings(estimates, settings))
     if bottoms:
         raise DataError(
             f"{rules.numerator} has no rows of type {next(iter(bottoms))}, and {rules.denominator} has"

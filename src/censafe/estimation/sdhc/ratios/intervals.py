@@ -103,11 +103,11 @@ def _shortest(
     spare = (highs[-1] - highs[0]) * _SPARE
     upper = (max(ends[first] - spare, nearest), min(ends[last] + spare, highs[-1]))
     narrow = ((lows[first], lows[last]), upper)
-    whole = ((lows[0], lows[-1]), (highs[0], highs[-1]))
-    for start, end in (narrow, whole):
-        found = _refined(_polynomial(curve, start), _polynomial(curve, end), level)
-        if found is not None and abs(curve(found[1]) - curve(found[0]) - level) < _HELD:
-            return found
+    wide = ((lows[0], lows[-1]), (highs[0], highs[-1]))
+    for start, end in (narrow, wide):
+        refined = _refined(_polynomial(curve, start), _polynomial(curve, end), level)
+        if refined is not None and abs(curve(refined[1]) - curve(refined[0]) - level) < _HELD:
+            return refined
     low = float(lows[best])  # several modes: as good as the scan
     return low, _upper(curve, curve(low) + level, inner[0], model.largest)
 

@@ -260,13 +260,13 @@ def _share(a: Floats, b: Floats, u: Floats) -> Floats:
     far = low > 0
 
     def tail(v: Floats) -> Floats:
-        found = ndtr(-v)
+        tails = ndtr(-v)
         rows = far[:, 0]
         if rows.any():
             # relative to exp(-low^2 / 2), so that nothing underflows
             some, base = v[rows], low[rows]
-            found[rows] = erfcx(some / _ROOT2) * np.exp((base - some) * (base + some) / 2) / 2
-        return np.asarray(found)
+            tails[rows] = erfcx(some / _ROOT2) * np.exp((base - some) * (base + some) / 2) / 2
+        return np.asarray(tails)
 
     start, end = tail(low), tail(high)
     below = (start - tail(at)) / (start - end)

@@ -70,8 +70,8 @@ class CountWeights:
             for limit in (low, high + 1)
         )
         cut, rest, tails = (sliding_window_view(array, width) for array in (below, above, upper))
-        found = np.where(tails[start], rest[start] - rest[end], cut[end] - cut[start])
-        return np.asarray(np.maximum(found, 0.0))
+        weights = np.where(tails[start], rest[start] - rest[end], cut[end] - cut[start])
+        return np.asarray(np.maximum(weights, 0.0))
 
     def times(self, values: Floats) -> CountWeights:
         """The weights with a factor each."""
@@ -125,18 +125,18 @@ class RatioLattice:
 
     def below(self, ratios: Floats) -> Floats:
         """Probability that the ratio is at most each of the given ones, shape of ``ratios``."""
-        found = np.zeros(ratios.size)
+        shares = np.zeros(ratios.size)
         if self._other is None:
             for rows in _blocks(self._d.size, ratios.size):
                 last = np.minimum(_whole(ratios[None, :], self._d[rows, None]), self._most[rows, None])
                 held = self._num.between(np.broadcast_to(self._least[rows, None], last.shape), last)
-                found += self._den.weight[rows] @ held
-            return found / self.total
+                shares += self._den.weight[rows] @ held
+            return shares / self.total
         for rows, sums in self._rows():
             last = _whole(ratios[None, :], self._d[rows, None]) - self._num.first
             held = np.take_along_axis(sums, np.clip(last, 0, sums.shape[1] - 1), axis=1)
-            found += np.where(last >= 0, held, 0.0).sum(axis=0)
-        return found / self.total
+            shares += np.where(last >= 0, held, 0.0).sum(axis=0)
+        return shares / self.total
 
     def _sums(self) -> tuple[Floats, Floats, Floats]:
         """Weights of the denominators, with the numerator as a factor, and weights of the numerators."""
@@ -354,11 +354,11 @@ def lattice_joint(
 def _settled(fit: Callable[[float], list[RatioLattice]]) -> list[RatioLattice]:
     """Lattices wide enough that nothing to speak of lies beyond their ends."""
     for step in range(_WIDENINGS):
-        found = fit(2.0**step)
-        if not all(lattice.total > _FAINT for lattice in found):
+        lattices = fit(2.0**step)
+        if not all(lattice.total > _FAINT for lattice in lattices):
             break
-        if all(lattice.edge < _EDGE for lattice in found):
-            return found
+        if all(lattice.edge < _EDGE for lattice in lattices):
+            return lattices
     raise UnansweredError("the noisy counts contradict the bounds of their ratio too far")
 
 

@@ -153,5 +153,5 @@ _KINDS: Final[tuple[Kind, ...]] = ("alone", "combination", "ethnicity")
 
 
 def _code_sets(universe: Universe, candidates: Candidates, kind: Kind) -> list[frozenset[int]]:
-    found = (universe.members[one.code] for one in candidates.iterations if one.kind == kind)
-    return [codes for codes in found if codes]
+    sets = (universe.members[one.code] for one in candidates.iterations if one.kind == kind)
+    return [codes for codes in sets if codes]
