@@ -186,11 +186,6 @@ def _whole_numbers(value: object, key: str, problems: Problems) -> tuple[int, ..
     return tuple(int(item) for item in value)
 
 
-Reader = Literal["csv", "cef"]
-Negatives = Literal["keep", "zero"]
-T1Rule = Literal["stage2", "pooled"]
-Coterminous = Literal["off", "donor", "combined"]
-MissingBlocks = Literal["stop", "drop"]
 _SCOPE: Final = ("max_race_codes", "run_us", "run_pr", "reader")
 _USUAL_DECIMALS: Final = 6
 _REACHED: Final = Fraction(-(10**9))  # a threshold that every count reaches
@@ -209,10 +204,10 @@ class SafetabScope:
     states: tuple[str, ...]
     run_us: bool
     run_pr: bool
-    reader: Reader
+    reader: Literal["csv", "cef"]
     max_race_codes: int
     universe: Path | None
-    missing_blocks: MissingBlocks = "stop"
+    missing_blocks: Literal["stop", "drop"] = "stop"
     origin: str
     overrides: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -245,8 +240,8 @@ class SafetabConfig(Settled, SafetabScope):
     stability: StabilityRule
     budgets: Mapping[tuple[str, str], Budget]
     thresholds: Mapping[tuple[str, str], tuple[int, ...]]
-    negatives: Negatives
-    coterminous: Coterminous
+    negatives: Literal["keep", "zero"]
+    coterminous: Literal["off", "donor", "combined"]
     mark_x: bool
     moe_targets: Mapping[str, Fraction] = field(default_factory=dict)
     printed_decimals: Mapping[str, int] = field(default_factory=dict)
@@ -303,7 +298,7 @@ class SafetabPConfig(SafetabConfig):
 
     stage_1_fraction: Fraction
     zero_suppression_chance: Fraction
-    t1: T1Rule
+    t1: Literal["stage2", "pooled"]
 
     @property
     def settings(self) -> dict[str, str]:
