@@ -27,7 +27,7 @@ class DetailedIntake(Closing):
         self, data: Path, scope: SafetabScope, universe: Universe, scratch: Path, options: ReadOptions
     ) -> None:
         self._options = options
-        self._iterations = np.array([int(one.code) for one in universe.iterations], np.int32)
+        self._iterations = np.array([int(iteration.code) for iteration in universe.iterations], np.int32)
         self._backend = options.connect(scratch)
         self._source: SafetabSource = open_safetab(
             data,
@@ -66,18 +66,15 @@ class DetailedIntake(Closing):
 
     def load(self) -> SafetabInput:
         """Read and check everything; tell the operator what only warns."""
-        loaded = self._read()
+        loaded = self.read()
         for finding in loaded.findings:
             if finding.severity == "warn":
                 self._options.observer.remark(f"Warning: {finding.text()}")
         loaded.require_valid()
         return loaded
 
-    def validate(self) -> tuple[Finding, ...]:
-        """Read and check everything, and return all findings, fatal ones too."""
-        return self._read().findings
-
-    def _read(self) -> SafetabInput:
+    def read(self) -> SafetabInput:
+        """Everything, with all findings, fatal ones too."""
         with self._options.observer.stage("read and validate"):
             loaded = self._source.load(
                 checks=self._options.checks,

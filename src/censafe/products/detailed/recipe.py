@@ -102,7 +102,7 @@ class SafetabRecipe:
             private_scratch(data, reading.scratch) as scratch,
             DetailedIntake(data, chosen, universe, scratch, reading) as intake,
         ):
-            return intake.validate()
+            return intake.read().findings
 
     def run(
         self,
