@@ -137,7 +137,7 @@ _FILES: MeasurementFiles[list[Measurements]] = MeasurementFiles(
 class _Job:
     """PHSafe's part of a run."""
 
-    files = FILES
+    files: tuple[str, ...] = FILES
     outlook = _OUTLOOK
     place = staticmethod(one_file)
 

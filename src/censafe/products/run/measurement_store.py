@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from censafe.errors import CheckError
 from censafe.model import PartPlan, ReleasePlan
@@ -15,21 +15,9 @@ from censafe.privacy.keys.part_keys import ReleasePartKey, TestPartKey, plan_par
 from censafe.privacy.keys.run_keys import keyed_commitment
 from censafe.privacy.ledger.state import Reservation
 from censafe.products.run.account import Account, one_file
-from censafe.publication.stamps import Stamp, stamp_of
+from censafe.publication.stamps import stamp_of
 
 Measured = TypeVar("Measured")
-_Written = TypeVar("_Written", contravariant=True)
-_Read = TypeVar("_Read", covariant=True)
-
-
-class _Writer(Protocol[_Written]):
-    def __call__(
-        self, path: Path, measured: _Written, /, *, plan_digest: str, stamp: Stamp | None
-    ) -> str: ...
-
-
-class _Reader(Protocol[_Read]):
-    def __call__(self, path: Path, /, *, plan_digest: str) -> _Read: ...
 
 
 @dataclass(frozen=True)
@@ -37,13 +25,13 @@ class MeasurementFiles(Generic[Measured]):
     """How one kind of measurements is stored.
 
     Args:
-        write: writes a part, read-only, whole or not at all, and returns
+        write: ``write(path, measured, plan_digest=..., stamp=...)`` writes a part, read-only, whole or not at all, and returns
             :func:`~censafe.publication.atomic.sha256_path` of its file or folder.
-        read: reads a part back and checks that it is whole, unchanged and of the plan.
+        read: ``read(path, plan_digest=...)`` reads a part back and checks that it is whole, unchanged and of the plan.
     """
 
-    write: _Writer[Measured]
-    read: _Reader[Measured]
+    write: Callable[..., str]
+    read: Callable[..., Measured]
     sources: Callable[[Measured], set[NoiseSource]]
 
 

@@ -167,27 +167,19 @@ _Measured = TypeVar("_Measured")
 
 
 class Job(Protocol[_Source, _Measured]):
-    """What differs between products."""
+    """What differs between products.
 
-    @property
-    def plan(self) -> ReleasePlan:
-        """What is measured."""
+    Args:
+        config: the configuration as the manifest states it, with the SHA-256 of what decides the release in ``config_digest``.
+        files: what a finished run folder holds, beside the measurements.
+        outlook: what an operator reads at the end: a main number, and what comes next.
+    """
 
-    @property
-    def config(self) -> ConfigRecord:
-        """The configuration as the manifest states it."""
-
-    @property
-    def config_digest(self) -> str:
-        """SHA-256 of the configuration."""
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """What a finished run folder holds, beside the measurements."""
-
-    @property
-    def outlook(self) -> RunAdvice:
-        """What an operator reads at the end: a main number, and what comes next."""
+    plan: ReleasePlan
+    config: ConfigRecord
+    config_digest: str
+    files: tuple[str, ...]
+    outlook: RunAdvice
 
     def open(self, data: Path, scratch: Path, reading: ReadOptions) -> AbstractContextManager[_Source]:
         """Open the records; headers are checked, rows not read."""
