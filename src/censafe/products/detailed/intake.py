@@ -43,21 +43,14 @@ class DetailedIntake(Closing):
             work=scratch,
             t1=options.t1,
         )
+        self.files = self._source.record_files
+        # the geography file and the totals of population groups
+        self.public_files = tuple(path for path in self._source.files if path not in self.files)
 
     def close(self) -> None:
         """Drop the records and stop the engine."""
         self._source.close()
         self._backend.disconnect()
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files with records."""
-        return self._source.record_files
-
-    @property
-    def public_files(self) -> tuple[Path, ...]:
-        """The geography file and the totals of population groups."""
-        return tuple(path for path in self._source.files if path not in self._source.record_files)
 
     def areas(self) -> Areas:
         """Read the geography alone, when all records have been measured before."""

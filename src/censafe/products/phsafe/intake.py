@@ -31,20 +31,13 @@ class HouseholdIntake(Closing):
         self._source: PopulationSource = open_population(
             data, reader=reader, states=states, backend=self._backend, work=scratch
         )
+        self.files = self._source.record_files
+        # the block files of Census Edited Files; the other readers' three tables all hold records
+        self.public_files = self._source.public_files
 
     def close(self) -> None:
         """Stop the engine."""
         self._backend.disconnect()
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """The files with records."""
-        return self._source.record_files
-
-    @property
-    def public_files(self) -> tuple[Path, ...]:
-        """The block files of Census Edited Files; the other readers' three tables all hold records."""
-        return self._source.public_files
 
     def count(self, *accumulators: CountAccumulator) -> ValidationReport:
         """Read every part once: check it, then add it to every accumulator."""
