@@ -29,8 +29,7 @@ if not SAIL:
     pytest.skip("neither Sail nor its client is installed", allow_module_level=True)
 
 from censafe.tabulation.engine import cluster
-from censafe.tabulation.engine.cluster import Connecting
-from censafe.tabulation.engine.failures import Failure, failure_of
+from censafe.tabulation.engine.cluster import Connecting, Failure, failure_of
 
 
 @pytest.fixture(scope="module")

@@ -123,7 +123,7 @@ def test_drawn_answers_give_estimates_also_after_a_stop_and_for_areas_that_cut_t
         raise StorageError("the disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr("censafe.products.topdown.job.publish", stop)
+        patched.setattr("censafe.products.topdown.recipe.publish", stop)
         with pytest.raises(StorageError, match="the disk is full"):
             release(chosen, data, out, test_key=1, tables=TABLES, areas=districts)
     with pytest.raises(CheckError, match="does not hold the linear estimates of these tables"):

@@ -15,7 +15,7 @@ import pytest
 from censafe import synthesize
 from censafe.privacy.ledger.book import Ledger
 from censafe.privacy.ledger.report import verify
-from censafe.products.topdown import job
+from censafe.products.topdown import recipe
 from censafe.publication.atomic import sha256_path
 from censafe.publication.measurements.geography import read_geography, write_geography
 from support.commands import CommandLine, Outcome
@@ -290,7 +290,7 @@ def test_a_committed_part_that_was_cut_short_is_never_measured_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(job, "publish", stop)
+        patched.setattr(recipe, "publish", stop)
         assert censafe(*command).code != 0
     file = next((out / "measurements" / "US_Person_1940_E2E" / "State.parquet" / table).rglob("*.parquet"))
     file.chmod(0o644)

@@ -17,7 +17,7 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_PR
 from censafe.population.blocks import BlockData, e2e_layout, pl94_layout, read_blocks
 from censafe.privacy.ledger.report import verify
-from censafe.products.topdown import job, recipe
+from censafe.products.topdown import recipe
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.stamps import DEMONSTRATION
 from support.commands import CommandLine
@@ -157,7 +157,7 @@ def stopped_before_publishing(districts: Path, out: Path, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(job, "publish", stop)
+        patched.setattr(recipe, "publish", stop)
         with pytest.raises(KeyboardInterrupt):
             recipe.run("e2e-1940", districts, out, {}, recipe.ReadOptions(), recipe.RunOptions(test_key=1))
     return out

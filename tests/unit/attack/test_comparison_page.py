@@ -8,8 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
-from censafe.attack.pages.comparison import _answer
-from censafe.attack.pages.frontier import DISTRICT_KEYS, frontier_exhibit
+from censafe.attack.pages.comparison import DISTRICT_KEYS, _answer, frontier_exhibit
 
 
 def row(name: str, precision: float | None, error: float) -> dict[str, Any]:

@@ -34,8 +34,7 @@ from censafe.products.topdown.intake.equations import BlockRows, follows_stack, 
 from censafe.products.topdown.intake.held import held_sums, require_stack_agreement
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
-from censafe.products.topdown.relations.blocks import RelatedBlocks, require_housing_units
-from censafe.products.topdown.relations.following import following
+from censafe.products.topdown.relations.blocks import RelatedBlocks, following, require_housing_units
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.certificate.levels import LevelFacts
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from censafe.attack.people import People
-from censafe.attack.reconstruction.conflicts import ConflictFinder
 from censafe.attack.reconstruction.solve import SolveChoices, reconstruct
+from censafe.attack.study import ConflictFinder
 from censafe.attack.tables import Workload, line_tables, tabulate_lines
 from support.block_tables import block_workload
 

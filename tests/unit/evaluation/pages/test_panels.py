@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from censafe.evaluation.pages.page import draw_levels
-from censafe.evaluation.pages.vintages import draw_bars
+from censafe.evaluation.pages.pair import draw_bars
 
 PLACES = ("State", "County", "Block_Group")
 ROWS = [(3.0, 2.0, 4.0), (2.0, 1.0, 3.0), (1.0, 0.5, 1.5)]

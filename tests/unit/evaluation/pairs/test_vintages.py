@@ -14,7 +14,7 @@ from openpyxl import load_workbook
 from censafe.errors import UsageError
 from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.outputs import column_meaning, read_evaluation, read_frame
-from censafe.evaluation.pages.vintages import draw_bars
+from censafe.evaluation.pages.pair import draw_bars
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.pairs.entry import evaluate_pair
 from censafe.evaluation.pairs.inputs import OpenedPair

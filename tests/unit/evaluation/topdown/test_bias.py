@@ -8,7 +8,7 @@ import pytest
 from censafe.evaluation.areas.areas import Strata
 from censafe.evaluation.counts.cells import cells_of_counts
 from censafe.evaluation.topdown.accuracy import Compared
-from censafe.evaluation.topdown.bias import bias_by_class, bias_frame
+from censafe.evaluation.topdown.evaluation import bias_by_class, bias_frame
 
 
 def test_bias_is_the_mean_residual_of_the_areas_of_a_class_whatever_is_empty() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from censafe.evaluation.topdown.findings import Sweep, findings, published_values
+from censafe.evaluation.topdown.sweep_evaluation import Sweep, findings, published_values
 from support.shared import shared_data
 
 LEVELS = ("National", "State", "County", "Enumdist")

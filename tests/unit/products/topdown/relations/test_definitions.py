@@ -11,7 +11,7 @@ from censafe.geography.spines.tree import PL94_PR
 from censafe.model import SparseLevel
 from censafe.population.blocks.dhc.counts import DhcData
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
-from censafe.products.topdown.relations.definitions import (
+from censafe.products.topdown.relations.blocks import (
     inside,
     related_cells,
     relation_sides,

@@ -7,7 +7,7 @@ import pytest
 
 from censafe.estimation.topdown.operator.parent import level_sums
 from censafe.model import SparseLevel
-from censafe.products.topdown.relations.following import following
+from censafe.products.topdown.relations.blocks import following
 
 LABEL = np.array([0, 1, 2, 2, -1, -1], np.int32)
 

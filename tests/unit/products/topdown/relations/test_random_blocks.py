@@ -12,7 +12,7 @@ import pytest
 from censafe.estimation.topdown.relations.fitting import Fitted, meet_relations, missed_by_relation
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import SparseLevel
-from censafe.products.topdown.relations.definitions import related_cells, relation_sides, relation_targets
+from censafe.products.topdown.relations.blocks import related_cells, relation_sides, relation_targets
 
 AGES = np.searchsorted([25, 35, 45, 55, 60, 65, 75, 85], np.arange(116), side="right")
 ALONE = (392, 393)
