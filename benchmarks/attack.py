@@ -13,21 +13,18 @@ Marks on two cores: 10,000 blocks reconstructed in 60 s, with variability in 5 m
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from censafe import synthesize
 from censafe.attack.published import PublishedTables
 from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
 from censafe.attack.reconstruction.tracts import reconstruct_tracts
 from censafe.attack.tables import chosen_tables
-from child import STATES, in_folder, parser_of
+from harness import STATES, parser_of, population, report
 
 _VERMONT_BLOCKS = 10_000
 
@@ -36,8 +33,7 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
     name = arguments.like or ("VT" if arguments.blocks <= _VERMONT_BLOCKS else "TX")
     code, persons = STATES[name]
     data = folder / f"attack-{name}-seed-{arguments.seed}"
-    if not data.exists():
-        synthesize(data, persons=persons, states=(code,), layout="dhc", seed=arguments.seed)
+    population(data, persons=persons, states=(code,), layout="dhc", seed=arguments.seed)
     people = read_people(data)
     if not arguments.like:
         drawn = np.random.default_rng(arguments.seed).choice(
@@ -88,12 +84,11 @@ def main() -> None:
     size.add_argument("--like", choices=sorted(STATES))
     parser.add_argument("--mode", choices=("b", "bt"), default="b")
     parser.add_argument("--workers", type=int, default=2)
-    arguments = parser.parse_args()
-    found = in_folder(arguments.data, partial(measure, arguments=arguments))
-    if arguments.json:
-        print(json.dumps(found))
-    else:
-        print(", ".join(f"{name} {value}" for name, value in found.items()))
+    report(
+        parser.parse_args(),
+        measure,
+        lambda measured: [", ".join(f"{name} {value}" for name, value in measured.items())],
+    )
 
 
 if __name__ == "__main__":

@@ -11,16 +11,15 @@ sparse, and tolerances of 1e-8. `excess` is the largest objective of ours minus 
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -30,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from censafe import synthesize
 from censafe.estimation.topdown.operator import descent, parent
 from censafe.estimation.topdown.operator.descent import estimate_operator_level
 from censafe.estimation.topdown.operator.newton import climb
@@ -40,23 +38,11 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.intake.intake import open_intake
 from censafe.products.topdown.rehearsal import rehearse, rehearse_results
-from child import parser_of
+from harness import markdown, parser_of, population, report
 
 _TOLERANCE = 1e-8
 _Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Row:
-    level: str
-    parents: int
-    entries_median: int
-    entries_most: int
-    ours_s: float
-    clarabel_s: float
-    highs_s: float
-    clarabel_excess: float
-    highs_excess: float
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -159,21 +145,21 @@ def ours(problem: PassProblem) -> Callable[[], _Floats]:
     return solve
 
 
-def by_clarabel(given: Program) -> Callable[[], _Floats]:
+def by_clarabel(form: Program) -> Callable[[], _Floats]:
     chosen = clarabel.DefaultSettings()
     chosen.verbose = False
     for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas"):
         setattr(chosen, name, _TOLERANCE)
-    free = given.a.shape[1]
-    bounds = -sparse.eye(given.n, free, format="csc")
-    a, b = sparse.vstack([given.a, bounds], format="csc"), np.concatenate([given.b, np.zeros(given.n)])
-    cones = [clarabel.ZeroConeT(len(given.b)), clarabel.NonnegativeConeT(given.n)]
+    free = form.a.shape[1]
+    bounds = -sparse.eye(form.n, free, format="csc")
+    a, b = sparse.vstack([form.a, bounds], format="csc"), np.concatenate([form.b, np.zeros(form.n)])
+    cones = [clarabel.ZeroConeT(len(form.b)), clarabel.NonnegativeConeT(form.n)]
 
     def solve() -> _Floats:
-        answer = clarabel.DefaultSolver(given.p, given.q, a, b, cones, chosen).solve()
+        answer = clarabel.DefaultSolver(form.p, form.q, a, b, cones, chosen).solve()
         if str(answer.status) not in ("Solved", "AlmostSolved"):
             raise SystemExit(f"Clarabel ended with {answer.status}")
-        return np.array(answer.x)[: given.n]
+        return np.array(answer.x)[: form.n]
 
     return solve
 
@@ -190,22 +176,22 @@ def output_to_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def by_highs(given: Program) -> Callable[[], _Floats]:
+def by_highs(form: Program) -> Callable[[], _Floats]:
     model = highspy.HighsModel()
-    lp, hessian, free = model.lp_, model.hessian_, given.a.shape[1]
-    lp.num_col_, lp.num_row_ = free, given.a.shape[0]
-    lp.col_cost_ = given.q
-    lp.col_lower_ = np.concatenate([np.zeros(given.n), np.full(free - given.n, -highspy.kHighsInf)])
+    lp, hessian, free = model.lp_, model.hessian_, form.a.shape[1]
+    lp.num_col_, lp.num_row_ = free, form.a.shape[0]
+    lp.col_cost_ = form.q
+    lp.col_lower_ = np.concatenate([np.zeros(form.n), np.full(free - form.n, -highspy.kHighsInf)])
     lp.col_upper_ = np.full(free, highspy.kHighsInf)
-    lp.row_lower_ = lp.row_upper_ = given.b
+    lp.row_lower_ = lp.row_upper_ = form.b
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = (
-        given.a.indptr,
-        given.a.indices,
-        given.a.data,
+        form.a.indptr,
+        form.a.indices,
+        form.a.data,
     )
     hessian.dim_, hessian.format_ = free, highspy.HessianFormat.kTriangular
-    hessian.start_, hessian.index_, hessian.value_ = given.p.indptr, given.p.indices, given.p.data
+    hessian.start_, hessian.index_, hessian.value_ = form.p.indptr, form.p.indices, form.p.data
     with output_to_stderr():
         solver = highspy.Highs()
     for name, chosen in (("output_flag", False), ("threads", 1), ("time_limit", 60.0)):
@@ -214,7 +200,7 @@ def by_highs(given: Program) -> Callable[[], _Floats]:
     def solve() -> _Floats:
         solver.passModel(model)
         solver.run()
-        return np.array(solver.getSolution().col_value)[: given.n]
+        return np.array(solver.getSolution().col_value)[: form.n]
 
     return solve
 
@@ -229,22 +215,25 @@ def row(level: str, own: list[PassProblem]) -> Row:
     seconds: dict[str, float] = defaultdict(float)
     excess: dict[str, float] = defaultdict(lambda: -np.inf)
     for problem in own:
-        given = program(problem)
+        form = program(problem)
         timed(ours(problem))
         spent, x = timed(ours(problem))
         seconds["ours"] += spent
         least = value(problem, x)
-        for name, other in (("clarabel", by_clarabel(given)), ("highs", by_highs(given))):
+        for name, other in (("clarabel", by_clarabel(form)), ("highs", by_highs(form))):
             spent, y = timed(other)
             seconds[name] += spent
-            theirs = value(problem, np.maximum(y, 0.0))
-            excess[name] = max(excess[name], (least - theirs) / max(1.0, abs(theirs)))
+            least_of_other = value(problem, np.maximum(y, 0.0))
+            excess[name] = max(excess[name], (least - least_of_other) / max(1.0, abs(least_of_other)))
     sizes = [len(problem.entries.child) for problem in own]
-    return Row(
-        level, len(own), int(statistics.median(sizes)), max(sizes),
-        *(round(seconds[name], 4) for name in ("ours", "clarabel", "highs")),
-        *(float(f"{excess[name]:.1e}") for name in ("clarabel", "highs")),
-    )  # fmt: skip
+    return {
+        "level": level,
+        "parents": len(own),
+        "entries_median": int(statistics.median(sizes)),
+        "entries_most": max(sizes),
+        **{f"{name}_s": round(seconds[name], 4) for name in ("ours", "clarabel", "highs")},
+        **{f"{name}_excess": float(f"{excess[name]:.1e}") for name in ("clarabel", "highs")},
+    }
 
 
 def rows(data: Path, root: dict[str, str], most: int, each: int, seed: int) -> list[Row]:
@@ -252,31 +241,26 @@ def rows(data: Path, root: dict[str, str], most: int, each: int, seed: int) -> l
     return [row(level, own) for level, own in problems(data, root, most, each, seed).items() if own]
 
 
-def table(found: list[Row]) -> list[str]:
-    lines = [
-        "| level of the children | parents | entries, median | most | ours, s | Clarabel | HiGHS | excess, Clarabel | HiGHS |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    for one in found:
-        ratios = f"{one.clarabel_s / one.ours_s:,.0f}x | {one.highs_s / one.ours_s:,.0f}x"
-        sizes = f"{one.entries_median:,} | {one.entries_most:,}"
-        lines.append(
-            f"| {one.level} | {one.parents} | {sizes} | {one.ours_s:.3f} | {ratios} | {one.clarabel_excess:.0e} | {one.highs_excess:.0e} |"
-        )
-    return lines
+def page(rows: list[Row]) -> list[str]:
+    header = ("level of the children", "parents", "entries, median", "most", "ours, s", "Clarabel", "HiGHS", "excess, Clarabel", "HiGHS")  # fmt: skip
+    form = "{level}|{parents}|{entries_median:,}|{entries_most:,}|{ours_s:.3f}|{clarabel:,.0f}x|{highs:,.0f}x|{clarabel_excess:.0e}|{highs_excess:.0e}"
+    ratios = ({name: row[f"{name}_s"] / row["ours_s"] for name in ("clarabel", "highs")} for row in rows)
+    texts = (form.format(**row, **ratio) for row, ratio in zip(rows, ratios, strict=True))
+    return markdown(header, (text.split("|") for text in texts), "---:")
+
+
+def measure(folder: Path, arguments: argparse.Namespace) -> list[Row]:
+    data = folder / f"parents-{arguments.persons}-seed-{arguments.seed}"
+    population(data, persons=arguments.persons, states=["50"], seed=arguments.seed, layout="dhc")
+    return rows(data, {"root": "State"}, arguments.entries, arguments.parents, arguments.seed)
 
 
 def main() -> None:
-    parser = parser_of(__doc__ or "")
+    parser = parser_of(__doc__)
     parser.add_argument("--persons", type=int, default=60_000)
     parser.add_argument("--entries", type=int, default=2_000)
     parser.add_argument("--parents", type=int, default=20)
-    given = parser.parse_args()
-    with TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        synthesize(data, persons=given.persons, states=["50"], seed=given.seed, layout="dhc")
-        found = rows(data, {"root": "State"}, given.entries, given.parents, given.seed)
-    print(json.dumps([asdict(one) for one in found]) if given.json else "\n".join(table(found)))
+    report(parser.parse_args(), measure, page, page=page)
 
 
 if __name__ == "__main__":

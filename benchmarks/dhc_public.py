@@ -21,17 +21,16 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from censafe import synthesize
 from censafe.model import ExactHistograms
 from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint, PublishedAnswers
 from censafe.model.topdown.level_measurements import LevelBudgets
@@ -45,26 +44,12 @@ from censafe.products.topdown.intake.intake import Loaded, open_intake
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
-from child import censafe, cpu_of_children, parser_of, report, stages_of, topdown_table
+from harness import censafe, manifest, parser_of, population, report, topdown_table
 
 STATE, PERSONS = "50", 40.4  # persons of a block of a state like Vermont
 TABLES = "P1,P5,P12,H1,H3,H4,H9,P16"
 WIDTHS = (pa.int64(), pa.int16(), pa.int32())
 SUMMED = "*"
-
-
-@dataclass(frozen=True)
-class Measured:
-    blocks: int
-    geounits: int
-    answers: int
-    answers_read: int
-    file_gib: float
-    seconds: float
-    cpu_s: float
-    peak_gib: float
-    rows: int
-    stages: dict[str, float]
 
 
 def places(
@@ -206,7 +191,7 @@ def made(folder: Path, arguments: argparse.Namespace) -> tuple[Path, dict[str, i
     if sizes.is_file():
         return files, json.loads(sizes.read_text())
     started = time.process_time()
-    synthesize(
+    population(
         data, persons=round(PERSONS * arguments.blocks), states=(STATE,), seed=arguments.seed, layout="dhc"
     )
     config = load_config("dhc-us", {"root": "State"})
@@ -242,45 +227,36 @@ def area_list(files: Path, number: int, out: Path, seed: int) -> Path:
     return out
 
 
-def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
+def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     files, sizes = made(folder, arguments)
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "out"
-        words = [
-            "estimate",
-            "topdown",
-            "dhc-us",
-            str(out),
-            "--measurements",
-            str(files),
-            "--set",
-            "root=State",
-        ]
-        words += ["--state", STATE, "--tables", arguments.tables, "--quiet"]
+        words = ["estimate", "topdown", "dhc-us", str(out), "--measurements", str(files)]
+        words += ["--set", "root=State", "--state", STATE, "--tables", arguments.tables, "--quiet"]
         if arguments.areas:
-            words += [
-                "--areas",
-                str(area_list(files, arguments.areas, Path(scratch) / "areas.csv", arguments.seed)),
-            ]
-        before = cpu_of_children()
-        seconds, peak = censafe(words)
-        cpu = cpu_of_children() - before
-        stages = stages_of(out)
-        document = json.loads((out / "manifest.json").read_text())["post_processing"]["table_estimates"]
+            areas = area_list(files, arguments.areas, Path(scratch) / "areas.csv", arguments.seed)
+            words += ["--areas", str(areas)]
+        run, document = censafe(*words), manifest(out)
         rows = pq.read_metadata(out / "table_estimates.parquet").num_rows
     size = sum(path.stat().st_size for path in files.rglob("*") if path.is_file())
-    return Measured(
-        sizes["blocks"], sizes["geounits"], sizes["answers"], sum(document["answers"].values()), round(size / 2**30, 3),
-        round(seconds, 1), round(cpu, 1), round(peak, 2), rows, {name: round(one, 2) for name, one in stages.items()},
-    )  # fmt: skip
+    return {
+        **sizes,
+        "answers_read": sum(document["post_processing"]["table_estimates"]["answers"].values()),
+        "file_gib": round(size / 2**30, 3),
+        "seconds": round(run.seconds, 1),
+        "cpu_s": round(run.cpu_seconds, 1),
+        "peak_gib": round(run.peak_gib, 2),
+        "rows": rows,
+        "stages": {name: round(seconds, 2) for name, seconds in document["stages"].items()},
+    }
 
 
-def text(measured: Measured) -> str:
+def text(measured: dict[str, Any]) -> list[str]:
     last = (
-        f"{measured.blocks:,} blocks, {measured.answers:,} answers in {measured.file_gib} GiB of files, {measured.answers_read:,} added up; "
-        f"{measured.cpu_s} s of processors, {measured.seconds} s of the clock, peak {measured.peak_gib} GiB, {measured.rows:,} estimates"
-    )
-    return "\n".join([*topdown_table(measured.stages, measured.seconds), last])
+        "{blocks:,} blocks, {answers:,} answers in {file_gib} GiB of files, {answers_read:,} added up; "
+        "{cpu_s} s of processors, {seconds} s of the clock, peak {peak_gib} GiB, {rows:,} estimates"
+    ).format(**measured)
+    return [*topdown_table(measured["stages"], measured["seconds"]), last]
 
 
 def main() -> None:

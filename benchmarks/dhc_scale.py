@@ -35,12 +35,9 @@ Marks on two cores: Vermont 80 s and 6 GiB, Texas 60 minutes and 16 GiB, a twent
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -50,49 +47,31 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import dhc_parents
-from censafe import synthesize
 from censafe.products.topdown.planner import DHC_TALLIES
-from child import STATES, censafe, cpu_of_children, levels_of, parser_of, report, stages_of, topdown_table
+from harness import (
+    add_size,
+    censafe,
+    levels_of,
+    manifest,
+    parser_of,
+    population,
+    report,
+    sets,
+    size_of,
+    topdown_table,
+)
 
-NATION = 331_449_281
-PRODUCTS = {
-    "persons": ("--set", "measure=persons"),
-    "households": ("--set", "measure=units,households"),
-    "both": (),
-}
+PRODUCTS = {"persons": {"measure": "persons"}, "households": {"measure": "units,households"}, "both": {}}
 PERSONS, HOUSEHOLDS = (42, 2, 116, 2, 63), (2, 9, 2, 7, 4, 3, 522)
 KIND = np.array([0] * 18 + list(range(1, 25)))  # of the 42 levels of relgq
 MAJOR = np.array([0] + [1] * 6 + [2] * 3 + [3] + [4] * 5 + [5] + [6] * 2 + [7] * 6)  # of the 25 kinds
 WIDE = ("US", "State")
-JOINT = ("--set", "joint=true")
+JOINT = {"joint": "true"}
+TEST = ("--test-key", "1", "--quiet")
 FITTED = "persons and households that fit: "  # how stages of joint persons and households begin
 LINEAR = ("linear estimates ", "estimate tables of ")  # how stages of linear estimates begin
 _SHOWN = 0.01  # hours
 _Counts = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Measured:
-    persons: int
-    product: str
-    blocks: int
-    workers: int | None
-    seconds: float
-    cpu_s: float
-    peak_gib: float
-    gap_max: float
-    gap_below: float
-    gap_share: float
-    uncertified: int
-    violations: int
-    tables: str
-    tables_s: float
-    joint_s: float
-    relations: dict[str, Any]
-    stages: dict[str, float]
-    levels: dict[str, Any]
-    nation_hours: dict[str, float]
-    peers: list[dhc_parents.Row]
 
 
 def histogram(out: Path, name: str) -> tuple[NDArray[np.str_], _Counts, _Counts, _Counts]:
@@ -147,36 +126,23 @@ def inputs(
     data: Path,
     persons: int,
     states: tuple[str, ...] | None,
-    root: tuple[str, ...],
+    root: dict[str, str],
     seed: int,
     joint: bool = False,
 ) -> Path:
     """Records in the folder, and the run folder of their redistricting data, made when they are not there."""
     pl94 = data.with_name(f"{data.name}-pl94{'-joint' if joint else ''}")
-    if not data.exists():
-        started = time.perf_counter()
-        synthesize(data, persons=persons, states=states, seed=seed, layout="dhc")
-        print(f"synthesis: {time.perf_counter() - started:.1f} s, {persons:,} persons", file=sys.stderr)
+    population(data, persons=persons, states=states, seed=seed, layout="dhc")
     if not (pl94 / "manifest.json").exists():
-        settings: tuple[str, ...] = (
-            "--set",
-            "reader=records",
-            "--set",
-            "noisy_measurements=lazy",
-            "--test-key",
-            "1",
-            "--quiet",
-        )
-        settings += JOINT if joint else ()
-        seconds, _ = censafe(["run", "topdown", "pl94-us", str(data), str(pl94), *root, *settings])
-        print(f"redistricting data: {seconds:.1f} s", file=sys.stderr)
+        settings = root | {"reader": "records", "noisy_measurements": "lazy"} | (JOINT if joint else {})
+        run = censafe("run", "topdown", "pl94-us", str(data), str(pl94), *sets(settings), *TEST)
+        print(f"redistricting data: {run.seconds:.1f} s", file=sys.stderr)
     return pl94
 
 
 def relations_of(out: Path) -> dict[str, Any]:
     """What the manifest says of relations of persons and households, with the exceptions counted by reason; nothing without `joint`."""
-    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = manifest["post_processing"].get("relations") or {}
+    found: dict[str, Any] = manifest(out)["post_processing"].get("relations") or {}
     if not found:
         return found
     exceptions = found.pop("exceptions")
@@ -203,81 +169,64 @@ def nation_hours(stages: Mapping[str, float], solves: Mapping[str, Any]) -> dict
     return {stage: round(one, 4) for stage, one in {**hours, "all": sum(hours.values())}.items()}
 
 
-def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
-    root: tuple[str, ...] = ()
-    states, persons = None, round((arguments.nation or 0) * NATION)
-    if arguments.like:
-        code, persons = STATES[arguments.like]
-        states, root = (code,), ("--set", "root=State")
+def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    persons, states, root = size_of(arguments)
     data = folder / f"dhc-{persons}-{arguments.like or 'nation'}-seed-{arguments.seed}"
     pl94 = inputs(data, persons, states, root, arguments.seed, arguments.joint)
+    settings = root | PRODUCTS[arguments.product] | (JOINT if arguments.joint else {})
     workers = () if arguments.workers is None else ("--workers", str(arguments.workers))
     tables = () if arguments.tables is None else ("--tables", arguments.tables)
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
-        settings = (
-            *root,
-            *PRODUCTS[arguments.product],
-            *(JOINT if arguments.joint else ()),
-            "--pl94",
-            str(pl94),
-            "--test-key",
-            "1",
-            "--quiet",
-            *tables,
-        )
-        before = cpu_of_children()
-        seconds, peak = censafe(["run", "topdown", "dhc-us", str(data), str(out), *settings, *workers])
-        cpu = cpu_of_children() - before
-        solves, stages = levels_of(out), stages_of(out)
+        words = ("run", "topdown", "dhc-us", str(data), str(out), *sets(settings), "--pl94", str(pl94))
+        run = censafe(*words, *TEST, *tables, *workers)
+        solves, stages = levels_of(out), manifest(out)["stages"]
         wrong, related = violations(out, pl94, arguments.product), relations_of(out)
-    top = {"root": "State"} if arguments.like else {}
-    peers = dhc_parents.rows(data, top, 2_000, 20, arguments.seed) if arguments.peers else []
     levels = [level for own in solves.values() for level in own]
-    return Measured(
-        persons=persons,
-        product=arguments.product,
-        blocks=solves[next(iter(solves))][-1]["geounits"],
-        workers=arguments.workers,
-        seconds=round(seconds, 1),
-        cpu_s=round(cpu, 1),
-        peak_gib=round(peak, 2),
-        gap_max=max(level["gap_most"] for level in levels),
-        gap_below=max(level["gap_most"] for level in levels if level["level"] not in WIDE),
-        gap_share=max(level["gap_share_most"] for level in levels),
-        uncertified=sum(len(level["approximate"]) for level in levels),
-        violations=wrong,
-        tables=arguments.tables or "those of the card",
-        tables_s=round(sum(value for name, value in stages.items() if name.startswith(LINEAR)), 1),
-        joint_s=round(sum(value for name, value in stages.items() if name.startswith(FITTED)), 1),
-        relations=related,
-        stages=stages,
-        levels=solves,
-        nation_hours=nation_hours(stages, solves),
-        peers=peers,
-    )
+    return {
+        "persons": persons,
+        "product": arguments.product,
+        "blocks": solves[next(iter(solves))][-1]["geounits"],
+        "workers": arguments.workers,
+        "seconds": round(run.seconds, 1),
+        "cpu_s": round(run.cpu_seconds, 1),
+        "peak_gib": round(run.peak_gib, 2),
+        "gap_max": max(level["gap_most"] for level in levels),
+        "gap_below": max(level["gap_most"] for level in levels if level["level"] not in WIDE),
+        "gap_share": max(level["gap_share_most"] for level in levels),
+        "uncertified": sum(len(level["approximate"]) for level in levels),
+        "violations": wrong,
+        "tables": arguments.tables or "those of the card",
+        "tables_s": round(sum(value for name, value in stages.items() if name.startswith(LINEAR)), 1),
+        "joint_s": round(sum(value for name, value in stages.items() if name.startswith(FITTED)), 1),
+        "relations": related,
+        "stages": stages,
+        "levels": solves,
+        "nation_hours": nation_hours(stages, solves),
+        "peers": dhc_parents.rows(data, root, 2_000, 20, arguments.seed) if arguments.peers else [],
+    }
 
 
-def text(found: Measured) -> str:
-    first = (
-        f"{found.persons:,} persons in {found.blocks:,} blocks, {found.product}: {found.seconds} s, {found.cpu_s} s of processors, "
-        f"{found.peak_gib} GiB, of the time {found.tables_s} s for tables {found.tables}; largest gap {found.gap_max:.1e}, below the states {found.gap_below:.1e}, of the objective "
-        f"{found.gap_share:.1e}, {found.uncertified} uncertified, {found.violations} violations"
-    )
-    shown = [f"{name:<40}{hours:>10.3f}" for name, hours in found.nation_hours.items() if hours >= _SHOWN]
-    joint = (
-        [f"persons and households that fit: {found.joint_s} s, {found.relations}"] if found.relations else []
-    )
-    nation = ["", f"{'the nation, extrapolated':<40}{'hours':>10}", *shown]
-    peers = ["", *dhc_parents.table(found.peers)] if found.peers else []
-    return "\n".join([first, *joint, *topdown_table(found.stages, found.seconds), *nation, *peers])
+def text(measured: dict[str, Any]) -> Iterator[str]:
+    yield (
+        "{persons:,} persons in {blocks:,} blocks, {product}: {seconds} s, {cpu_s} s of processors, "
+        "{peak_gib} GiB, of the time {tables_s} s for tables {tables}; largest gap {gap_max:.1e}, below the states {gap_below:.1e}, of the objective "
+        "{gap_share:.1e}, {uncertified} uncertified, {violations} violations"
+    ).format(**measured)
+    if measured["relations"]:
+        yield f"persons and households that fit: {measured['joint_s']} s, {measured['relations']}"
+    yield from topdown_table(measured["stages"], measured["seconds"])
+    yield f"\n{'the nation, extrapolated':<40}{'hours':>10}"
+    for name, hours in measured["nation_hours"].items():
+        if hours >= _SHOWN:
+            yield f"{name:<40}{hours:>10.3f}"
+    if measured["peers"]:
+        yield from ("", *dhc_parents.page(measured["peers"]))
 
 
-def parse() -> argparse.Namespace:
+def main() -> None:
     parser = parser_of(__doc__)
-    size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--like", choices=sorted(STATES))
-    size.add_argument("--nation", type=float, metavar="FRACTION")
+    add_size(parser)
     parser.add_argument("--product", choices=sorted(PRODUCTS), default="both")
     parser.add_argument("--tables", metavar="NAMES", help="tables that are estimated, or none")
     parser.add_argument("--joint", action="store_true", help="persons and households that fit")
@@ -285,11 +234,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--peers", action="store_true", help="HiGHS and Clarabel on parents of the same records"
     )
-    return parser.parse_args()
-
-
-def main() -> None:
-    report(parse(), measure, text)
+    report(parser.parse_args(), measure, text)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ Marks on two cores: all tables of a state like Vermont to the block 60 s, like T
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,8 +36,8 @@ from censafe.population.synthetic.shipped import synthetic_states
 from censafe.products.topdown.census_tables.source import LEVELS
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.publication.microdata.histograms import write_histograms
-from child import STATES, censafe, cpu_of_children, in_folder, parser_of, stages_of
-from dhc_scale import LINEAR, NATION, inputs
+from dhc_scale import LINEAR, inputs
+from harness import STATES, censafe, manifest, parser_of, report, sets, size_of
 
 Figures = dict[str, float | int | str]
 NAMED = (
@@ -52,46 +51,34 @@ SHARE = 0.01  # of the nation, if no size is given
 
 
 def measure_all(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """A state and a share of the nation: what was found of each, and the figures of both."""
+    """A state and a share of the nation, where one call measures both: the figures of each, and the named ones of both."""
+    if (arguments.like is None) != (arguments.nation is None):
+        return measure(folder, arguments)
     state = argparse.Namespace(**{**vars(arguments), "like": arguments.like or "VT", "nation": None})
     nation = argparse.Namespace(
         **{**vars(arguments), "like": None, "nation": arguments.nation or SHARE, "without_run": True}
     )
-    found = {"state": measure(folder, state), "nation": measure(folder, nation)}
-    figures = {name: value for part in found.values() for name, value in part.items() if name in NAMED}
-    figures["peak_gib"] = max(part["peak_gib"] for part in found.values())
-    return {**figures, **found}
+    parts = {"state": measure(folder, state), "nation": measure(folder, nation)}
+    figures = {name: value for part in parts.values() for name, value in part.items() if name in NAMED}
+    figures["peak_gib"] = max(part["peak_gib"] for part in parts.values())
+    return {**figures, **parts}
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> Figures:
     geography = arguments.geography or ("block" if arguments.like else "county")
-    root: tuple[str, ...] = ()
-    states, persons = None, round((arguments.nation or 0) * NATION)
-    if arguments.like:
-        code, persons = STATES[arguments.like]
-        states, root = (code,), ("--set", "root=State")
+    persons, states, root = size_of(arguments)
     data = folder / f"dhc-{persons}-{arguments.like or 'nation'}-seed-{arguments.seed}"
     with TemporaryDirectory(dir=folder) as scratch:
         run, out = Path(scratch) / "run", Path(scratch) / "tables"
         blue: dict[str, float | int] = {}
         if arguments.without_run:
-            stand_in(
-                data.with_name(f"{data.name}-states"),
-                persons,
-                states,
-                arguments.seed,
-                run,
-                geography,
-            )
+            stand_in(data.with_name(f"{data.name}-states"), persons, states, arguments.seed, run, geography)
         else:
             pl94 = inputs(data, persons, states, root, arguments.seed)
-            settings = (*root, "--pl94", str(pl94), "--test-key", "1", "--quiet")
-            censafe(["run", "topdown", "dhc-us", str(data), str(run), *settings])
+            settings = (*sets(root), "--pl94", str(pl94), "--test-key", "1", "--quiet")
+            censafe("run", "topdown", "dhc-us", str(data), str(run), *settings)
             blue = linear_estimates(run)
-        words = ["tables", str(run), "--geography", geography, "--out", str(out)]
-        used = cpu_of_children()
-        seconds, peak = censafe(words)
-        used = cpu_of_children() - used
+        spent = censafe("tables", str(run), "--geography", geography, "--out", str(out))
         files = [pq.read_metadata(path) for path in out.iterdir()]
     return {
         "persons": persons,
@@ -99,18 +86,17 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Figures:
         "tables": len(files),
         "areas": max(one.num_rows for one in files),
         "numbers": sum(one.num_rows * (one.num_columns - 3) for one in files),
-        "tables_state_s" if arguments.like else "tables_nation_counties_s": round(seconds, 1),
-        "cpu_s": round(used, 1),
-        "peak_gib": round(peak, 2),
+        "tables_state_s" if arguments.like else "tables_nation_counties_s": round(spent.seconds, 1),
+        "cpu_s": round(spent.cpu_seconds, 1),
+        "peak_gib": round(spent.peak_gib, 2),
         **blue,
     }
 
 
 def linear_estimates(run: Path) -> dict[str, float | int]:
     """What the linear estimates of the tables of a run took, by its manifest."""
-    stages = stages_of(run)
-    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
-    document = manifest["post_processing"]["table_estimates"]
+    document = manifest(run)
+    stages, document = document["stages"], document["post_processing"]["table_estimates"]
     seconds = {kind: sum(value for name, value in stages.items() if name.startswith(kind)) for kind in LINEAR}
     geounits = sum(n for part, n in document["geounits"].items() if part.startswith("persons_"))
     return {
@@ -170,23 +156,21 @@ def counted(folder: Path, persons: int, seed: int, geography: str) -> Path:
     return out
 
 
+def text(measured: dict[str, Any]) -> Iterator[str]:
+    for name, value in measured.items():
+        if isinstance(value, dict):
+            yield f"{name}: {', '.join(f'{inner} {number}' for inner, number in value.items())}"
+        else:
+            yield f"{name} {value}"
+
+
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--like", choices=sorted(STATES))
     parser.add_argument("--nation", type=float, metavar="FRACTION")
     parser.add_argument("--geography", default=None, help="block of a state and county of the nation without")
     parser.add_argument("--without-run", action="store_true")
-    arguments = parser.parse_args()
-    one = (arguments.like is None) != (arguments.nation is None)
-    found = in_folder(arguments.data, partial(measure if one else measure_all, arguments=arguments))
-    if arguments.json:
-        print(json.dumps(found))
-        return
-    for name, value in found.items():
-        if isinstance(value, dict):
-            print(f"{name}:", ", ".join(f"{inner} {number}" for inner, number in value.items()))
-        else:
-            print(name, value)
+    report(parser.parse_args(), measure_all, text)
 
 
 if __name__ == "__main__":

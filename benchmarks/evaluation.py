@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -56,7 +54,7 @@ from censafe.geography.spines.tree import PL94_US
 from censafe.model import Attribute, ProtectedUnit, Schema
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.population.synthetic.blocks import synthesize_histograms
-from child import COMMAND, in_folder, parser_of
+from harness import STATES, Child, censafe, child, parser_of, population, report
 
 SCHEMA = HistogramSchema(
     Schema("people", (Attribute("votingage", 2), Attribute("hispanic", 2), Attribute("cenrace", 63))),
@@ -67,7 +65,7 @@ QUERIES = (
     "detailed",
 )  # fmt: skip
 LOSS_QUERIES = ("total", "votingage * hispanic", "detailed")
-TEXAS = 29_145_505
+TEXAS = STATES["TX"][1]
 SECONDS, GIB = 60, 6
 STATES_1940 = "17,34,36,42"
 BUDGETS, RUNS, SWEEP_SECONDS = "0.25,0.5,0.75,1,2,4,6,8", 4, 600
@@ -130,7 +128,14 @@ def measure(folder: Path) -> dict[str, Any]:
     found = in_threads(lambda areas: measure_areas(pair, areas), lists)
     with stage(stages, "sample of half the persons, its errors"):
         sampled = pair.with_runs(sample_runs(pair, Fraction(1, 2), replicates=1, seed=1))
-    found += in_threads(lambda areas: measure_sample(sampled, areas), lists)
+
+    def sample_errors(areas: ComparedAreas) -> tuple[int, dict[str, float]]:
+        own: dict[str, float] = {}
+        with stage(own, "sample of half the persons, its errors"):
+            rows = accuracy([match(sampled, areas, "detailed")]).num_rows
+        return rows, own
+
+    found += in_threads(sample_errors, lists)
     started = time.process_time()  # two threads fill the tables, and nothing else runs
     tables = fill_book(shipped_book(), SummarySources((pair,), (lists[-1],)))
     numbers = summary_long(tables, ("1",)).num_rows
@@ -184,14 +189,6 @@ def measure_areas(pair: Pair, areas: ComparedAreas) -> tuple[int, dict[str, floa
     return rows, stages
 
 
-def measure_sample(sampled: Pair, areas: ComparedAreas) -> tuple[int, dict[str, float]]:
-    """Errors of a sample at one list of areas."""
-    stages: dict[str, float] = {}
-    with stage(stages, "sample of half the persons, its errors"):
-        rows = accuracy([match(sampled, areas, "detailed")]).num_rows
-    return rows, stages
-
-
 def places(pair: Pair) -> ComparedAreas:
     """Areas that cut across the spine: every seventh block group of a county together, a third of the blocks in none."""
     codes = pair.spine.leaf.codes
@@ -202,44 +199,30 @@ def places(pair: Pair) -> ComparedAreas:
 def run_pair(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Make the pair, measure it in a child, and compare with the marks."""
     make(folder, options.persons, options.seed)
-    text, used = child_of([sys.executable, __file__, "--measure", str(folder)])
+    run = child([sys.executable, __file__, "--measure", str(folder)])
+    used = used_by(run)
     return {
-        **json.loads(text), "persons": options.persons, **used, "mark_seconds": SECONDS, "mark_gib": GIB,
+        **json.loads(run.text), "persons": options.persons, **used, "mark_seconds": SECONDS, "mark_gib": GIB,
         "met": used["seconds"] <= SECONDS and used["peak_gib"] <= GIB,
     }  # fmt: skip
 
 
 def run_sweep(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Sweep over budgets on a synthetic population of 1940."""
-    data, out = folder / "e2e-1940", folder / "sweep"
-    if not data.exists():
-        synthesize_histograms(
-            data, persons=10_000_000, states=tuple(STATES_1940.split(",")), seed=options.seed, layout="e2e"
-        )
+    data, out, persons, states = folder / "e2e-1940", folder / "sweep", 10_000_000, STATES_1940.split(",")
+    population(data, synthesize_histograms, persons=persons, states=states, seed=options.seed, layout="e2e")
     shutil.rmtree(out, ignore_errors=True)
-    command = ["evaluate", "sweep", "topdown", "e2e-1940", str(data), str(out), "--epsilon", BUDGETS]
-    _, used = child_of([*COMMAND, *command, "--runs", str(RUNS), "--workers", "2", "--quiet"])
+    words = ["evaluate", "sweep", "topdown", "e2e-1940", str(data), str(out), "--epsilon", BUDGETS]
+    used = used_by(censafe(*words, "--runs", str(RUNS), "--workers", "2", "--quiet"))
     return {
-        "persons": 10_000_000, "budgets": len(BUDGETS.split(",")), "runs": RUNS, **used,
+        "persons": persons, "budgets": len(BUDGETS.split(",")), "runs": RUNS, **used,
         "mark_seconds": SWEEP_SECONDS, "met": used["seconds"] <= SWEEP_SECONDS,
     }  # fmt: skip
 
 
-def child_of(command: list[str]) -> tuple[str, dict[str, float]]:
-    """What a command prints, and its wall and processor seconds and peak memory, those of its own children included."""
-    started = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    text = child.stdout.read() if child.stdout else ""
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
-        raise SystemExit(f"the measurement failed with exit code {child.returncode}")
-    gib = usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1) / 2**20
-    return text, {
-        "seconds": round(time.perf_counter() - started, 2),
-        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 2),
-        "peak_gib": round(gib, 2),
-    }
+def used_by(run: Child) -> dict[str, float]:
+    """Wall and processor seconds and peak memory."""
+    return {name: round(getattr(run, name), 2) for name in ("seconds", "cpu_seconds", "peak_gib")}
 
 
 PARTS: dict[str, Callable[[Path, argparse.Namespace], dict[str, Any]]] = {
@@ -248,28 +231,23 @@ PARTS: dict[str, Callable[[Path, argparse.Namespace], dict[str, Any]]] = {
 }
 
 
-def show(found: dict[str, Any]) -> None:
-    """Print both parts."""
-    if "pair" in found:
-        one = found["pair"]
-        print(
-            f"pair of {one['blocks']:,} blocks, {one['cells']} cells, {one['persons']:,} persons; {one['numbers']:,} numbers"
-        )
-        for name, seconds in one["stages"].items():
-            print(f"{name:<45}{seconds:>8.2f} s of processor time")
-        show_used(one)
-    if "sweep" in found:
-        one = found["sweep"]
-        print(
-            f"sweep of {one['budgets']} budgets by {one['runs']} runs on {one['persons']:,} persons of 1940"
-        )
-        show_used(one)
+def measure_parts(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    return {name: part(folder, options) for name, part in PARTS.items() if options.part in (name, "both")}
 
 
-def show_used(one: dict[str, Any]) -> None:
-    print(f"{'all, start of the process included':<45}{one['seconds']:>8.2f} s (mark {one['mark_seconds']})")
-    print(f"{'processor time of all':<45}{one['cpu_seconds']:>8.2f} s")
-    print(f"{'peak memory of the largest process':<45}{one['peak_gib']:>8.2f} GiB")
+def text(measured: dict[str, Any]) -> Iterator[str]:
+    for name, part in measured.items():
+        if name == "pair":
+            yield "pair of {blocks:,} blocks, {cells} cells, {persons:,} persons; {numbers:,} numbers".format(
+                **part
+            )
+            for stage, seconds in part["stages"].items():
+                yield f"{stage:<45}{seconds:>8.2f} s of processor time"
+        else:
+            yield "sweep of {budgets} budgets by {runs} runs on {persons:,} persons of 1940".format(**part)
+        yield f"{'all, start of the process included':<45}{part['seconds']:>8.2f} s (mark {part['mark_seconds']})"
+        yield f"{'processor time of all':<45}{part['cpu_seconds']:>8.2f} s"
+        yield f"{'peak memory of the largest process':<45}{part['peak_gib']:>8.2f} GiB"
 
 
 def main() -> None:
@@ -280,15 +258,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.measure is not None:
         print(json.dumps(measure(options.measure)))
-        return
-    found: dict[str, Any] = {}
-    for name, part in PARTS.items():
-        if options.part in (name, "both"):
-            found[name] = in_folder(options.data, lambda folder, part=part: part(folder, options))  # type: ignore[misc]
-    if options.json:
-        print(json.dumps(found))
     else:
-        show(found)
+        report(options, measure_parts, text)
 
 
 if __name__ == "__main__":

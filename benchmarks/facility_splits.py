@@ -8,7 +8,6 @@ Processor seconds of one core; every exact sum is checked afterward.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from importlib import import_module
@@ -18,13 +17,14 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from censafe.estimation.topdown.operator import settle
+from harness import markdown, parser_of, report
 
 facilities, worlds = (import_module(f"support.{name}") for name in ("facilities", "operator_worlds"))
 
 SHAPES = {400: (2, 5, 8, 6), 2_025: (2, 6, 12, 16), 8_100: (3, 10, 10, 30), 27_504: (3, 10, 30, 34)}
 
 
-def measure(shape: tuple[int, ...]) -> dict[str, float]:
+def row(shape: tuple[int, ...]) -> dict[str, float]:
     world = worlds.housed_world(facilities.housed(1, shape, most=4, rare=0.9), passes=1)
     seconds, settle_open = 0.0, settle.settle_open
 
@@ -42,18 +42,19 @@ def measure(shape: tuple[int, ...]) -> dict[str, float]:
     return {"blocks": len(world.truth), "rows": len(world.held.open[-1].count), "seconds": round(seconds, 1)}
 
 
+def measure(_: Path, arguments: argparse.Namespace) -> list[dict[str, float]]:
+    return [row(SHAPES[size]) for size in ([arguments.blocks] if arguments.blocks else SHAPES)]
+
+
+def page(rows: list[dict[str, float]]) -> list[str]:
+    header = ("blocks", "rows of open records", "processor s")
+    return markdown(header, ((f"{row['blocks']:,}", f"{row['rows']:,}", row["seconds"]) for row in rows))
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--blocks", type=int, choices=SHAPES, help="one size alone")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    rows = [measure(SHAPES[size]) for size in ([options.blocks] if options.blocks else SHAPES)]
-    if options.json:
-        print(json.dumps(rows))
-        return
-    print("| blocks | rows of open records | processor s |\n|---|---|---|")
-    for row in rows:
-        print(f"| {row['blocks']:,} | {row['rows']:,} | {row['seconds']} |")
+    report(parser.parse_args(), measure, page, page=page)
 
 
 if __name__ == "__main__":

@@ -27,10 +27,9 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import numpy as np
 
@@ -39,34 +38,13 @@ from censafe.population.synthetic.blocks import synthesize_histograms
 from censafe.products.run.options import EstimateOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.public.estimate import estimate_files
-from child import STATES, levels_of, parser_of, report, table
+from harness import Child, add_size, gib, levels_of, parser_of, population, report, size_of, table
 from stored_nation import store
-from topdown_scale import PERSONS, violations
+from topdown_scale import violations
 
 CONFIG = "pl94-us"
 GEOUNITS = 8_132_968 + 239_780 + 84_414 + 3_143 + 51 + 1
 WIDE = ("US", "State", "County")  # levels that a share of the nation has in full
-
-
-@dataclass(frozen=True)
-class Measured:
-    persons: int
-    geounits: int
-    file_gib: float
-    seconds_linear: float
-    seconds_total: float
-    seconds_read: float
-    wall_seconds: float
-    linear_ms: float
-    dense_ms: float
-    times: float
-    nation_linear_minutes: float
-    nation_total_minutes: float
-    peak_gib: float
-    gap_max: float
-    uncertified: int
-    violations: int
-    stages: dict[str, float]
 
 
 class CpuObserver(SilentObserver):
@@ -77,14 +55,6 @@ class CpuObserver(SilentObserver):
         started = time.process_time()
         yield
         self.stages[name] = self.stages.get(name, 0.0) + time.process_time() - started
-
-
-@dataclass(frozen=True)
-class Child:
-    stages: dict[str, float]
-    cpu: float
-    wall: float
-    peak_gib: float
 
 
 def dense_ms(cells: int, repeats: int = 2) -> float:
@@ -99,37 +69,31 @@ def dense_ms(cells: int, repeats: int = 2) -> float:
     return (time.process_time() - started) / repeats * 1e3
 
 
-def estimate(files: Path, out: Path, settings: Mapping[str, str], workers: int) -> Child:
-    """What the child process does."""
+def estimate(
+    files: Path, out: Path, settings: Mapping[str, str], workers: int
+) -> tuple[dict[str, float], Child]:
+    """What the child process does: CPU seconds of its stages, and what it took."""
     observer, started = CpuObserver(), time.perf_counter()
     options = EstimateOptions(
         confidence=Fraction(9, 10), settings=settings, observer=observer, workers=workers
     )
     estimate_files(CONFIG, files / "measurements", out, None, options)
-    return Child(observer.stages, time.process_time(), time.perf_counter() - started, _peak_gib())
-
-
-def _peak_gib() -> float:
-    """Of this process alone: on Linux the usual figure is never below that of the process that started it, which made the files."""
-    status = Path("/proc/self/status")
+    # of this process alone: on Linux the usual figure is never below that of the process that started it, which made the files
+    peak, status = gib(resource.getrusage(resource.RUSAGE_SELF)), Path("/proc/self/status")
     if status.exists():
         lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
-        return int(lines["VmHWM"].split()[0]) / 2**20
-    return (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1) / 2**20
-    )
+        peak = int(lines["VmHWM"].split()[0]) / 2**20
+    return observer.stages, Child("", time.perf_counter() - started, time.process_time(), peak)
 
 
 def made(folder: Path, arguments: argparse.Namespace, settings: Mapping[str, str]) -> tuple[Path, Path]:
     """Histograms and measurement files in the folder, made where they are not there."""
-    states, persons = None, round(arguments.nation * PERSONS[CONFIG])
-    if arguments.like:
-        code, persons = STATES[arguments.like]
-        states = (code,)
+    persons, states, _ = size_of(arguments)
     name = f"nation-{arguments.like or ''}{persons}-seed-{arguments.seed}"
     data, files = folder / name, folder / f"{name}-files"
-    if not data.exists():
-        synthesize_histograms(data, persons=persons, states=states, seed=arguments.seed, layout="pl94")
+    population(
+        data, synthesize_histograms, persons=persons, states=states, seed=arguments.seed, layout="pl94"
+    )
     if not files.exists():
         started = time.process_time()
         store(data, files, load_config(CONFIG, settings), arguments.seed)
@@ -137,62 +101,63 @@ def made(folder: Path, arguments: argparse.Namespace, settings: Mapping[str, str
     return data, files
 
 
-def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
-    root = {"root": "State"} if arguments.like else {}
+def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    persons, _, root = size_of(arguments)
     settings = {"measure": "persons", **root}
     data, files = made(folder, arguments, settings)
     out = folder / "estimates"
     shutil.rmtree(out, ignore_errors=True)
     chosen = {**settings, "information": arguments.information}
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        child: Child = pool.apply(estimate, (files, out, chosen, arguments.workers))
-    reports = levels_of(out)["persons"]
+        stages, child = pool.apply(estimate, (files, out, chosen, arguments.workers))
+    levels = levels_of(out)["persons"]
     wrong = violations(out, data, CONFIG)[1]
     shutil.rmtree(out)
     size = sum(path.stat().st_size for path in files.rglob("*") if path.is_file())
     if not arguments.keep:
         shutil.rmtree(files)
-    return _measured(arguments, child, reports, wrong, size)
-
-
-def _measured(
-    arguments: argparse.Namespace, child: Child, reports: list[dict[str, float]], wrong: int, size: int
-) -> Measured:
-    geounits = {str(report["level"]): int(report["geounits"]) for report in reports}
-    nodes, wide = sum(geounits.values()), sum(geounits.get(name, 0) for name in WIDE)
-    reading = [name for name in child.stages if name.startswith("read") or name == "hash inputs"]
-    linear = child.stages.get("estimate persons from below", 0.0)
-    read = sum(child.stages[name] for name in reading)
-    total = child.cpu - read
-    fixed = sum(child.stages.get(f"estimate persons_{name}", 0.0) for name in WIDE)
+    nodes = sum(level["geounits"] for level in levels)
+    wide = sum(level["geounits"] for level in levels if level["level"] in WIDE)
+    linear = stages.get("estimate persons from below", 0.0)
+    read = sum(value for name, value in stages.items() if name.startswith("read") or name == "hash inputs")
+    total = child.cpu_seconds - read
+    fixed = sum(stages.get(f"estimate persons_{name}", 0.0) for name in WIDE)
     share = (GEOUNITS - wide) / max(1, nodes - wide)
     own, dense = linear / nodes * 1e3, dense_ms(2016)
-    persons = STATES[arguments.like][1] if arguments.like else round(arguments.nation * PERSONS[CONFIG])
-    return Measured(
-        persons, nodes, round(size / 2**30, 3), round(linear, 3), round(total, 3), round(read, 3), round(child.wall, 1),
-        round(own, 4), round(dense, 1), round(dense / own, 1) if own else 0.0, round(own * GEOUNITS / 6e4, 2),
-        round((fixed + (total - fixed) * share) / 60, 2), round(child.peak_gib, 3),
-        max(report["gap_most"] for report in reports),
-        sum(len(cast(list[str], report["approximate"])) for report in reports),
-        wrong, {name: round(value, 3) for name, value in child.stages.items()},
-    )  # fmt: skip
+    return {
+        "persons": persons,
+        "geounits": nodes,
+        "file_gib": round(size / 2**30, 3),
+        "seconds_linear": round(linear, 3),
+        "seconds_total": round(total, 3),
+        "seconds_read": round(read, 3),
+        "wall_seconds": round(child.seconds, 1),
+        "linear_ms": round(own, 4),
+        "dense_ms": round(dense, 1),
+        "times": round(dense / own, 1) if own else 0.0,
+        "nation_linear_minutes": round(own * GEOUNITS / 6e4, 2),
+        "nation_total_minutes": round((fixed + (total - fixed) * share) / 60, 2),
+        "peak_gib": round(child.peak_gib, 3),
+        "gap_max": max(level["gap_most"] for level in levels),
+        "uncertified": sum(len(level["approximate"]) for level in levels),
+        "violations": wrong,
+        "stages": {name: round(value, 3) for name, value in stages.items()},
+    }
 
 
-def text(measured: Measured) -> str:
+def text(measured: dict[str, Any]) -> list[str]:
     last = (
-        f"{measured.persons:,} persons, {measured.geounits:,} geounits, {measured.file_gib} GiB of files; linear {measured.linear_ms} ms a geounit, "
-        f"dense {measured.dense_ms} ms, {measured.times:,} times; nation: linear {measured.nation_linear_minutes} and in all "
-        f"{measured.nation_total_minutes} core-minutes after reading; peak {measured.peak_gib} GiB, wall {measured.wall_seconds} s, "
-        f"largest gap {measured.gap_max:.2g}, without certificate {measured.uncertified}, violations {measured.violations}"
-    )
-    return "\n".join([*table(measured.stages, measured.seconds_total + measured.seconds_read), last])
+        "{persons:,} persons, {geounits:,} geounits, {file_gib} GiB of files; linear {linear_ms} ms a geounit, "
+        "dense {dense_ms} ms, {times:,} times; nation: linear {nation_linear_minutes} and in all "
+        "{nation_total_minutes} core-minutes after reading; peak {peak_gib} GiB, wall {wall_seconds} s, "
+        "largest gap {gap_max:.2g}, without certificate {uncertified}, violations {violations}"
+    ).format(**measured)
+    return [*table(measured["stages"], measured["seconds_total"] + measured["seconds_read"]), last]
 
 
 def main() -> None:
     parser = parser_of(__doc__)
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument("--nation", type=float, default=0.005, metavar="FRACTION")
-    size.add_argument("--like", choices=sorted(STATES))
+    add_size(parser, required=False, default=0.005)
     parser.add_argument("--information", choices=("lower", "level"), default="lower")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--keep", action="store_true", help="leave the measurement files in --data")

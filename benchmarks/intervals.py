@@ -19,17 +19,13 @@ Unlike a release, all of this knows the truth.
 from __future__ import annotations
 
 import argparse
-import json
 import resource
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from statistics import NormalDist
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -55,36 +51,11 @@ from censafe.products.topdown.intervals.intervals import IntervalQuery, chosen_q
 from censafe.products.topdown.measuring import measure_stored
 from censafe.products.topdown.plan import plan_release, workloads
 from censafe.products.topdown.rehearsal import TestMeasurementStore, further_runs, rehearse
-from child import in_folder, parser_of
+from harness import gib, parser_of, population, report
 
 LEVELS = (0.9, 0.95)
 OFF_SPINE = "off the spine"
 FURTHER = 10
-
-
-@dataclass(frozen=True)
-class Speed:
-    persons: int
-    blocks: int
-    geounits: int
-    areas: int
-    rows: int
-    seconds_tree: float
-    seconds_areas: float
-    peak_gib: float
-
-
-@dataclass(frozen=True)
-class Coverage:
-    interval: str
-    histogram: str
-    kind: str
-    counts: int
-    draws: int
-    covered90: float
-    error90: float
-    covered95: float
-    error95: float
 
 
 class Hits:
@@ -99,15 +70,22 @@ class Hits:
             self.shares[key].append(tuple(float(one.mean()) for one in held))
             self.counts[key] = held[0].size
 
-    def rows(self) -> Iterator[Coverage]:
+    def rows(self) -> Iterator[dict[str, Any]]:
         for (interval, histogram, kind), shares in self.shares.items():
             table = np.array(shares)
             middle = 100 * table.mean(axis=0)
             error = 100 * table.std(axis=0, ddof=1) / np.sqrt(len(table))
-            numbers = [round(float(one), 2) for pair in zip(middle, error, strict=True) for one in pair]
-            yield Coverage(
-                interval, histogram, kind, self.counts[interval, histogram, kind], len(table), *numbers
-            )
+            yield {
+                "interval": interval,
+                "histogram": histogram,
+                "kind": kind,
+                "counts": self.counts[interval, histogram, kind],
+                "draws": len(table),
+                "covered90": round(float(middle[0]), 2),
+                "error90": round(float(error[0]), 2),
+                "covered95": round(float(middle[1]), 2),
+                "error95": round(float(error[1]), 2),
+            }
 
 
 def sixteen(folder: Path, target: Path) -> Path:
@@ -132,11 +110,15 @@ def sixteen(folder: Path, target: Path) -> Path:
 
 def opened(folder: Path, arguments: argparse.Namespace) -> tuple[TopdownConfig, Loaded]:
     data = folder / f"state-{arguments.persons}-{arguments.states.replace(',', '-')}-seed-{arguments.seed}"
-    if not data.exists():
-        states = tuple(arguments.states.split(","))
-        synthesize_histograms(
-            data, persons=arguments.persons, states=states, seed=arguments.seed, layout="pl94"
-        )
+    states = tuple(arguments.states.split(","))
+    population(
+        data,
+        synthesize_histograms,
+        persons=arguments.persons,
+        states=states,
+        seed=arguments.seed,
+        layout="pl94",
+    )
     config = load_config(arguments.config, parse_settings(tuple(arguments.settings)))
     if arguments.config == "blocks-16":
         own = data.with_name(f"{data.name}-sixteen")
@@ -182,7 +164,7 @@ def weights_of(queries: tuple[IntervalQuery, ...]) -> csr_array:
     return csr_array(np.vstack([query.weights for query in queries]))
 
 
-def speed(folder: Path, arguments: argparse.Namespace) -> Speed:
+def speed(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     config, loaded = opened(folder, arguments)
     run = loaded.facts.run
     sets = all_sets(loaded, 200, arguments.seed)
@@ -197,11 +179,16 @@ def speed(folder: Path, arguments: argparse.Namespace) -> Speed:
         functionals = Functionals.of(tree.blocks, weights_of(queries))
         rows += sum(one.values.size for one in area_estimates(tree, functionals, run, sets))
         area_seconds += time.process_time() - started
-    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "darwin" else 1)
-    return Speed(
-        arguments.persons, run.standard.leaf.nodes, sum(level.nodes for level in run.spine.levels), sum(one.number for one in sets),
-        rows, round(tree_seconds, 2), round(area_seconds, 2), round(kib / 2**20, 3),
-    )  # fmt: skip
+    return {
+        "persons": arguments.persons,
+        "blocks": run.standard.leaf.nodes,
+        "geounits": sum(level.nodes for level in run.spine.levels),
+        "areas": sum(one.number for one in sets),
+        "rows": rows,
+        "seconds_tree": round(tree_seconds, 2),
+        "seconds_areas": round(area_seconds, 2),
+        "peak_gib": round(gib(resource.getrusage(resource.RUSAGE_SELF)), 3),
+    }
 
 
 def truths(config: TopdownConfig, loaded: Loaded) -> Mapping[str, SparseLevel]:
@@ -212,7 +199,7 @@ def truths(config: TopdownConfig, loaded: Loaded) -> Mapping[str, SparseLevel]:
     return found
 
 
-def coverage(folder: Path, arguments: argparse.Namespace) -> list[Coverage]:
+def coverage(folder: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     config, loaded = opened(folder, arguments)
     sets = all_sets(loaded, 30, arguments.seed)
     true, hits = truths(config, loaded), Hits()
@@ -267,18 +254,13 @@ def _published(
             hits.add(("published", name, one.kind), [np.concatenate(parts) for parts in held])
 
 
-def text(rows: list[Coverage]) -> str:
-    head = f"{'interval':<11}{'histogram':<10}{'kind':<18}{'counts':>8}{'draws':>7}{'90%':>8}{'s.e.':>6}{'95%':>8}{'s.e.':>6}"
-    return "\n".join(
-        [
-            head,
-            *(
-                f"{one.interval:<11}{one.histogram:<10}{one.kind:<18}{one.counts:>8,}{one.draws:>7,}{one.covered90:>8.2f}{one.error90:>6.2f}"
-                f"{one.covered95:>8.2f}{one.error95:>6.2f}"
-                for one in rows
-            ),
-        ]
-    )
+def text(measured: Any) -> Iterator[str]:
+    if isinstance(measured, dict):
+        yield ", ".join(f"{name} {value}" for name, value in measured.items())
+        return
+    yield f"{'interval':<11}{'histogram':<10}{'kind':<18}{'counts':>8}{'draws':>7}{'90%':>8}{'s.e.':>6}{'95%':>8}{'s.e.':>6}"
+    form = "{interval:<11}{histogram:<10}{kind:<18}{counts:>8,}{draws:>7,}{covered90:>8.2f}{error90:>6.2f}{covered95:>8.2f}{error95:>6.2f}"
+    yield from (form.format(**row) for row in measured)
 
 
 def main() -> None:
@@ -290,12 +272,7 @@ def main() -> None:
     parser.add_argument("--coverage", type=int, default=0, metavar="DRAWS")
     parser.add_argument("--published", type=int, default=0, metavar="DRAWS")
     arguments = parser.parse_args()
-    if not arguments.coverage and not arguments.published:
-        found = in_folder(arguments.data, partial(speed, arguments=arguments))
-        print(json.dumps(asdict(found)) if arguments.json else found)
-        return
-    rows = in_folder(arguments.data, partial(coverage, arguments=arguments))
-    print(json.dumps([asdict(one) for one in rows]) if arguments.json else text(rows))
+    report(arguments, coverage if arguments.coverage or arguments.published else speed, text)
 
 
 if __name__ == "__main__":

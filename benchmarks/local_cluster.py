@@ -7,6 +7,7 @@ a process of its own with one core and 2 GiB, of which its Java has half. Worker
 
 from __future__ import annotations
 
+import argparse
 import os
 import socket
 import subprocess
@@ -14,11 +15,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
-
-__all__ = ["RunningEngine", "engine_of"]
 
 _CLUSTER = "local-cluster"
 _MASTER = "local-cluster[3,1,2048]"
@@ -28,33 +27,34 @@ _WORKER = b"CoarseGrainedExecutorBackend"
 _TRIES = 1200
 
 
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """The option of the engine of a benchmark."""
+    choices = "duckdb, sail, spark=sc://HOST:PORT or local-cluster"
+    parser.add_argument("--engine", default="duckdb", help=choices)
+
+
+def workers_text(gib: float | None) -> str:
+    """The end of a line of results, where workers were measured."""
+    return "" if gib is None else f", workers {gib:.2f} GiB each at most"
+
+
 @dataclass
 class RunningEngine:
     """What `--engine` of a command is, and how much memory a worker of our own cluster took at most."""
 
     option: str
     workers_gib: float | None = None
-    _stop: Event = field(default_factory=Event, repr=False)
 
-    def watch(self, server: int) -> None:
+    def watch(self, server: int, stop: Event) -> None:
         """Sample the memory of the workers until the cluster ends."""
         self.workers_gib = 0.0
-        while not self._stop.wait(0.5):
+        while not stop.wait(0.5):
             self.workers_gib = max(self.workers_gib, *_resident(server), 0.0)
-
-    def stop(self) -> None:
-        """No more samples."""
-        self._stop.set()
 
 
 @contextmanager
 def engine_of(name: str, folder: Path) -> Iterator[RunningEngine]:
-    """The engine of a benchmark while a command is measured.
-
-    Args:
-        name: `duckdb`, `sail`, `spark=sc://HOST:PORT` or `local-cluster`.
-        folder: for logs and files of the cluster.
-    """
+    """The engine of a benchmark while a command is measured; the folder is for logs and files of the cluster."""
     if name != _CLUSTER:
         yield RunningEngine(name)
         return
@@ -70,13 +70,13 @@ def engine_of(name: str, folder: Path) -> Iterator[RunningEngine]:
     with (folder / "spark.log").open("wb") as log:
         words = [*command, "--class", _SERVER, "spark-internal"]
         server = subprocess.Popen(words, cwd=folder, env=given, stdout=log, stderr=log)
-    running = RunningEngine(f"spark=sc://127.0.0.1:{port}")
+    running, stop = RunningEngine(f"spark=sc://127.0.0.1:{port}"), Event()
     try:
         _await(port, server)
-        watching = Thread(target=running.watch, args=(server.pid,), daemon=True)
+        watching = Thread(target=running.watch, args=(server.pid, stop), daemon=True)
         watching.start()
         yield running
-        running.stop()
+        stop.set()
         watching.join()
     finally:
         server.terminate()

@@ -10,13 +10,13 @@ Marks: at most 6 ns a draw for sigma 2 to 300, at least 1,000 times the vector r
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,21 @@ from censafe.privacy.noise import kernels, numpy_kernels
 from censafe.privacy.noise.sampler import draw
 from censafe.privacy.noise.tables import NoiseTable
 from censafe.privacy.noise.words import CHUNK_BLOCKS, AddressedWords
+from harness import markdown, parser_of, report
 
 SIGMAS = (2, 10, 50, 300)
 OPENDP_DRAWS = 20_000
 QUERIES = count()
+COLUMNS = {
+    "law": "law",
+    "scale": "sigma or scale",
+    "ns_per_draw": "ns a draw",
+    "kernel_ns": "kernel alone",
+    "numpy_kernel_ns": "numpy twin of the kernel",
+    "table_build_ms": "table build, ms",
+    "opendp_ns": "OpenDP vector, ns",
+    "ratio_to_opendp": "ratio",
+}
 
 PartKey = ReleasePartKey | TestPartKey
 
@@ -127,8 +138,8 @@ def shapes(key: PartKey, draws: int, repeats: int) -> dict[str, float]:
         "10 x many": (10, draws // 10),
         "many x 2016": (draws // 2016, 2016),
         "many x 2": (draws // 2, 2),
+        "many x 1": (draws, 1),
     }
-    cases["many x 1"] = (draws, 1)
     return {
         name: round(best_ns(addressed(law, key, *shape), shape[0] * shape[1], repeats), 3)
         for name, shape in cases.items()
@@ -168,7 +179,8 @@ def value_time_correlation(key: PartKey, calls: int = 20_000) -> tuple[float, fl
     return round(float(found.statistic), 4), round(float(found.pvalue), 4)
 
 
-def measure_all(draws: int, repeats: int) -> dict[str, Any]:
+def measure(_: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    draws, repeats = arguments.draws, arguments.repeats
     with ReleaseKey.from_system() as run_key:
         key = derive_part_key(run_key, "benchmark", b"", "noise")
     cases = [(kind, scale) for kind in ("gaussian", "laplace") for scale in SIGMAS]
@@ -191,36 +203,36 @@ def measure_all(draws: int, repeats: int) -> dict[str, Any]:
     }
 
 
-def show(result: dict[str, Any]) -> None:
-    columns = ("law", "scale", "ns_per_draw", "kernel_ns", "numpy_kernel_ns", "table_build_ms", "opendp_ns")
-    print(" ".join(f"{name:>15}" for name in (*columns, "ratio_to_opendp")))
-    for one in result["rows"]:
-        print(" ".join(f"{one[name]!s:>15}" for name in (*columns, "ratio_to_opendp")))
-    print(
-        f"\nAES-256 alone: {result['ns_per_word']} ns a word; worst Gaussian draw: {result['ns_per_draw']} ns,"
+def text(measured: dict[str, Any]) -> Iterator[str]:
+    yield " ".join(f"{name:>15}" for name in COLUMNS)
+    yield from (" ".join(f"{row[name]!s:>15}" for name in COLUMNS) for row in measured["rows"])
+    yield f"\nAES-256 alone: {measured['ns_per_word']} ns a word; worst Gaussian draw: {measured['ns_per_draw']} ns,"
+    yield f"{measured['ratio_to_word']} times the word; smallest ratio to OpenDP: {measured['ratio_to_opendp']}"
+    yield f"geounits x answers, ns a draw at sigma 10: {measured['shapes_ns_per_draw']}"
+    yield f"speed-up of two threads over one: {measured['two_thread_speedup']}"
+    yield (
+        f"Spearman correlation of time and abs(value) over single draws: {measured['time_value_correlation']} "
+        f"(p {measured['time_value_p']}; a report, not a test)"
     )
-    print(f"{result['ratio_to_word']} times the word; smallest ratio to OpenDP: {result['ratio_to_opendp']}")
-    print(f"geounits x answers, ns a draw at sigma 10: {result['shapes_ns_per_draw']}")
-    print(f"speed-up of two threads over one: {result['two_thread_speedup']}")
-    print(
-        f"Spearman correlation of time and abs(value) over single draws: {result['time_value_correlation']} "
-        f"(p {result['time_value_p']}; a report, not a test)"
+
+
+def page(measured: dict[str, Any]) -> list[str]:
+    rows = [[row[name] for name in COLUMNS] for row in measured["rows"]]
+    digits = ("", "", ".1f", ".1f", ".1f", ".2f", ",.0f", ",.0f")
+    return markdown(
+        COLUMNS.values(),
+        (
+            ["" if value is None else f"{value:{form}}" for value, form in zip(row, digits, strict=True)]
+            for row in rows
+        ),
     )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__)
     parser.add_argument("--draws", type=int, default=10_000_000, help="draws of one measurement")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    arguments = parser.parse_args()
-    result = measure_all(arguments.draws, arguments.repeats)
-    if arguments.json:
-        print(json.dumps(result))
-    else:
-        show(result)
+    report(parser.parse_args(), measure, text, page=page)
 
 
 if __name__ == "__main__":

@@ -14,82 +14,55 @@ Marks on two cores: 33 million persons in 60 s and 6 GiB; time per person not gr
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from censafe.population.synthetic.shipped import synthetic_states
-from censafe.population.synthetic.writing import FileFormat
-from child import censafe, parser_of, population, report, stages_of, table
-from local_cluster import engine_of
+from harness import censafe, manifest, parser_of, population, report, sets, table
+from local_cluster import add_engine, engine_of, workers_text
 
 COUNTRY = tuple(state.code for state in synthetic_states() if state.code != "72")
-SETTINGS = ("--set", "reader=csv")
-TEST = ("--test-key", "1", "--quiet", "--engine")
+TEST = ("--test-key", "1", "--quiet")
 
 
-@dataclass(frozen=True)
-class Measured:
-    persons: int
-    seconds: float
-    peak_gib: float
-    workers_gib: float | None
-    stages: dict[str, float]
-
-
-def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
-    file_format: FileFormat = "csv" if arguments.csv else "parquet"
+def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    file_format = "csv" if arguments.csv else "parquet"
     persons, seed = arguments.persons, arguments.seed
     states = None if arguments.states is None else COUNTRY[: arguments.states]
     country = "" if states is None else f"-states-{len(states)}"
-    settings = () if states is None else ("--set", f"state_filter={','.join(states)}")
+    settings = {"reader": "csv"} | ({} if states is None else {"state_filter": ",".join(states)})
     data = folder / f"persons-{persons}{country}-seed-{seed}-{file_format}"
     population(data, persons=persons, states=states, seed=seed, file_format=file_format, layout="phsafe")
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
+        words = ["run", "phsafe", arguments.config, str(data), str(out), *sets(settings), *TEST]
         with engine_of(arguments.engine, Path(scratch)) as engine:
-            seconds, peak = censafe(
-                [
-                    "run",
-                    "phsafe",
-                    arguments.config,
-                    str(data),
-                    str(out),
-                    *SETTINGS,
-                    *settings,
-                    *TEST,
-                    engine.option,
-                ]
-            )
-        stages = stages_of(out)
-    return Measured(persons, round(seconds, 3), round(peak, 3), engine.workers_gib, stages)
+            run = censafe(*words, "--engine", engine.option)
+        stages = manifest(out)["stages"]
+    return {
+        "persons": persons,
+        "seconds": round(run.seconds, 3),
+        "peak_gib": round(run.peak_gib, 3),
+        "workers_gib": engine.workers_gib,
+        "stages": stages,
+    }
 
 
-def text(measured: Measured) -> str:
-    rate = measured.persons / measured.seconds
-    last = f"{measured.persons:,} persons, {rate:,.0f} persons/s, peak {measured.peak_gib:.2f} GiB"
-    workers = "" if measured.workers_gib is None else f", workers {measured.workers_gib:.2f} GiB each at most"
-    return "\n".join([*table(measured.stages, measured.seconds), last + workers])
+def text(measured: dict[str, Any]) -> list[str]:
+    persons, seconds, peak = measured["persons"], measured["seconds"], measured["peak_gib"]
+    last = f"{persons:,} persons, {persons / seconds:,.0f} persons/s, peak {peak:.2f} GiB"
+    return [*table(measured["stages"], seconds), last + workers_text(measured["workers_gib"])]
 
 
-def parse() -> argparse.Namespace:
+def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--persons", type=int, default=1_000_000)
     parser.add_argument("--states", type=int, choices=range(1, len(COUNTRY) + 1), metavar="S")
     parser.add_argument("--csv", action="store_true", help="read CSV; the default is Parquet")
     parser.add_argument("--config", default="sdhc-us")
-    parser.add_argument(
-        "--engine", default="duckdb", help="duckdb, sail, spark=sc://HOST:PORT or local-cluster"
-    )
-    return parser.parse_args()
-
-
-def stored(measured: Measured) -> tuple[str, dict[str, float]]:
-    return "phsafe", {"size": measured.persons, "seconds": measured.seconds, "gib": measured.peak_gib}
-
-
-def main() -> None:
-    report(parse(), measure, text, stored)
+    add_engine(parser)
+    report(parser.parse_args(), measure, text, rate=lambda measured: ("phsafe", measured["persons"]))
 
 
 if __name__ == "__main__":

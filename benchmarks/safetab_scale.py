@@ -19,33 +19,20 @@ Marks on two cores: safetab-p 33 million persons with a tenth of the areas in 12
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
 from censafe.population.synthetic.plan import MOST_PERSONS, make_plan
-from child import censafe, parser_of, population, report, stages_of, table
+from harness import NATION, Child, censafe, manifest, parser_of, population, report, table
 
-NATION = 331_449_281
 PERSONS_A_HOUSEHOLD = 2.6  # of the synthetic population, group quarters included
 CONFIGS = {"safetab-p": "ddhca", "safetab-h": "ddhcb"}
 RECORDS = {"safetab-p": "person-records", "safetab-h": "household-records"}
 SETTINGS = ("--set", "reader=csv", "--set", "run_pr=false", "--test-key", "1", "--quiet", "--engine")
-
-
-@dataclass(frozen=True)
-class Measured:
-    product: str
-    persons: int
-    records: int
-    tracts: int
-    places: int
-    seconds: float
-    peak_gib: float
-    stages: dict[str, float]
 
 
 def areas(persons: int, areas_of: int, seed: int) -> tuple[int, int]:
@@ -61,12 +48,12 @@ def records_in(data: Path, product: str) -> int:
     return sum(pq.ParquetFile(file).metadata.num_rows for file in files)
 
 
-def release(product: str, data: Path, out: Path, engine: str, *more: str) -> tuple[float, float]:
-    """Wall seconds and peak GiB of one run."""
-    return censafe(["run", product, CONFIGS[product], str(data), str(out), *SETTINGS, engine, *more])
+def release(product: str, data: Path, out: Path, engine: str, *more: str) -> Child:
+    """One run."""
+    return censafe("run", product, CONFIGS[product], str(data), str(out), *SETTINGS, engine, *more)
 
 
-def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
+def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     product, seed = arguments.product, arguments.seed
     households = product == "safetab-h"
     persons = round(arguments.records * PERSONS_A_HOUSEHOLD) if households else arguments.records
@@ -81,43 +68,37 @@ def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
             release("safetab-p", data, Path(scratch) / "totals", "duckdb")
             totals = ("--t1", str(Path(scratch) / "totals"))
         out = Path(scratch) / "run"
-        seconds, peak = release(product, data, out, arguments.engine, *totals)
-        stages = stages_of(out)
-    return Measured(
-        product,
-        persons,
-        records_in(data, product),
-        *areas(persons, areas_of, seed),
-        round(seconds, 3),
-        round(peak, 3),
-        stages,
-    )
+        run = release(product, data, out, arguments.engine, *totals)
+        stages = manifest(out)["stages"]
+    tracts, places = areas(persons, areas_of, seed)
+    return {
+        "product": product,
+        "persons": persons,
+        "records": records_in(data, product),
+        "tracts": tracts,
+        "places": places,
+        "seconds": round(run.seconds, 3),
+        "peak_gib": round(run.peak_gib, 3),
+        "stages": stages,
+    }
 
 
-def text(measured: Measured) -> str:
-    rate = measured.records / measured.seconds
+def text(measured: dict[str, Any]) -> list[str]:
     last = (
-        f"{measured.product}: {measured.records:,} records, {measured.tracts:,} tracts, {measured.places:,} places; "
-        f"{rate:,.0f} records/s, peak {measured.peak_gib:.2f} GiB"
-    )
-    return "\n".join([*table(measured.stages, measured.seconds), last])
+        "{product}: {records:,} records, {tracts:,} tracts, {places:,} places; {rate:,.0f} records/s, peak {peak_gib:.2f} GiB"
+    ).format(**measured, rate=measured["records"] / measured["seconds"])
+    return [*table(measured["stages"], measured["seconds"]), last]
 
 
-def parse() -> argparse.Namespace:
+def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--product", choices=sorted(CONFIGS), required=True)
     parser.add_argument("--records", type=int, default=1_000_000, help="persons, or households for safetab-h")
     parser.add_argument("--areas", type=float, default=0.1, help="fraction of the nation's tracts and places")
     parser.add_argument("--engine", default="duckdb", help="duckdb, sail or spark=sc://HOST:PORT")
-    return parser.parse_args()
-
-
-def stored(measured: Measured) -> tuple[str, dict[str, float]]:
-    return measured.product, {"size": measured.records, "seconds": measured.seconds, "gib": measured.peak_gib}
-
-
-def main() -> None:
-    report(parse(), measure, text, stored)
+    report(
+        parser.parse_args(), measure, text, rate=lambda measured: (measured["product"], measured["records"])
+    )
 
 
 if __name__ == "__main__":

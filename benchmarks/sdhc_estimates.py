@@ -21,12 +21,12 @@ settings of the estimates that are timed.
 from __future__ import annotations
 
 import argparse
-import json
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ from censafe.products.phsafe.estimates import EstimatePart, estimate_rules, writ
 from censafe.products.phsafe.release import phsafe_codebook
 from censafe.publication.tables.noisy import find_folders, read_noisy_table
 from censafe.publication.tables.sdhc import StatementInput
-from child import censafe, population
+from harness import censafe, parser_of, population, report
 
 Floats = NDArray[np.float64]
 SETTINGS = EstimateSettings()
@@ -53,75 +53,34 @@ MARGIN = 1.6448536269514722
 SPARSE = 20
 
 
-@dataclass(frozen=True)
-class CellResult:
-    table: str
-    cells: int
-    plain: float
-    table_plain: float
-    plain_shortest: float
-    table_shortest: float
-    equal: float
-    expected: float
-    shortest: float
-    expected_shortest: float
-    coverage_noisy: float
-    sums: float
-    bias_small: float
-    rmse: float
-    rmse_noisy: float
-
-
-@dataclass(frozen=True)
-class RatioResult:
-    table: str
-    fits: int
-    outside: float
-    coverage: float
-    rmse: float
-    rmse_raw: float
-    raw_outside: float
-    length: float
-
-
 def truths(folder: Path, arguments: argparse.Namespace) -> dict[str, NoisyCells]:
     """Counts of the private path, with the production variances and without noise."""
-    if arguments.truth is not None and arguments.truth.exists():
-        return _scaled(_stored_truth(arguments.truth), arguments.scale)
+    path = arguments.truth
+    if path is not None and path.exists():
+        with np.load(path) as stored:
+            return {
+                table: NoisyCells(table, **{name: stored[f"{table}/{name}"] for name in COLUMNS})
+                for table in dict.fromkeys(name.split("/")[0] for name in stored.files)
+            }
     data, run = folder / "data", folder / "run"
-    population(data, persons=arguments.persons, seed=arguments.seed, file_format="parquet", layout="phsafe")
-    common = ["phsafe", "sdhc-us", str(data)]
-    censafe(["run", *common, str(run), "--set", "reader=csv", "--test-key", "1", "--quiet"])
+    population(data, persons=arguments.persons, seed=arguments.seed, layout="phsafe")
+    common = ("phsafe", "sdhc-us", str(data))
     truth = folder / "truth"
+    censafe("run", *common, str(run), "--set", "reader=csv", "--test-key", "1", "--quiet")
     censafe(
-        ["truth", *common, str(truth), "--set", "reader=csv", "--confidential", "--private-path", "--quiet"]
+        "truth", *common, str(truth), "--set", "reader=csv", "--confidential", "--private-path", "--quiet"
     )
-    found = {}
+    exact = {}
     names = tuple(estimate_rules().sources)
     for table, files in find_folders(run, names)[""].items():
         noisy, _ = read_noisy_table(table, files)
-        found[table] = replace(noisy, count=_exact(truth, table, noisy))
-    if arguments.truth is not None:
-        _store_truth(arguments.truth, found)
-    return _scaled(found, arguments.scale)
-
-
-def _store_truth(path: Path, exact: dict[str, NoisyCells]) -> None:
-    columns = {f"{table}/{name}": getattr(cells, name) for table, cells in exact.items() for name in COLUMNS}
-    np.savez_compressed(path, **columns)
-
-
-def _stored_truth(path: Path) -> dict[str, NoisyCells]:
-    with np.load(path) as stored:
-        tables = dict.fromkeys(name.split("/")[0] for name in stored.files)
-        return {
-            table: NoisyCells(table, **{name: stored[f"{table}/{name}"] for name in COLUMNS})
-            for table in tables
+        exact[table] = replace(noisy, count=_exact(truth, table, noisy))
+    if path is not None:
+        columns = {
+            f"{table}/{name}": getattr(cells, name) for table, cells in exact.items() for name in COLUMNS
         }
-
-
-def _scaled(exact: dict[str, NoisyCells], scale: int) -> dict[str, NoisyCells]:
-    return {table: replace(cells, count=cells.count * scale) for table, cells in exact.items()}
+        np.savez_compressed(path, **columns)
+    return exact
 
 
 def _exact(truth: Path, table: str, noisy: NoisyCells) -> NDArray[np.int64]:
@@ -151,7 +110,10 @@ def _exact(truth: Path, table: str, noisy: NoisyCells) -> NDArray[np.int64]:
     return np.array([exact.get(key, 0) for key in keys], np.int64)
 
 
-def with_noise(cells: GroupedCells, rng: np.random.Generator) -> GroupedCells:
+Cells = TypeVar("Cells", GroupedCells, NoisyCells)
+
+
+def with_noise(cells: Cells, rng: np.random.Generator) -> Cells:
     noise = np.rint(rng.normal(size=cells.count.shape) * np.sqrt(cells.variance)).astype(np.int64)
     return replace(cells, count=cells.count + noise)
 
@@ -159,14 +121,7 @@ def with_noise(cells: GroupedCells, rng: np.random.Generator) -> GroupedCells:
 def seconds(exact: dict[str, NoisyCells], folder: Path, arguments: argparse.Namespace) -> tuple[float, float]:
     """Wall and processor seconds of one whole set of estimates, written."""
     rng = np.random.default_rng(arguments.seed)
-    noisy = {
-        table: replace(
-            cells,
-            count=cells.count
-            + np.rint(rng.normal(size=cells.count.shape) * np.sqrt(cells.variance)).astype(np.int64),
-        )
-        for table, cells in exact.items()
-    }
+    noisy = {table: with_noise(cells, rng) for table, cells in exact.items()}
     wall, processor = time.perf_counter(), time.process_time()
     settings = parse_estimate_settings(dict(pair.split("=", 1) for pair in arguments.set))
     about = StatementInput(settings, phsafe_codebook(), {}, None)
@@ -204,7 +159,9 @@ def expected_coverage(truth: Floats, sigma: Floats) -> Floats:
     return totals / truth.size
 
 
-def counts(exact: NoisyCells, rules: CountRules, repetitions: int, rng: np.random.Generator) -> CellResult:
+def counts(
+    exact: NoisyCells, rules: CountRules, repetitions: int, rng: np.random.Generator
+) -> dict[str, Any]:
     cells = grouped(exact, rules.basis)
     truth, sigma = cells.count.astype(np.float64), np.sqrt(cells.variance)
     expected = expected_coverage(truth, sigma)
@@ -232,17 +189,28 @@ def counts(exact: NoisyCells, rules: CountRules, repetitions: int, rng: np.rando
             width = found.sums
             sums.append(float(np.mean((found.low[:, :width] <= held) & (held <= found.high[:, :width]))))
     plain, equal, plain_short, short = (float(tally) for tally in tallies / repetitions)
-    return CellResult(
-        rules.table, truth.size, plain, expected[0], plain_short, expected[2],
-        equal, expected[1], short, expected[3], noisy_tally / repetitions,
-        float(np.mean(sums)), float(np.mean(small)) if small else float("nan"),
-        float(np.sqrt(np.mean(off))), float(np.sqrt(np.mean(off_noisy))),
-    )  # fmt: skip
+    return {
+        "table": rules.table,
+        "cells": truth.size,
+        "plain": plain,
+        "table_plain": expected[0],
+        "plain_shortest": plain_short,
+        "table_shortest": expected[2],
+        "equal": equal,
+        "expected": expected[1],
+        "shortest": short,
+        "expected_shortest": expected[3],
+        "coverage_noisy": noisy_tally / repetitions,
+        "sums": float(np.mean(sums)),
+        "bias_small": float(np.mean(small)) if small else float("nan"),
+        "rmse": float(np.sqrt(np.mean(off))),
+        "rmse_noisy": float(np.sqrt(np.mean(off_noisy))),
+    }
 
 
 def ratios(
     exact: dict[str, NoisyCells], rules: RatioRules, arguments: argparse.Namespace, rng: np.random.Generator
-) -> RatioResult:
+) -> dict[str, Any]:
     top, bottom = (
         grouped(exact[rules.numerator], rules.parts),
         grouped(exact[rules.denominator], rules.denominators),
@@ -275,72 +243,61 @@ def ratios(
             raw_out.append(not rules.lowest <= raw_ratio <= model.largest)
             covered.append(found.low <= truth <= found.high)
             lengths.append(found.high - found.low)
-    return RatioResult(
-        rules.table, len(errors), skipped / (skipped + len(errors)), float(np.mean(covered)),
-        float(np.sqrt(np.mean(np.square(errors)))), float(np.sqrt(np.nanmean(np.square(raw)))),
-        float(np.mean(raw_out)), float(np.mean(lengths)),
-    )  # fmt: skip
+    return {
+        "table": rules.table,
+        "fits": len(errors),
+        "outside": skipped / (skipped + len(errors)),
+        "coverage": float(np.mean(covered)),
+        "rmse": float(np.sqrt(np.mean(np.square(errors)))),
+        "rmse_raw": float(np.sqrt(np.nanmean(np.square(raw)))),
+        "raw_outside": float(np.mean(raw_out)),
+        "length": float(np.mean(lengths)),
+    }
 
 
-def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    rng = np.random.default_rng(arguments.seed)
-    rules = estimate_rules()
-    with TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        exact = truths(folder, arguments)
-        wall, processor = seconds(exact, folder, arguments)
+def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    rng, rules, repetitions = np.random.default_rng(arguments.seed), estimate_rules(), arguments.repetitions
+    with TemporaryDirectory(dir=folder) as scratch:
+        exact = {
+            table: replace(cells, count=cells.count * arguments.scale)
+            for table, cells in truths(Path(scratch), arguments).items()
+        }
+        wall, processor = seconds(exact, Path(scratch), arguments)
     return {
         "persons": arguments.persons * arguments.scale,
         "seconds": round(wall, 2),
         "processor_seconds": round(processor, 2),
         "workers": arguments.workers,
-        "repetitions": arguments.repetitions,
-        "counts": [
-            asdict(counts(exact[rule.table], rule, arguments.repetitions, rng)) for rule in rules.counts
-        ]
-        if arguments.repetitions
-        else [],
-        "ratios": [asdict(ratios(exact, rule, arguments, rng)) for rule in rules.ratios]
-        if arguments.repetitions
-        else [],
+        "repetitions": repetitions,
+        "counts": [counts(exact[rule.table], rule, repetitions, rng) for rule in rules.counts if repetitions],
+        "ratios": [ratios(exact, rule, arguments, rng) for rule in rules.ratios if repetitions],
     }
 
 
-def text(found: dict[str, Any]) -> str:
-    lines = [
-        f"{found['persons']:,} persons: all tables of nation and states in {found['seconds']} s "
-        f"({found['processor_seconds']} s of processor time, {found['workers']} threads)"
-    ]
-    for kind in ("counts", "ratios"):
-        if not found[kind]:
-            continue
-        names = list(found[kind][0])
-        lines.append(" | ".join(names))
-        lines += [
-            " | ".join(
-                f"{row[name]:.3f}" if isinstance(row[name], float) else f"{row[name]}" for name in names
+def text(measured: dict[str, Any]) -> Iterator[str]:
+    yield (
+        "{persons:,} persons: all tables of nation and states in {seconds} s "
+        "({processor_seconds} s of processor time, {workers} threads)"
+    ).format(**measured)
+    for rows in (measured["counts"], measured["ratios"]):
+        if rows:
+            yield " | ".join(rows[0])
+        for row in rows:
+            yield " | ".join(
+                f"{value:.3f}" if isinstance(value, float) else f"{value}" for value in row.values()
             )
-            for row in found[kind]
-        ]
-    return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser = parser_of(__doc__)
     parser.add_argument("--persons", type=int, default=331_000)
     parser.add_argument("--scale", type=int, default=1000)
     parser.add_argument("--repetitions", type=int, default=200)
     parser.add_argument("--ratios", type=int, default=50, help="fits a repetition and table")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--truth", type=Path, help="file that keeps the true counts")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    arguments = parser.parse_args()
-    found = measure(arguments)
-    print(json.dumps(found) if arguments.json else text(found))
+    report(parser.parse_args(), measure, text)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ ours is lower). OSQP's points break constraints by up to a thousandth of a perso
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"):
@@ -30,6 +31,7 @@ from scipy import sparse  # noqa: E402
 from censafe.estimation.topdown.least_squares.problem import ParentProblem  # noqa: E402
 from censafe.estimation.topdown.least_squares.solve import solve_l2  # noqa: E402
 from censafe.estimation.topdown.rounding.controlled import round_parent  # noqa: E402
+from harness import markdown, parser_of, report  # noqa: E402
 
 Floats = NDArray[np.float64]
 Labels = dict[str, NDArray[np.int64]]
@@ -228,27 +230,13 @@ def objective(problem: ParentProblem, x: Floats) -> float:
     return float(0.5 * np.einsum("ck,ckl,cl->", x, problem.H[problem.h_of], x) - (problem.B * x).sum())
 
 
-def installed(name: str) -> bool:
-    try:
-        __import__(name)
-    except ImportError:
-        return False
-    return True
-
-
 def measure(level: Level, repeats: int) -> dict[str, Any]:
     """Medians over the parents of one level."""
     rng = np.random.default_rng(level.cells)
     solvers = {"clarabel": clarabel_solver, "osqp": osqp_solver}
-    solvers = {name: make for name, make in solvers.items() if installed(name)}
-    row: dict[str, list[float]] = {
-        "solve_ms": [],
-        "round_ms": [],
-        "iterations": [],
-        "gap": [],
-        "cells": [],
-        "relative_excess": [],
-    }
+    solvers = {name: make for name, make in solvers.items() if find_spec(name)}
+    names = ("solve_ms", "round_ms", "iterations", "gap", "cells", "relative_excess")
+    row: dict[str, list[float]] = {name: [] for name in names}
     for name in solvers:
         row |= {f"{name}_ms": [], f"{name}_excess": []}
     for _ in range(level.instances):
@@ -257,10 +245,9 @@ def measure(level: Level, repeats: int) -> dict[str, Any]:
         if not result.status.exact:
             raise SystemExit(f"a parent of {level.name} was not solved exactly: {result.status.value}")
         rounding, _ = timed(lambda case=case, x=result.x: round_parent(x, case.problem, case.tree), repeats)  # type: ignore[misc]
-        for key, value in (("solve_ms", ms), ("round_ms", rounding), ("iterations", result.iterations)):
-            row[key].append(value)
-        row["gap"].append(result.gap)
-        row["cells"].append(case.problem.cells)
+        figures = (ms, rounding, result.iterations, result.gap, case.problem.cells)
+        for key, figure in zip(names, figures, strict=False):
+            row[key].append(figure)
         ours = objective(case.problem, result.x)
         for name, make in solvers.items():
             other, x = timed(make(case), max(1, repeats // 3) if case.problem.cells < 300 else 0)
@@ -269,39 +256,49 @@ def measure(level: Level, repeats: int) -> dict[str, Any]:
             row[f"{name}_excess"].append(ours - theirs)
             if name == "clarabel":
                 row["relative_excess"].append((ours - theirs) / max(1.0, abs(theirs)))
-    figures: dict[str, Any] = {"level": level.name, "children": level.children}
     worst = ("gap", "relative_excess", *(f"{name}_excess" for name in solvers))
-    figures |= {key: float(np.max(v) if key in worst else np.median(v)) for key, v in row.items() if v}
-    return figures
+    middle = {key: float(np.max(v) if key in worst else np.median(v)) for key, v in row.items() if v}
+    return {"level": level.name, "children": level.children, **middle}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--levels", default=",".join(USUAL), help="of " + ", ".join(LEVELS))
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+def measure_all(_: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     rows = [measure(LEVELS[name.strip()], arguments.repeats) for name in arguments.levels.split(",")]
-    report: dict[str, Any] = {"levels": rows}
+    measured: dict[str, Any] = {"levels": rows}
     for name in ("clarabel", "osqp"):
         if f"{name}_ms" in rows[0]:
             ratios = {row["level"]: row[f"{name}_ms"] / row["solve_ms"] for row in rows}
-            report[f"ratio_to_{name}"] = min(ratios.values())
-            report[f"ratios_to_{name}"] = ratios
+            measured[f"ratio_to_{name}"] = min(ratios.values())
+            measured[f"ratios_to_{name}"] = ratios
     if "clarabel_excess" in rows[0]:
-        report["objective_excess_max"] = max(row["relative_excess"] for row in rows)
-    if arguments.json:
-        print(json.dumps(report))
-        return
-    for row in rows:
-        print(
-            ", ".join(
-                f"{key} {value:.4g}" if isinstance(value, float) else f"{value}" for key, value in row.items()
-            )
+        measured["objective_excess_max"] = max(row["relative_excess"] for row in rows)
+    return measured
+
+
+def text(measured: dict[str, Any]) -> Iterator[str]:
+    for row in measured["levels"]:
+        yield ", ".join(
+            f"{key} {value:.4g}" if isinstance(value, float) else f"{value}" for key, value in row.items()
         )
-    for key, value in report.items():
-        if key != "levels":
-            print(f"{key}: {value}")
+    yield from (f"{key}: {value}" for key, value in measured.items() if key != "levels")
+
+
+def page(measured: dict[str, Any]) -> list[str]:
+    header = ("level (C, K)", "solve", "round", "Clarabel / ours", "OSQP / ours")
+    rows = []
+    for row in measured["levels"]:
+        level = row["level"]
+        ratios = (measured.get(f"ratios_to_{name}", {}).get(level) for name in ("clarabel", "osqp"))
+        figures = (row["solve_ms"], row["round_ms"], *ratios)
+        texts = ("" if figure is None else f"{figure:.3g}" for figure in figures)
+        rows.append((f"{level} ({row['children']}, {row['cells']:.0f})", *texts))
+    return markdown(header, rows)
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--levels", default=",".join(USUAL), help="of " + ", ".join(LEVELS))
+    report(parser.parse_args(), measure_all, text, page=page)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,6 @@ Marks on two cores: Vermont 20 s, Texas 120 s, nation 20 minutes and 16 GiB, a t
 from __future__ import annotations
 
 import argparse
-import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -37,42 +34,26 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_US, build_spine
 from censafe.population.synthetic.blocks import HistogramLayoutName, synthesize_histograms
 from censafe.publication.microdata.histograms import read_histograms
-from child import STATES, censafe, cpu_of_children, levels_of, parser_of, report, stages_of, topdown_table
-from local_cluster import engine_of
+from harness import (
+    NATION,
+    add_size,
+    censafe,
+    levels_of,
+    manifest,
+    parser_of,
+    population,
+    report,
+    sets,
+    size_of,
+    topdown_table,
+)
+from local_cluster import add_engine, engine_of, workers_text
 
-PERSONS = {"pl94-us": 331_449_281, "e2e-1940": 132_404_766}
-SHARE_1940 = PERSONS["e2e-1940"] / PERSONS["pl94-us"]
+PERSONS = {"pl94-us": NATION, "e2e-1940": 132_404_766}
 LAYOUTS: dict[str, HistogramLayoutName] = {"pl94-us": "pl94", "e2e-1940": "e2e"}
 RULES = {"pl94-us": PL94_US, "e2e-1940": E2E_1940}
 CELLS = {"persons": {"pl94-us": 2016, "e2e-1940": 192}, "units": {"pl94-us": 2}}
 SETTINGS = ("--set", "noisy_measurements=lazy", "--set", "spine=standard", "--test-key", "1", "--quiet")
-
-
-@dataclass(frozen=True)
-class Measured:
-    config: str
-    persons: int
-    blocks: int
-    workers: int | None
-    seconds: float
-    cpu_seconds: float
-    peak_gib: float
-    engine: str
-    workers_gib: float | None
-    stages: dict[str, float]
-    levels: dict[str, Any]
-    gap_max: float
-    violations: int
-
-
-def inputs(data: Path, config: str, persons: int, states: tuple[str, ...] | None, seed: int) -> None:
-    """Block histograms in the folder, made when it is not there."""
-    if data.exists():
-        return
-    started = time.perf_counter()
-    made = synthesize_histograms(data, persons=persons, states=states, seed=seed, layout=LAYOUTS[config])
-    seconds = time.perf_counter() - started
-    print(f"synthesis: {seconds:.1f} s, {made.persons:,} persons, {made.blocks:,} blocks", file=sys.stderr)
 
 
 def files_of(data: Path, name: str) -> list[Path]:
@@ -110,73 +91,53 @@ def violations(out: Path, data: Path, config: str) -> tuple[int, int]:
     return spine.leaf.nodes, wrong
 
 
-def measure(folder: Path, arguments: argparse.Namespace) -> Measured:
+def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     config, seed = arguments.config, arguments.seed
-    root: tuple[str, ...] = ()
-    if arguments.like:
-        code, people = STATES[arguments.like]
-        states, persons = (code,), people if config == "pl94-us" else round(people * SHARE_1940)
-        root = ("--set", "root=State")
-    else:
-        states, persons = None, round(arguments.nation * PERSONS[config])
+    persons, states, root = size_of(arguments, PERSONS[config])
     data = folder / f"{config}-{persons}-{arguments.like or 'nation'}-seed-{seed}"
-    inputs(data, config, persons, states, seed)
+    layout = LAYOUTS[config]
+    population(data, synthesize_histograms, persons=persons, states=states, seed=seed, layout=layout)
     workers = () if arguments.workers is None else ("--workers", str(arguments.workers))
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "run"
-        command = ["run", "topdown", config, str(data), str(out), *root, *SETTINGS, *workers]
-        before = cpu_of_children()
+        words = ["run", "topdown", config, str(data), str(out), *sets(root), *SETTINGS, *workers]
         with engine_of(arguments.engine, Path(scratch)) as engine:
-            seconds, peak = censafe([*command, "--engine", engine.option])
-            cpu = cpu_of_children() - before
-        solves, stages = levels_of(out), stages_of(out)
+            run = censafe(*words, "--engine", engine.option)
+        levels, stages = levels_of(out), manifest(out)["stages"]
         blocks, wrong = violations(out, data, config)
-    gap = max(level["gap_most"] for levels in solves.values() for level in levels)
-    return Measured(
-        config,
-        persons,
-        blocks,
-        arguments.workers,
-        round(seconds, 3),
-        round(cpu, 3),
-        round(peak, 3),
-        arguments.engine,
-        engine.workers_gib,
-        stages,
-        solves,
-        gap,
-        wrong,
-    )
+    return {
+        "config": config,
+        "persons": persons,
+        "blocks": blocks,
+        "workers": arguments.workers,
+        "seconds": round(run.seconds, 3),
+        "cpu_seconds": round(run.cpu_seconds, 3),
+        "peak_gib": round(run.peak_gib, 3),
+        "engine": arguments.engine,
+        "workers_gib": engine.workers_gib,
+        "stages": stages,
+        "levels": levels,
+        "gap_max": max(level["gap_most"] for own in levels.values() for level in own),
+        "violations": wrong,
+    }
 
 
-def text(measured: Measured) -> str:
+def text(measured: dict[str, Any]) -> list[str]:
     last = (
-        f"{measured.persons:,} persons, {measured.blocks:,} blocks, {measured.cpu_seconds:.1f} CPU s, peak {measured.peak_gib:.2f} GiB, "
-        f"largest gap {measured.gap_max:.2g}, violations {measured.violations}"
-    )
-    workers = "" if measured.workers_gib is None else f", workers {measured.workers_gib:.2f} GiB each at most"
-    return "\n".join([*topdown_table(measured.stages, measured.seconds), last + workers])
-
-
-def parse() -> argparse.Namespace:
-    parser = parser_of(__doc__)
-    parser.add_argument("--config", choices=sorted(PERSONS), default="pl94-us")
-    size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--nation", type=float, metavar="FRACTION")
-    size.add_argument("--like", choices=sorted(STATES))
-    parser.add_argument("--workers", type=int)
-    parser.add_argument(
-        "--engine", default="duckdb", help="duckdb, sail, spark=sc://HOST:PORT or local-cluster"
-    )
-    return parser.parse_args()
-
-
-def stored(measured: Measured) -> tuple[str, dict[str, float]]:
-    return "topdown", {"size": measured.blocks, "seconds": measured.seconds, "gib": measured.peak_gib}
+        "{persons:,} persons, {blocks:,} blocks, {cpu_seconds:.1f} CPU s, peak {peak_gib:.2f} GiB, "
+        "largest gap {gap_max:.2g}, violations {violations}"
+    ).format(**measured)
+    workers = workers_text(measured["workers_gib"])
+    return [*topdown_table(measured["stages"], measured["seconds"]), last + workers]
 
 
 def main() -> None:
-    report(parse(), measure, text, stored)
+    parser = parser_of(__doc__)
+    parser.add_argument("--config", choices=sorted(PERSONS), default="pl94-us")
+    add_size(parser)
+    parser.add_argument("--workers", type=int)
+    add_engine(parser)
+    report(parser.parse_args(), measure, text, rate=lambda measured: ("topdown", measured["blocks"]))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ STORED = ROOT / "src/censafe/planning/prices/measured_runs.json"
 
 
 def test_a_recorded_run_takes_the_place_of_one_of_its_size(tmp_path: Path) -> None:
-    record = runpy.run_path(str(ROOT / "benchmarks" / "child.py"))["record"]
+    record = runpy.run_path(str(ROOT / "benchmarks" / "harness.py"))["record"]
     file = tmp_path / "runs.json"
     shutil.copy(STORED, file)
     record(file, "phsafe", {"size": 1_000_000, "seconds": 2.5, "gib": 0.25})
