@@ -246,7 +246,7 @@ def page(rows: list[Row]) -> list[str]:
     form = "{level}|{parents}|{entries_median:,}|{entries_most:,}|{ours_s:.3f}|{clarabel:,.0f}x|{highs:,.0f}x|{clarabel_excess:.0e}|{highs_excess:.0e}"
     ratios = ({name: row[f"{name}_s"] / row["ours_s"] for name in ("clarabel", "highs")} for row in rows)
     texts = (form.format(**row, **ratio) for row, ratio in zip(rows, ratios, strict=True))
-    return markdown(header, (text.split("|") for text in texts), "---:")
+    return markdown(header, (text.split("|") for text in texts))
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> list[Row]:

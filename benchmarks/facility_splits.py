@@ -48,7 +48,8 @@ def measure(_: Path, arguments: argparse.Namespace) -> list[dict[str, float]]:
 
 def page(rows: list[dict[str, float]]) -> list[str]:
     header = ("blocks", "rows of open records", "processor s")
-    return markdown(header, ((f"{row['blocks']:,}", f"{row['rows']:,}", row["seconds"]) for row in rows))
+    lines = ((f"{row['blocks']:,}", f"{row['rows']:,}", row["seconds"]) for row in rows)
+    return markdown(header, lines, number="---")
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,9 @@ COMMAND = [sys.executable, "-c", "from censafe.cli import main; main()"]
 NATION = 331_449_281  # persons of 2020
 STATES = {"VT": ("50", 643_077), "TX": ("48", 29_145_505), "RI": ("44", 1_097_379)}  # code, persons of 2020
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+markdown: Callable[..., list[str]] = import_module("measured").markdown
+write_table: Callable[..., None] = import_module("measured").write_table
 MEASURED_RUNS = ROOT / "src/censafe/planning/prices/measured_runs.json"
 _SHOWN = 0.05  # seconds
 
@@ -92,16 +95,6 @@ def topdown_table(stages: Mapping[str, float], seconds: float) -> list[str]:
         name: value for name, value in stages.items() if value >= _SHOWN and not name.startswith("of which")
     }
     return table(shown, seconds)
-
-
-def markdown(header: Collection[str], rows: Iterable[Sequence[object]], mark: str = "---") -> list[str]:
-    """Lines of a table for a page."""
-    marks = [mark if number else "---" for number in range(len(header))]
-    return [
-        f"| {' | '.join(header)} |",
-        f"|{'|'.join(marks)}|",
-        *(f"| {' | '.join(map(str, row))} |" for row in rows),
-    ]
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
@@ -176,9 +169,6 @@ def report(
         run = {"size": size, "seconds": measured["seconds"], "gib": measured["peak_gib"]}
         record(MEASURED_RUNS, name, run)
     if arguments.write and page is not None:
-        sys.path.insert(0, str(ROOT / "docs"))
         script = Path(sys.argv[0]).resolve().relative_to(ROOT).as_posix()
-        import_module("measured").write_table(
-            ROOT / "benchmarks/README.md", arguments.write, script, page(measured)
-        )
+        write_table(ROOT / "benchmarks/README.md", arguments.write, script, page(measured))
     print(json.dumps(measured) if arguments.json else "\n".join(text(measured)))

@@ -217,15 +217,15 @@ def text(measured: dict[str, Any]) -> Iterator[str]:
 
 
 def page(measured: dict[str, Any]) -> list[str]:
-    rows = [[row[name] for name in COLUMNS] for row in measured["rows"]]
     digits = ("", "", ".1f", ".1f", ".1f", ".2f", ",.0f", ",.0f")
-    return markdown(
-        COLUMNS.values(),
-        (
-            ["" if value is None else f"{value:{form}}" for value, form in zip(row, digits, strict=True)]
-            for row in rows
-        ),
+    rows = (
+        [
+            "" if row[name] is None else f"{row[name]:{form}}"
+            for name, form in zip(COLUMNS, digits, strict=True)
+        ]
+        for row in measured["rows"]
     )
+    return markdown(COLUMNS.values(), rows, number="---")
 
 
 def main() -> None:

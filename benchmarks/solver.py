@@ -291,7 +291,7 @@ def page(measured: dict[str, Any]) -> list[str]:
         figures = (row["solve_ms"], row["round_ms"], *ratios)
         texts = ("" if figure is None else f"{figure:.3g}" for figure in figures)
         rows.append((f"{level} ({row['children']}, {row['cells']:.0f})", *texts))
-    return markdown(header, rows)
+    return markdown(header, rows, number="---")
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from campaign.report import lines, write_report
+from campaign.trials import Finding, Part
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -102,9 +103,9 @@ def _campaign(chosen: argparse.Namespace, seed: int, folder: Path, limit: float)
     return failed
 
 
-def _order(parts: Sequence[object], *, short: bool) -> Iterator[tuple[object, int]]:
+def _order(parts: Sequence[Part], *, short: bool) -> Iterator[tuple[Part, int]]:
     """Trials of all parts, each part spread evenly over the whole."""
-    sizes = {part: part.short if short else part.long for part in parts}  # type: ignore[attr-defined]
+    sizes = {part: part.short if short else part.long for part in parts}
     places = [
         ((number + 0.5) / size, place, part, number)
         for place, (part, size) in enumerate(sizes.items())
@@ -114,21 +115,19 @@ def _order(parts: Sequence[object], *, short: bool) -> Iterator[tuple[object, in
         yield part, number
 
 
-def _one(part: object, seed: int, number: int, folder: Path, *, leave: bool = False) -> bool:
-    from campaign.trials import Finding
-
-    name: str = part.name  # type: ignore[attr-defined]
+def _one(part: Part, seed: int, number: int, folder: Path, *, leave: bool = False) -> bool:
+    name = part.name
     box = folder / "box"
     for place in folder.glob("box*"):
         shutil.rmtree(place, ignore_errors=True)
     chance = random.Random(f"{seed} {name} {number}")
     start = time.monotonic()
     try:
-        finding = part.trial(number, chance, box)  # type: ignore[attr-defined]
+        finding = part.trial(number, chance, box)
     except Exception:
         finding = Finding(f"{name} {number}", (f"the trial itself failed: {traceback.format_exc()[-1500:]}",))
     line = {"part": name, "number": number, "name": finding.name, "failures": list(finding.failures),
-            "facts": finding.facts or {}, "seconds": round(time.monotonic() - start, 2)}  # fmt: skip
+            "facts": finding.facts, "seconds": round(time.monotonic() - start, 2)}  # fmt: skip
     if finding.failures:
         print(json.dumps(line), file=sys.stderr, flush=True)
     if leave:

@@ -27,27 +27,16 @@ LONGEST = 300.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended.
+    """How a command ended."""
 
-    Args:
-        code: exit code, or minus the signal that ended it.
-        out: standard output.
-        err: standard error.
-        seconds: of processor time.
-        memory: largest resident set, bytes.
-        hung: whether it was ended because it took too long.
-        signalled: whether the signal of the trial was sent, or what else it does meanwhile was done.
-        process: of the command, which led a group of its own.
-    """
-
-    code: int
+    code: int  # exit code, or minus the signal that ended it
     out: str
     err: str
-    seconds: float
-    memory: int
-    hung: bool
-    signalled: bool
-    process: int
+    seconds: float  # of processor time
+    memory: int  # largest resident set, bytes
+    hung: bool  # ended because it took too long
+    signalled: bool  # the signal of the trial was sent, or what else it does meanwhile was done
+    process: int  # of the command, which led a group of its own
 
 
 def warm() -> None:
@@ -99,16 +88,10 @@ def run(
     act: tuple[Act, float] | None = None,
     longest: float = LONGEST,
 ) -> Ended:
-    """One command in a child whose temporary folder is ``box/tmp``.
+    """One command, or some work in its place, in a child whose temporary folder is ``box/tmp`` and whose output goes to ``box/io``.
 
-    Args:
-        words: of the command.
-        box: folder of the trial; output goes to ``box/io``.
-        before: done in the child first.
-        work: done in place of a command.
-        kill: a signal, and the processor seconds after which it is sent.
-        act: something else that is done meanwhile, and the processor seconds after which it is.
-        longest: wall seconds after which the command hangs.
+    `before` is done in the child first. `kill` is a signal, `act` something else that is done meanwhile, each with the processor seconds after which it is.
+    A command that takes more than `longest` wall seconds hangs.
     """
     if kill is not None:
         number = kill[0]

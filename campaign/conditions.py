@@ -55,7 +55,7 @@ class Conditions:
         box.mkdir(parents=True)
         words, failures = self._kinds[kind](scenario, chance, box)
         return Finding(
-            f"{scenario.name}, {kind}: {words}", tuple(failures), {"kind": kind, "command": scenario.name}
+            f"{scenario.name}, {kind}: {words}", failures, {"kind": kind, "command": scenario.name}
         )
 
     def _instant(self, scenario: Scenario, chance: random.Random) -> float:

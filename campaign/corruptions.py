@@ -25,17 +25,11 @@ CANARY = "QZJX7731"
 
 @dataclass(frozen=True)
 class Target:
-    """One file that a command reads.
-
-    Args:
-        scenario: name of the command.
-        file: below the folder of the inputs.
-        mark: between fields; empty for Parquet and JSON.
-    """
+    """One file that a command reads."""
 
     scenario: str
-    file: str
-    mark: str
+    file: str  # below the folder of the inputs
+    mark: str  # between fields; empty for Parquet, `json` for JSON
 
 
 TARGETS = (
@@ -62,23 +56,14 @@ Edit = Callable[[Path], None]
 
 @dataclass(frozen=True)
 class Corruption:
-    """One way to spoil a file.
-
-    Args:
-        target: the file.
-        rule: what is done.
-        column: where; empty for the whole file.
-        edit: does it.
-        fatal: whether no run may accept the file; otherwise it may be read as something valid.
-        named: whether the message must name the column.
-    """
+    """One way to spoil a file."""
 
     target: Target
     rule: str
-    column: str
+    column: str  # empty for the whole file
     edit: Edit
-    fatal: bool
-    named: bool = False
+    fatal: bool  # whether no run may accept the file; otherwise it may be read as something valid
+    named: bool = False  # whether the message must name the column
 
 
 def corruptions(folder: Path) -> list[Corruption]:
@@ -102,25 +87,22 @@ def _bytes(change: Callable[[bytes], bytes]) -> Edit:
 
 def _of_bytes(target: Target) -> Iterator[Corruption]:
     text = bool(target.mark)
-    yield Corruption(target, "missing", "", Path.unlink, True)
-    yield Corruption(target, "empty", "", _bytes(lambda _: b""), True)
-    yield Corruption(target, "a folder in its place", "", _folder, not target.file.endswith("parquet"))
-    yield Corruption(target, "a link to itself", "", _loop, True)
-    yield Corruption(
-        target, "random bytes", "", _bytes(lambda old: random.Random(len(old)).randbytes(997)), True
+    edits: tuple[tuple[str, Edit, bool], ...] = (
+        ("missing", Path.unlink, True),
+        ("empty", _bytes(lambda _: b""), True),
+        ("a folder in its place", _folder, not target.file.endswith("parquet")),
+        ("a link to itself", _loop, True),
+        ("random bytes", _bytes(lambda old: random.Random(len(old)).randbytes(997)), True),
+        ("cut in the middle", _bytes(lambda old: old[: 2 * len(old) // 3 + 1]), not text),
+        ("compressed", _bytes(lambda old: b"\x1f\x8b\x08\x00" + old), True),
+        ("no UTF-8", _bytes(lambda old: old[:-3] + b"\xff\xfe" + old[-3:]), text),
+        (
+            "a NUL byte",
+            _bytes(lambda old: old[:-2] + b"\x00" + old[-2:]),
+            text and "parameters_" not in target.file,
+        ),
     )
-    yield Corruption(
-        target, "cut in the middle", "", _bytes(lambda old: old[: 2 * len(old) // 3 + 1]), not text
-    )
-    yield Corruption(target, "compressed", "", _bytes(lambda old: b"\x1f\x8b\x08\x00" + old), True)
-    yield Corruption(target, "no UTF-8", "", _bytes(lambda old: old[:-3] + b"\xff\xfe" + old[-3:]), text)
-    yield Corruption(
-        target,
-        "a NUL byte",
-        "",
-        _bytes(lambda old: old[:-2] + b"\x00" + old[-2:]),
-        text and "parameters_" not in target.file,
-    )
+    yield from (Corruption(target, rule, "", edit, fatal) for rule, edit, fatal in edits)
 
 
 def _folder(path: Path) -> None:
@@ -134,27 +116,19 @@ def _loop(path: Path) -> None:
 
 
 def _of_json(target: Target, document: dict[str, Any]) -> Iterator[Corruption]:
+    def key_as(key: str, value: Any) -> Edit:
+        return _json(lambda old: {**old, key: value})
+
     yield Corruption(target, "a list", "", _json(lambda _: []), True)
     yield Corruption(target, "a number", "", _json(lambda _: 3), True)
     for key, value in list(document.items())[:24]:
         if not isinstance(value, bool):
-            yield Corruption(
-                target,
-                "another type",
-                key,
-                _json(lambda old, key=key: {**old, key: {"x": [CANARY]}}),
-                True,
-                True,
-            )
-        yield Corruption(target, "null", key, _json(lambda old, key=key: {**old, key: None}), True, True)
+            yield Corruption(target, "another type", key, key_as(key, {"x": [CANARY]}), True, True)
+        yield Corruption(target, "null", key, key_as(key, None), True, True)
         if isinstance(value, int | float) and not isinstance(value, bool):
             for bad in (-1, 1e400, "NaN", "1/0"):
-                yield Corruption(
-                    target, f"{bad}", key, _json(lambda old, key=key, bad=bad: {**old, key: bad}), True, True
-                )
-    yield Corruption(
-        target, "a key that no one reads", "", _json(lambda old: {**old, "no_such_key": 1}), False
-    )
+                yield Corruption(target, f"{bad}", key, key_as(key, bad), True, True)
+    yield Corruption(target, "a key that no one reads", "", key_as("no_such_key", 1), False)
 
 
 def _json(change: Callable[[Any], Any]) -> Edit:
@@ -187,62 +161,44 @@ def _of_text(target: Target, text: str) -> Iterator[Corruption]:
         return rows(change)
 
     other = ";" if target.mark == "," else ","
-    yield Corruption(
-        target,
-        "another delimiter",
-        "",
-        lambda path: path.write_text(path.read_text().replace(target.mark, other)) and None,
-        True,
+    edits: tuple[tuple[str, Edit, bool], ...] = (
+        (
+            "another delimiter",
+            lambda path: path.write_text(path.read_text().replace(target.mark, other)) and None,
+            True,
+        ),
+        ("a cell too many", rows(lambda old: [*old, [*old[-1], CANARY]]), True),
+        ("a cell too few", rows(lambda old: [*old, old[-1][:-1]]), True),
+        ("an open quotation", rows(lambda old: [*old, ['"' + old[-1][0], *old[-1][1:]]]), True),
+        (
+            "an unknown column",
+            rows(lambda old: [[*old[0], "COLOR"], *([*row, "1"] for row in old[1:])]),
+            not target.file.endswith("GRF-C.txt"),  # the Bureau's has further columns
+        ),
+        ("columns in another order", rows(lambda old: [[row[1], row[0], *row[2:]] for row in old]), True),
+        ("header twice", rows(lambda old: [old[0], *old]), not target.file.endswith("geo.csv")),
+        ("no header", rows(lambda old: old[1:]), True),
     )
-    yield Corruption(target, "a cell too many", "", rows(lambda old: [*old, [*old[-1], CANARY]]), True)
-    yield Corruption(target, "a cell too few", "", rows(lambda old: [*old, old[-1][:-1]]), True)
-    yield Corruption(
-        target, "an open quotation", "", rows(lambda old: [*old, ['"' + old[-1][0], *old[-1][1:]]]), True
-    )
-    yield Corruption(
-        target,
-        "an unknown column",
-        "",
-        rows(lambda old: [[*old[0], "COLOR"], *([*row, "1"] for row in old[1:])]),
-        not target.file.endswith("GRF-C.txt"),  # the Bureau's has further columns
-    )
-    yield Corruption(
-        target,
-        "columns in another order",
-        "",
-        rows(lambda old: [[row[1], row[0], *row[2:]] for row in old]),
-        True,
-    )
-    yield Corruption(
-        target, "header twice", "", rows(lambda old: [old[0], *old]), not target.file.endswith("geo.csv")
-    )
-    yield Corruption(target, "no header", "", rows(lambda old: old[1:]), True)
+    yield from (Corruption(target, rule, "", edit, fatal) for rule, edit, fatal in edits)
     for place, name in enumerate(header):
-        yield Corruption(
-            target,
-            "column left out",
-            name,
-            rows(lambda old, place=place: [row[:place] + row[place + 1 :] for row in old]),
-            True,
-            True,
+        without = rows(lambda old, place=place: [row[:place] + row[place + 1 :] for row in old])
+        renamed = rows(
+            lambda old, place=place: [[*old[0][:place], "RENAMED", *old[0][place + 1 :]], *old[1:]]
         )
-        yield Corruption(
-            target,
-            "column renamed",
-            name,
-            rows(lambda old, place=place: [[*old[0][:place], "RENAMED", *old[0][place + 1 :]], *old[1:]]),
-            True,
-            True,
-        )
-        free = name.endswith("_NAME") or name == "TABBLKST"  # units of no state are left out, with a warning
-        yield Corruption(target, "a word", name, cell(place, CANARY), not free, not free)
-        yield Corruption(target, "a number too long", name, cell(place, "9" * 30), not free, not free)
-        yield Corruption(target, "a fraction", name, cell(place, "1.5"), not free, not free)
-        yield Corruption(
-            target, "a negative number", name, cell(place, "-1"), not free and name != "COUNT", not free
-        )
-        yield Corruption(target, "nothing", name, cell(place, ""), False)
-        yield Corruption(target, "a blank before", name, cell(place, " 1"), False)
+        yield Corruption(target, "column left out", name, without, True, True)
+        yield Corruption(target, "column renamed", name, renamed, True, True)
+        strict = not (
+            name.endswith("_NAME") or name == "TABBLKST"
+        )  # units of no state are left out, with a warning
+        for rule, value, fatal, named in (
+            ("a word", CANARY, strict, strict),
+            ("a number too long", "9" * 30, strict, strict),
+            ("a fraction", "1.5", strict, strict),
+            ("a negative number", "-1", strict and name != "COUNT", strict),
+            ("nothing", "", False, False),
+            ("a blank before", " 1", False, False),
+        ):
+            yield Corruption(target, rule, name, cell(place, value), fatal, named)
 
 
 def _of_parquet(target: Target, schema: pa.Schema) -> Iterator[Corruption]:
@@ -256,60 +212,28 @@ def _of_parquet(target: Target, schema: pa.Schema) -> Iterator[Corruption]:
     yield Corruption(target, "rows twice", "", table(lambda old: pa.concat_tables([old, old])), False)
     unread = ["RTYPE"] if target.scenario == "run dhc" and "persons" in target.file else []
     for name in (name for name in schema.names if name not in unread):
-        yield Corruption(
-            target,
-            "column left out",
-            name,
-            table(lambda old, name=name: old.drop_columns([name])),
-            name != "count",
-            name != "count",  # without it every row is one record
+        needed = name != "count"  # without it every row is one record
+        without = table(lambda old, name=name: old.drop_columns([name]))
+        renamed = table(
+            lambda old, name=name: old.rename_columns(
+                ["x" if column == name else column for column in old.column_names]
+            )
         )
-        yield Corruption(
-            target,
-            "column renamed",
-            name,
-            table(
-                lambda old, name=name: old.rename_columns(
-                    ["x" if one == name else one for one in old.column_names]
-                )
-            ),
-            name != "count",
-            name != "count",  # without it every row is one record
-        )
-        yield Corruption(
-            target, "words", name, column(name, lambda old: pa.array([CANARY] * len(old))), True, True
-        )
-        yield Corruption(
-            target, "fractions", name, column(name, lambda old: pa.array([0.5] * len(old))), True, True
-        )
-        yield Corruption(
-            target, "lists", name, column(name, lambda old: pa.array([[1]] * len(old))), True, True
-        )
-        yield Corruption(
-            target,
-            "a missing value",
-            name,
-            column(name, lambda old: pa.array([None, *old.to_pylist()[1:]], old.type)),
-            True,
-            True,
-        )
+        yield Corruption(target, "column left out", name, without, needed, needed)
+        yield Corruption(target, "column renamed", name, renamed, needed, needed)
+        changes: dict[str, Callable[[pa.ChunkedArray], Any]] = {
+            "words": lambda old: pa.array([CANARY] * len(old)),
+            "fractions": lambda old: pa.array([0.5] * len(old)),
+            "lists": lambda old: pa.array([[1]] * len(old)),
+            "a missing value": lambda old: pa.array([None, *old.to_pylist()[1:]], old.type),
+        }
         if pa.types.is_integer(schema.field(name).type):
-            yield Corruption(
-                target,
-                "negative numbers",
-                name,
-                column(name, lambda old: pa.array([-1, *old.to_pylist()[1:]], pa.int64())),
-                True,
-                True,
-            )
-            yield Corruption(
-                target,
-                "numbers too large",
-                name,
-                column(name, lambda old: pa.array([2**62, *old.to_pylist()[1:]], pa.int64())),
-                True,
-                True,
-            )
+            changes |= {
+                "negative numbers": lambda old: pa.array([-1, *old.to_pylist()[1:]], pa.int64()),
+                "numbers too large": lambda old: pa.array([2**62, *old.to_pylist()[1:]], pa.int64()),
+            }
+        for rule, change in changes.items():
+            yield Corruption(target, rule, name, column(name, change), True, True)
 
 
 class BadInput:
@@ -349,7 +273,7 @@ class BadInput:
         )
         return Finding(
             name,
-            tuple(failures),
+            failures,
             {"code": str(ended.code), "reader": one.target.file.rsplit("/", 1)[-1], "rule": one.rule},
         )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 from campaign import child
 from campaign.child import Shim
 from campaign.outcomes import Baselines, finished, said
 from campaign.trials import Finding
-from campaign.worlds import TEST, Scenario
+from campaign.worlds import Scenario
 
 REASONS = {
     "write": (errno.ENOSPC, errno.EIO),
@@ -44,11 +45,13 @@ class Faults:
             self._calls[place] = json.loads(counts.read_text(encoding="utf-8"))
         return self._calls[place]
 
-    def _command(self, scenario: Scenario, key: tuple[str, ...], box: Path, arm: object) -> child.Ended:
+    def _command(
+        self, scenario: Scenario, key: tuple[str, ...], box: Path, arm: Callable[[], None]
+    ) -> child.Ended:
         scenario.prepare(box)
 
         def work() -> int:
-            arm()  # type: ignore[operator]
+            arm()
             try:
                 child.main()
             finally:
@@ -64,9 +67,7 @@ class Faults:
     def trial(self, number: int, chance: random.Random, box: Path) -> Finding:
         """Fail one call and run the command again."""
         scenario = self._baselines.drawn(self._scenarios, chance)
-        real = scenario.cost is not None and chance.random() < 0.5
-        ledger = box / "ledger.jsonl" if real else None
-        key = ("--ledger", str(ledger)) if real else TEST if scenario.name.startswith("run ") else ()
+        ledger, key = self._baselines.charged(scenario, chance, box)
         counting = box.with_name(box.name + "-count")
         words = tuple(str(counting / "ledger.jsonl") if word == str(ledger) else word for word in key)
         calls = self._counted(scenario, words, counting)
@@ -76,9 +77,9 @@ class Faults:
         fired = json.loads((box / "io" / "calls.json").read_text(encoding="utf-8"))["fired"]
         failures = said(ended)
         failures += finished(self._baselines, scenario, box, key, ledger)
-        name = f"{scenario.name}{' on a ledger' if real else ''}, {kind} {place} of {calls[kind]} fails with {errno.errorcode[reason]}"
+        name = f"{scenario.name}{' on a ledger' if ledger else ''}, {kind} {place} of {calls[kind]} fails with {errno.errorcode[reason]}"
         return Finding(
             name,
-            tuple(failures),
+            failures,
             {"fired": fired, "code": ended.code, "kind": kind, "command": scenario.name},
         )

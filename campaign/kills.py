@@ -11,7 +11,6 @@ from pathlib import Path
 from campaign import child
 from campaign.outcomes import HIDDEN, Baselines, finished, left, said
 from campaign.trials import Failures, Finding
-from campaign.worlds import TEST
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 WAIT = 10.0  # seconds in which the workers of a killed process must end
@@ -26,26 +25,23 @@ class Kills:
 
     def __init__(self, baselines: Baselines) -> None:
         self._baselines = baselines
-        self._scenarios = baselines.scenarios
 
     def trial(self, number: int, chance: random.Random, box: Path) -> Finding:
         """Stop one command and run it again."""
-        scenario = self._baselines.drawn(self._scenarios, chance)
+        scenario = self._baselines.drawn(self._baselines.scenarios, chance)
         chosen = chance.choice(SIGNALS)
-        real = scenario.cost is not None and chance.random() < 0.5
+        ledger, key = self._baselines.charged(scenario, chance, box)
         seconds = self._baselines.seconds(scenario)
         instant = chance.random() * seconds
         scenario.prepare(box)
-        ledger = box / "ledger.jsonl" if real else None
-        key = ("--ledger", str(ledger)) if real else TEST if scenario.name.startswith("run ") else ()
         ended = child.run(scenario.command(box, key), box, kill=(chosen, instant))
         failures = said(ended)
         failures += self._at_once(chosen, ended, box)
         failures += finished(self._baselines, scenario, box, key, ledger)
-        name = f"{scenario.name}{' on a ledger' if real else ''}, {chosen.name} at {instant:.2f} s of {seconds:.2f} s"
+        name = f"{scenario.name}{' on a ledger' if ledger else ''}, {chosen.name} at {instant:.2f} s of {seconds:.2f} s"
         return Finding(
             name,
-            tuple(failures),
+            failures,
             {"stopped": ended.code != 0, "signal": chosen.name, "command": scenario.name},
         )
 

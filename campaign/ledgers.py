@@ -25,14 +25,7 @@ Lines = list[bytes]
 
 @dataclass(frozen=True)
 class Tampering:
-    """One way to tamper with a ledger.
-
-    Args:
-        name: what is done.
-        do: does it, given the ledger.
-        seen: ``opening`` where no release may start, ``head`` where the head that a certificate prints tells it, ``whole`` where
-            nothing that was promised is lost and a release goes on.
-    """
+    """One way to tamper with a ledger; seen at the ``opening`` where no release may start, by the ``head`` that a certificate prints, or ``whole`` where nothing that was promised is lost and a release goes on."""
 
     name: str
     do: Callable[[Path], None]
@@ -47,25 +40,19 @@ def _lines(change: Callable[[Lines], Lines]) -> Callable[[Path], None]:
 
 
 def _entry(
-    event: str, change: Callable[[dict[str, Any]], Any], *, forge: bool = False
+    event: str, change: Callable[[dict[str, Any]], Any] | None, *, forge: bool = False
 ) -> Callable[[Path], None]:
-    """The first entry of an event changed; with a chain that is made whole again, where it is forged."""
+    """The first entry of an event changed, or left out where there is no change; with a chain that is made whole again, where it is forged."""
 
     def edit(lines: Lines) -> Lines:
         place = next(at for at, line in enumerate(lines) if json.loads(line)["event"] == event)
-        body = json.loads(lines[place])
-        change(body)
-        lines[place] = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+        changed = []
+        if change is not None:
+            body = json.loads(lines[place])
+            change(body)
+            changed = [json.dumps(body, sort_keys=True, separators=(",", ":")).encode()]
+        lines[place : place + 1] = changed
         return chained(lines) if forge else lines
-
-    return _lines(edit)
-
-
-def _without(event: str, *, forge: bool) -> Callable[[Path], None]:
-    def edit(lines: Lines) -> Lines:
-        place = next(at for at, line in enumerate(lines) if json.loads(line)["event"] == event)
-        rest = lines[:place] + lines[place + 1 :]
-        return chained(rest) if forge else rest
 
     return _lines(edit)
 
@@ -104,10 +91,10 @@ TAMPERINGS = (
     Tampering("a cost halved", _entry("reserve", _half)),
     Tampering("a cost halved, the chain made whole", _entry("reserve", _half, forge=True)),
     Tampering("a total set to nothing, the chain made whole", _entry("reserve", _free, forge=True)),
-    Tampering("a reservation left out, the chain made whole", _without("reserve", forge=True)),
-    Tampering("a commit left out, the chain made whole", _without("commit", forge=True)),
+    Tampering("a reservation left out, the chain made whole", _entry("reserve", None, forge=True)),
+    Tampering("a commit left out, the chain made whole", _entry("commit", None, forge=True)),
     Tampering("a commit made void, the chain made whole", _entry("commit", lambda body: body.update(event="void"), forge=True)),
-    Tampering("an opening left out, the chain made whole", _without("open", forge=True)),
+    Tampering("an opening left out, the chain made whole", _entry("open", None, forge=True)),
     Tampering("the unit of protection changed, the chain made whole",
               _entry("reserve", lambda body: body.update(unit="household"), forge=True)),
     Tampering("a field given twice", _bytes(lambda old: old.replace(b'"seq":2', b'"seq":2,"seq":2', 1))),
@@ -188,7 +175,7 @@ class Ledgers:
             failures += (
                 _released(ended, box) if one.seen == "whole" else _refused(ended, box, _state(box) == before)
             )
-        return Finding(one.name, tuple(failures), {"seen by": one.seen})
+        return Finding(one.name, failures, {"seen by": one.seen})
 
 
 def _state(box: Path) -> list[tuple[str, str]]:

@@ -86,7 +86,7 @@ class Mutants:
         code, out = tested(ROOT / "src", tests, box)
         failures = Failures()
         failures.unless(code == _PASSED, f"the tests fail without a defect: {out[-900:]}")
-        return Finding(f"{len(tests)} tests without a defect", tuple(failures), {"tests": len(tests)})
+        return Finding(f"{len(tests)} tests without a defect", failures, {"tests": len(tests)})
 
     def _killed(self, mutant: Mutant, box: Path) -> Finding:
         shutil.copytree(ROOT / "src", box / "src", copy_function=os.link)
@@ -96,7 +96,7 @@ class Mutants:
         failures.unless(code != _PASSED, f"no test sees it: {', '.join(mutant.tests)}")
         failures.unless(code in (_PASSED, _FAILED), f"the tests did not run ({code}): {out[-900:]}")
         by = _NAMED.findall(out)
-        return Finding(mutant.name, tuple(failures), {"killed": code == _FAILED, "by": by[0] if by else ""})
+        return Finding(mutant.name, failures, {"killed": code == _FAILED, "by": by[0] if by else ""})
 
 
 def tested(source: Path, tests: tuple[str, ...] | list[str], box: Path) -> tuple[int, str]:

@@ -48,6 +48,15 @@ class Baselines:
         weights = [often if self.world.scenarios[name].long else 10 for name in names]
         return self.world.scenarios[chance.choices(names, weights)[0]]
 
+    def charged(
+        self, scenario: Scenario, chance: random.Random, box: Path
+    ) -> tuple[Path | None, tuple[str, ...]]:
+        """The ledger of a trial and the words that name it: half of the plans with a cost are charged, all other runs have the test key."""
+        if scenario.cost is not None and chance.random() < 0.5:
+            ledger = box / "ledger.jsonl"
+            return ledger, ("--ledger", str(ledger))
+        return None, TEST if scenario.name.startswith("run ") else ()
+
     def alone(self) -> list[str]:
         """Commands that the warm process itself may run, and that open files of their own only."""
         return [name for name in self.scenarios if not self.world.scenarios[name].apart]

@@ -32,15 +32,7 @@ RUNS = {"conditions", "soak"}
 def parts_of(
     world: World, folder: Path, names: Sequence[str], *, quick: bool, minutes: float = 60
 ) -> list[Part]:
-    """Those of the given names; all, where none is given.
-
-    Args:
-        world: inputs and commands.
-        folder: of the campaign; trials work below it.
-        names: of parts.
-        quick: whether for the short form.
-        minutes: of fuzzing, all readers together.
-    """
+    """Those of some names, all where there is none; trials work below the folder of the campaign, and all readers together are fuzzed for some minutes."""
     alone, few = (bool(names) and set(names) <= one for one in (ALONE, ALONE | RUNS))
     needed = None if alone else "run " if few else ""
     baselines = Baselines(world, folder / "baseline", quick=quick or few, needed=needed)

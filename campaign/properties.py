@@ -43,4 +43,4 @@ class Properties:
         failures = Failures()
         failures.unless(code in (0, _NO_TESTS), f"{file} fails with --hypothesis-seed={seed}: {out[-3000:]}")
         passed = re.search(r"(\d+) passed", out)
-        return Finding(f"{file}, seed {seed}", tuple(failures), {"tests": int(passed[1]) if passed else 0})
+        return Finding(f"{file}, seed {seed}", failures, {"tests": int(passed[1]) if passed else 0})

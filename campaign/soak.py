@@ -68,4 +68,4 @@ class Soak:
             failures.unless(
                 seen[-1][1] <= seen[first][1], f"open files grew from {seen[first][1]} to {seen[-1][1]}"
             )
-        return Finding(f"{self._releases} releases in one process", tuple(failures), facts)
+        return Finding(f"{self._releases} releases in one process", failures, facts)

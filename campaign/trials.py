@@ -3,51 +3,31 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a trial came to.
-
-    Args:
-        name: what was tried.
-        failures: what went wrong, a sentence each; none where the program held.
-        facts: further values for the report.
-    """
+    """What a trial came to: what was tried, what went wrong (a sentence each), and further values for the report."""
 
     name: str
-    failures: tuple[str, ...] = ()
-    facts: dict[str, Any] | None = None
+    failures: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Part(Protocol):
     """One kind of attack on the program."""
 
-    name: str
-    """In figures and on the command line."""
-
-    long: int
-    """Trials of the long form."""
-
+    name: str  # in figures and on the command line
+    long: int  # trials of the long form
     short: int
-    """Trials of the short form."""
 
     def trial(self, number: int, chance: random.Random, box: Path) -> Finding:
-        """One trial in an empty folder.
-
-        Args:
-            number: of the trial; the same number and seed is the same trial.
-            chance: what it draws from.
-            box: a folder that is removed afterwards.
-        """
+        """One trial in a folder that is removed afterward; the same number and seed is the same trial."""
         ...
-
-
-Check = Callable[[bool, str], None]
 
 
 class Failures(list[str]):

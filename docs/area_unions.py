@@ -99,36 +99,16 @@ DESIGNS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Unions:
-    """Unions of one kind and size.
-
-    Args:
-        place: where their blocks lie.
-        size: blocks of each.
-        members: which blocks each has, shape (unions, blocks).
-    """
-
-    place: str
-    size: int
-    members: csr_array
-
-
-@dataclass(frozen=True, eq=False)
 class Study:
-    """Records and the areas in which errors are measured.
-
-    Args:
-        loaded: the records.
-        unions: at random.
-        concentrated: by size and group, those in which the group is concentrated; none where it nowhere has enough records.
-    """
+    """Records and the areas in which errors are measured; members of areas have the shape (unions, blocks)."""
 
     loaded: Loaded
-    unions: list[Unions]
+    unions: list[tuple[str, int, csr_array]]  # at random: where their blocks lie, blocks of each, members
     concentrated: dict[int, list[csr_array | None]]
+    """Members by size and group, where the group is concentrated; None where it nowhere has enough records."""
 
 
-def unions_of(loaded: Loaded, histogram: str) -> Iterator[Unions]:
+def unions_of(loaded: Loaded, histogram: str) -> Iterator[tuple[str, int, csr_array]]:
     """Random unions of the geounits of the lowest level in which there can be records."""
     spine = loaded.facts.spine
     parent, leaves = spine.levels[-1].parent, spine.levels[-1].nodes
@@ -147,7 +127,7 @@ def unions_of(loaded: Loaded, histogram: str) -> Iterator[Unions]:
             else:
                 found = [rng.choice(usable, size, replace=False) for _ in range(UNIONS)]
             if found:
-                yield Unions(place, size, _unions(found, leaves))
+                yield place, size, _unions(found, leaves)
 
 
 def _within(
@@ -162,13 +142,7 @@ def _within(
 
 
 def concentrated(loaded: Loaded, histogram: str, groups: csr_array) -> dict[int, list[csr_array | None]]:
-    """By size and group, the geounits of one grandparent in which the group has the largest share of the records.
-
-    Args:
-        loaded: the exact counts.
-        histogram: its name.
-        groups: which group every cell belongs to, shape (cells, groups).
-    """
+    """By size and group, the geounits of one grandparent in which the group has the largest share of the records; `groups` has the shape (cells, groups)."""
     spine = loaded.facts.spine
     of = spine.levels[-2].parent[spine.levels[-1].parent]
     counts = (_matrix(loaded.exact[histogram][-1], groups.shape[0]) @ groups).toarray()
@@ -226,13 +200,13 @@ def errors(study: Study, config: TopdownConfig, draw: int) -> list[Any]:
     changes = [difference @ _members(schema.query(name).label) for name in names]
     groups = difference @ groups_of(config)
     made: list[Any] = []
-    for one in study.unions:
-        sums = [int(abs(one.members @ change).sum()) for change in changes]
-        made.append((one.place, one.size, UNIONS, *sums, *abs(one.members @ groups).sum(axis=0).tolist()))
-    for size, members in study.concentrated.items():
+    for place, size, members in study.unions:
+        sums = [int(abs(members @ change).sum()) for change in changes]
+        made.append((place, size, UNIONS, *sums, *abs(members @ groups).sum(axis=0).tolist()))
+    for size, of_groups in study.concentrated.items():
         own = [
             "" if one is None else int(abs(one @ groups[:, [group]]).sum())
-            for group, one in enumerate(members)
+            for group, one in enumerate(of_groups)
         ]
         made.append((CONCENTRATED, size, UNIONS, *([""] * len(QUERIES)), *own))
     return made

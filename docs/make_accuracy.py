@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measured import page_table
+from measured import markdown, page_table
 from studies import DOCS, data_folder
 
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
@@ -105,7 +105,7 @@ def main() -> None:
     for name, (title, command) in SWEEPS.items():
         if name in folders:
             parts.append(sweep_section(Path(folders[name]), name, title, command))
-    (DOCS / "accuracy.md").write_text("\n".join([*parts, TAIL]), encoding="utf-8")
+    PAGE.write_text("\n".join([*parts, TAIL]), encoding="utf-8")
 
 
 def evaluate(case: Case, options: argparse.Namespace) -> None:
@@ -148,20 +148,17 @@ def section(case: Case, folder: Path) -> str:
 def accuracy_table(case: Case, folder: Path, document: dict[str, Any]) -> list[str]:
     """Mean absolute errors as Markdown."""
     errors, high = metric_values(folder, "mean_ae"), metric_values(folder, "pct95_ae")
-    lines = [
-        f"| characteristic | level | areas | {' | '.join(SHORT.values())} | TopDown, 95th percentile |",
-        f"|---|---|--:|{'--:|' * len(SHORT)}--:|",
-    ]
+    rows = []
     for query, words in document["histograms"][case.histogram].items():
         for level in document["levels"]:
             values = errors.get((case.histogram, query, level), {})
-            if "topdown" not in values:
-                continue
-            numbers = [number_text(values[name].value, 2) if name in values else "" for name in SHORT]
-            large = number_text(high[case.histogram, query, level]["topdown"].value, 1)
-            lines.append(
-                f"| {words} | {level.replace('_', ' ')} | {values['topdown'].units:,} | {' | '.join(numbers)} | {large} |"
-            )
+            if "topdown" in values:
+                numbers = [number_text(values[name].value, 2) if name in values else "" for name in SHORT]
+                large = number_text(high[case.histogram, query, level]["topdown"].value, 1)
+                areas = f"{values['topdown'].units:,}"
+                rows.append((words, level.replace("_", " "), areas, *numbers, large))
+    header = ("characteristic", "level", "areas", *SHORT.values(), "TopDown, 95th percentile")
+    lines = markdown(header, rows, words=2, number="--:")
     return page_table(PAGE, f"{case.name}-errors", SCRIPT, lines)
 
 
@@ -180,18 +177,16 @@ def slope_lines(case: Case, folder: Path) -> list[str]:
         "Slope of the logarithm of the squared error of totals on the logarithm of the number of blocks of an area (0: the error does "
         "not grow with it; 1: the squared error grows like it):"
     )
-    lines = [
-        f"| level | areas | {' | '.join(SHORT.values())} |",
-        f"|---|--:|{'--:|' * len(SHORT)}",
-    ]
+    lines = []
     for level in levels:
         numbers = [
             number_text(by_place[level, name]["slope"], 2) if (level, name) in by_place else ""
             for name in SHORT
         ]
         areas = next(row["n_areas"] for row in rows if row["level"] == level)
-        lines.append(f"| {level.replace('_', ' ')} | {areas:,} | {' | '.join(numbers)} |")
-    return ["", words, "", *page_table(PAGE, f"{case.name}-slopes", SCRIPT, lines)]
+        lines.append((level.replace("_", " "), f"{areas:,}", *numbers))
+    table = markdown(("level", "areas", *SHORT.values()), lines, number="--:")
+    return ["", words, "", *page_table(PAGE, f"{case.name}-slopes", SCRIPT, table)]
 
 
 def sweep_section(folder: Path, name: str, title: str, command: str) -> str:
@@ -214,26 +209,26 @@ def sweep_section(folder: Path, name: str, title: str, command: str) -> str:
             (DOCS / file).write_text(svg_text(exhibit.figure, f"{name}-{exhibit.name}"), encoding="utf-8")
             lines += [exhibit.question, "", f"![{exhibit.alt}]({file})", ""]
     lines += table_one_lines(folder, document["middle"], name)
-    lines += ["| the study found | here too? | here | in the study | what differs |", "|---|---|---|---|---|"]
-    for row in read_frame(folder, "findings").to_pylist():
-        cells = [row["finding"], row["verdict"], row["measured"], row["published"], row["why"]]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    header = ("the study found", "here too?", "here", "in the study", "what differs")
+    columns = ("finding", "verdict", "measured", "published", "why")
+    rows = ([row[name] for name in columns] for row in read_frame(folder, "findings").to_pylist())
+    return "\n".join([*lines, *markdown(header, rows, words=5)])
 
 
 def table_one_lines(folder: Path, middle: str, name: str) -> list[str]:
     """Table 1 of the study: the simple random sample that is most like each budget."""
-    rows = read_frame(folder, "table_one").to_pylist()
     printed = {1.0: "50", 2.0: "75", 4.0: "90", 6.0: "95"}
-    lines = [
-        "| epsilon | sample, % of persons | distance | in the study, % |",
-        "|--:|--:|--:|--:|",
-        *(
-            f"| {row['epsilon']:g} | {number_text(row['sample_pct'], 0)} | {number_text(row['distance'], 2)} | "
-            f"{printed.get(row['epsilon'], '')} |"
-            for row in rows
-        ),
-    ]
+    header = ("epsilon", "sample, % of persons", "distance", "in the study, %")
+    rows = (
+        (
+            f"{row['epsilon']:g}",
+            number_text(row["sample_pct"], 0),
+            number_text(row["distance"], 2),
+            printed.get(row["epsilon"], ""),
+        )
+        for row in read_frame(folder, "table_one").to_pylist()
+    )
+    lines = markdown(header, rows, words=0, number="--:")
     return [
         f"Table 1, the simple random sample whose error and empirical privacy loss are most like those of a budget, by stratified counts "
         f"of level {middle} (distance: sum of the absolute log ratios of both):",

@@ -23,14 +23,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-import numpy as np
-from measured import emit
+from measured import emit, markdown
 
 from censafe import synthesize
 from support.dhc_accuracy import (
@@ -56,79 +54,57 @@ def main() -> None:
     parser.add_argument("--outer", action="store_true")
     parser.add_argument("--counties", action="store_true")
     parser.add_argument("--write", choices=["dhc-errors", "dhc-handed-on", "dhc-slopes"])
-    given = parser.parse_args()
-    if given.counties:
-        emit("dhc.md", given.write, SCRIPT, county_table(given.runs), write=given.write is not None)
-        return
-    settings = {"passes": "outer"} if given.outer else {}
-    with TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        synthesize(data, persons=given.persons, states=["50"], layout="dhc")
-        free = measured(data, given.runs, EXACT, settings)
-        held = measured(data, given.runs, {}, settings)
-        exact = measured(data, given.runs, {}, settings | EXACT_OWN)
-    lines = table(free, held, exact)
-    if given.write == "dhc-handed-on":
-        lines = [
-            f"| {' | '.join(line.strip('| ').split(' | ')[:3] + line.strip('| ').split(' | ')[5:9])} |"
-            for line in lines
-        ]
-    emit("dhc.md", given.write, SCRIPT, lines, write=given.write is not None)
+    options = parser.parse_args()
+    if options.counties:
+        lines = county_table(options.runs)
+    else:
+        settings = {"passes": "outer"} if options.outer else {}
+        with TemporaryDirectory() as folder:
+            data = Path(folder) / "data"
+            synthesize(data, persons=options.persons, states=["50"], layout="dhc")
+            free = measured(data, options.runs, EXACT, settings)
+            held = measured(data, options.runs, {}, settings)
+            exact = measured(data, options.runs, {}, settings | EXACT_OWN)
+        lines = table(free, held, exact, short=options.write == "dhc-handed-on")
+    emit("dhc.md", options.write, SCRIPT, lines, write=options.write is not None)
 
 
 def county_table(runs: int) -> list[str]:
-    """The lines of the table of slopes, from all its runs."""
+    """The lines of the table of slopes, from all its runs: by state the sizes of its counties, and the errors."""
     states = {}
     for name in STATES:
         with TemporaryDirectory() as folder:
             size = write_state(Path(folder), name)
             states[name] = size, measured(Path(folder) / "data", runs, EXACT, {"bypass": "false"})
-    return slope_lines(states, runs)
-
-
-def slope_lines(states: Mapping[str, tuple[np.ndarray, Found]], runs: int) -> list[str]:
-    """The lines of the table of slopes.
-
-    Args:
-        states: sizes of the counties of each, and the errors of all runs.
-        runs: how many.
-    """
     columns = [(name, beside) for name in states for beside in (False, True)[: 1 if name == "blocks" else 2]]
     words = (f"{name}, beside cut noise" if beside else name for name, beside in columns)
-    lines = [f"| histogram | query | {' | '.join(words)} |", f"|---|---|{'---:|' * len(columns)}"]
-    counties = [key for key in next(iter(states.values()))[1] if key[1] == "County"]
-    for key in counties:
-        numbers = [
-            slope_by_size(states[name][1][key], states[name][0], runs, beside=beside)
-            for name, beside in columns
-        ]
-        lines.append(f"| {key[0]} | {key[2]} | {' | '.join(map(shown, numbers))} |")
+    rows = []
+    for key in next(iter(states.values()))[1]:
+        if key[1] == "County":
+            slopes = (
+                slope_by_size(states[name][1][key], states[name][0], runs, beside=beside)
+                for name, beside in columns
+            )
+            rows.append((key[0], key[2], *(f"{steep:.2f} ± {error:.2f}" for steep, error in slopes)))
     means = [
         "" if beside else f"{mean_slope(states[name][1], states[name][0], runs):.2f}"
         for name, beside in columns
     ]
-    lines.append(f"| mean | | {' | '.join(means)} |")
-    return lines
+    return [*markdown(("histogram", "query", *words), rows, words=2), f"| mean | | {' | '.join(means)} |"]
 
 
-def shown(found: tuple[float, float]) -> str:
-    """A slope with its standard error."""
-    return f"{found[0]:.2f} ± {found[1]:.2f}"
-
-
-def table(free: Found, held: Found, exact: Found) -> list[str]:
-    """The lines of the table, from the three estimates."""
-    lines = [
-        "| histogram | level | query | answers | own estimation | with redistricting data | handed on | at least | added | slope |"
-    ]
-    lines.append("|---|---|---|---:|---:|---:|---:|---:|---:|---:|")
-    for key, one in free.items():
+def table(free: Found, held: Found, exact: Found, *, short: bool) -> list[str]:
+    """The lines of the table, from the three estimates; four of its columns alone where it is short."""
+    header = ("histogram", "level", "query", "answers", "own estimation", "with redistricting data", "handed on", "at least", "added", "slope")  # fmt: skip
+    rows = []
+    for key, alone in free.items():
         steep = f"{slope(free, 'County', (key[2],)):.2f}" if key[1] == "County" else ""
         both, own = held[key], exact[key]
-        parts = (one.ratio, both.ratio, both.handed_on(own), both.unavoidable, both.added(own))
-        numbers = " | ".join(f"{part:.2f}" for part in parts)
-        lines.append(f"| {' | '.join(key)} | {one.errors.shape[1]:,} | {numbers} | {steep} |")
-    return lines
+        parts = (alone.ratio, both.ratio, both.handed_on(own), both.unavoidable, both.added(own))
+        rows.append((*key, f"{alone.errors.shape[1]:,}", *(f"{part:.2f}" for part in parts), steep))
+    if short:
+        header, rows = header[:3] + header[5:9], [row[:3] + row[5:9] for row in rows]
+    return markdown(header, rows, words=3)
 
 
 def measured(data: Path, runs: int, redistricting: dict[str, str], settings: dict[str, str]) -> Found:

@@ -18,7 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from studies import DOCS, DrawsFile, data_folder, markdown, mean_text, missed
+from measured import markdown
+from studies import DOCS, DrawsFile, data_folder, mean_text, missed
 
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import PartPlan, ReleasePlan, SparseLevel

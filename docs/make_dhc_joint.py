@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from measured import emit
+from measured import emit, markdown
 from numpy.typing import NDArray
-from studies import markdown, mean_text
+from studies import mean_text
 
 from censafe import configuration, release, synthesize
 from censafe.geography.spines.tree import PL94_PR

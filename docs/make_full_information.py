@@ -19,7 +19,7 @@ from typing import Any
 import make_dhc_information
 import numpy as np
 import union_tables
-from measured import page_table
+from measured import markdown, page_table
 from studies import DOCS, DrawsFile, data_folder, missed
 
 from censafe.products.run.options import ReadOptions
@@ -108,7 +108,7 @@ def main() -> None:
         for case in CASES:
             if case.name in wanted and not options.page:
                 run(case, options.draws, Path(work))
-    (DOCS / "full_information.md").write_text(page(), encoding="utf-8")
+    PAGE.write_text(page(), encoding="utf-8")
 
 
 def run(case: Case, draws: int, work: Path) -> None:
@@ -182,29 +182,27 @@ def paired(
     return float(change.mean()), float(change.std(ddof=1) / np.sqrt(len(change))) if len(change) > 1 else 0.0
 
 
-def summary(table: Any) -> list[str]:
+def summary(errors: Any) -> list[str]:
     """How many queries of how many levels gain and lose, and which lose."""
     lines = [
         "\n## In short\n",
         "A row is one query at one level (`docs/full_information.csv`); it is better or worse where the paired difference is more than two standard errors from 0.\n",
     ]
-    rows = [
-        "| data | draws | lower against level: better, worse |",
-        "|---|---:|---:|",
-    ]
+    rows = []
     for case in CASES:
-        keys = sorted({key[1:3] for key in table if key[0] == case.name})
+        keys = sorted({key[1:3] for key in errors if key[0] == case.name})
         if not keys:
             continue
-        draws, better, worse = len(table[case.name, *keys[0], "level"]), 0, []
+        draws, better, worse = len(errors[case.name, *keys[0], "level"]), 0, []
         for level, query in keys:
-            mean, error = paired(*(table[case.name, level, query, choice] for choice in CHOICES), 0)
+            mean, error = paired(*(errors[case.name, level, query, choice] for choice in CHOICES), 0)
             better += mean < -2 * error
             if mean > 2 * error:
                 worse.append(f"{level} {query} {mean:+.3f} ± {error:.3f}")
         words = f"{better}, {len(worse)} of {len(keys)}" + (f" ({'; '.join(worse)})" if worse else "")
-        rows.append(f"| {case.title} | {draws} | {words if draws >= FEWEST else 'too few draws to tell'} |")
-    return [*lines, *page_table(PAGE, "information-cases", SCRIPT, rows), ""]
+        rows.append((case.title, draws, words if draws >= FEWEST else "too few draws to tell"))
+    table = markdown(("data", "draws", "lower against level: better, worse"), rows)
+    return [*lines, *page_table(PAGE, "information-cases", SCRIPT, table), ""]
 
 
 HEAD = """# Full information

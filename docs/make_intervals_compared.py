@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from make_replicates import keys, without_noise
-from measured import emit
-from studies import markdown
+from measured import emit, markdown
 
 import censafe
 from censafe.products.topdown.census_tables.linear import LinearIntervals

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from measured import marked
+from measured import markdown, marked
 from numpy.typing import NDArray
-from studies import DOCS, answers, data_folder, markdown, mean_text, missed
+from studies import DOCS, answers, data_folder, mean_text, missed
 
 from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
 from censafe.model import ExactHistograms, SparseLevel

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from measured import emit
-from studies import markdown
+from measured import emit, markdown
 
 import censafe
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -66,6 +66,19 @@ def page_table(page: Path, name: str, script: str, lines: Sequence[str]) -> list
     if before and before[0].splitlines()[1:] == now.splitlines()[1:]:
         return before[0].splitlines()
     return now.splitlines()
+
+
+def markdown(
+    header: Iterable[object], rows: Iterable[Iterable[object]], words: int = 1, number: str = "---:"
+) -> list[str]:
+    """Lines of a table; the columns after the first ones are numbers."""
+    names = list(map(str, header))
+    marks = ["---"] * words + [number] * (len(names) - words)
+    return [
+        f"| {' | '.join(names)} |",
+        f"|{'|'.join(marks)}|",
+        *(f"| {' | '.join(map(str, row))} |" for row in rows),
+    ]
 
 
 def emit(page: str, name: str, script: str, lines: Sequence[str], *, write: bool) -> None:

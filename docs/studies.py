@@ -1,10 +1,10 @@
-"""What the scripts that measure for the documentation share: populations, errors of estimated levels, files of draws, and tables."""
+"""What the scripts that measure for the documentation share: populations, errors of estimated levels, and files of draws."""
 
 from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,7 @@ SHARED = DOCS.parents[1] / "shared" / "data" / "population"
 
 
 def data_folder(name: str, work: Path, persons: int = 0, *, layout: str = "pl94", seed: int = 0) -> Path:
-    """The folder of published counts, or of a synthetic state where a number of persons is given; made in `work` when it is not there.
-
-    Args:
-        name: `ri2018`, `hi2020`, `ri2010`, `il2020`, `vt2010`, or the code of the synthetic state.
-    """
+    """The folder of published counts (`ri2018`, `hi2020`, `ri2010`, `il2020`, `vt2010`), or of a synthetic state where a number of persons is given (its code); made in `work` when it is not there."""
     if name == "ri2018":
         return SHARED / "pl94_ri2018"
     folder = work / f"data-{name}"
@@ -67,12 +63,6 @@ def mean_text(values: NDArray[np.floating], digits: int = 2, sign: str = "") -> 
     if len(values) < 2:
         return mean
     return f"{mean} ± {values.std(ddof=1) / np.sqrt(len(values)):.{digits}f}"
-
-
-def markdown(header: Sequence[str], rows: Iterable[Sequence[object]], words: int = 1) -> list[str]:
-    """Lines of a table; the columns after the first ones are numbers."""
-    marks = "---|" * words + "---:|" * (len(header) - words)
-    return [f"| {' | '.join(header)} |", f"|{marks}", *(f"| {' | '.join(map(str, row))} |" for row in rows)]
 
 
 @dataclass(frozen=True)

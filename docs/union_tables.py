@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from measured import page_table
+from measured import markdown, page_table
 from scipy import stats
 
 DOCS = Path(__file__).resolve().parent
@@ -28,22 +28,17 @@ TITLES = {
 }
 KEYS = ("case", "design", "draw", "information", "place", "size", "unions")
 
-Errors = dict[tuple[str, str, str, int, str], dict[str, dict[int, float]]]
+Key = tuple[str, str, str, int, str]
+Errors = dict[Key, dict[str, dict[int, float]]]
 
 
 @dataclass(frozen=True)
 class Change:
-    """One row of the joint tests: one count of one kind of union.
+    """One row of the joint tests: one count of one kind of union."""
 
-    Args:
-        percent: change of the mean error, of the mean error before.
-        worse: probability of a mean difference as high, were there none (one-sided t-test over draws).
-        better: the same of one as low.
-    """
-
-    percent: float
-    worse: float
-    better: float
+    percent: float  # change of the mean error, of the mean error before
+    worse: float  # probability of a mean difference as high, were there none (one-sided t-test over draws)
+    better: float  # the same of one as low
 
 
 def errors_in(path: Path) -> Errors:
@@ -59,7 +54,7 @@ def errors_in(path: Path) -> Errors:
     return found
 
 
-def changes(errors: Errors, first: str, second: str) -> dict[tuple[str, str, str, int, str], Change]:
+def changes(errors: Errors, first: str, second: str) -> dict[Key, Change]:
     """Every row with enough draws of both choices of information."""
     found = {}
     for key, choices in errors.items():
@@ -94,14 +89,13 @@ def section() -> list[str]:
     if not CSV.exists():
         return []
     rows = changes(errors_in(CSV), "level", "lower")
-    return [TEXT, *joint(rows), *budgets(rows)]
+    worse, better = (holm([getattr(row, side) for row in rows.values()]) for side in ("worse", "better"))
+    return [TEXT, *joint(rows, worse, better), *budgets(rows, worse, better)]
 
 
-def joint(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
+def joint(rows: Mapping[Key, Change], worse: set[int], better: set[int]) -> list[str]:
     """How many rows are better and worse by the joint test, by case."""
     keys = list(rows)
-    worse = holm([rows[key].worse for key in keys])
-    better = holm([rows[key].better for key in keys])
     lines = [
         f"All {len(rows):,} rows tested at once (one-sided, Holm, {LEVEL:.0%} in all, {DRAWS} draws): "
         f"{len(worse):,} are worse and {len(better):,} better.\n",
@@ -124,13 +118,11 @@ def joint(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
     return [*lines, *page_table(PAGE, "unions-cases", SCRIPT, table), ""]
 
 
-def budgets(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
+def budgets(rows: Mapping[Key, Change], worse: set[int], better: set[int]) -> list[str]:
     """The same joint test by budget."""
     keys = list(rows)
-    worse = holm([rows[key].worse for key in keys])
-    better = holm([rows[key].better for key in keys])
-    lines = ["| budget | data | rows | better | worse | mean change |", "|---|---:|---:|---:|---:|---:|"]
-    for design in sorted({key[1] for key in keys}, key=_place):
+    lines = []
+    for design in sorted({key[1] for key in keys}, key=lambda name: (name != "production", name)):
         own = [place for place, key in enumerate(keys) if key[1] == design]
         finite = [rows[keys[one]].percent for one in own if np.isfinite(rows[keys[one]].percent)]
         counts = (
@@ -138,19 +130,10 @@ def budgets(rows: Mapping[tuple[str, str, str, int, str], Change]) -> list[str]:
             len(own),
             *(len(set(own) & one) for one in (better, worse)),
         )
-        words = " | ".join(f"{count:,}" for count in counts)
-        lines.append(f"| {design} | {words} | {np.mean(finite):+.1f}% |")
-    return [*page_table(PAGE, "unions-budgets", SCRIPT, lines), ""]
+        lines.append((design, *(f"{count:,}" for count in counts), f"{np.mean(finite):+.1f}%"))
+    table = markdown(("budget", "data", "rows", "better", "worse", "mean change"), lines)
+    return [*page_table(PAGE, "unions-budgets", SCRIPT, table), ""]
 
-
-def _place(design: str) -> tuple[bool, str]:
-    """Where a budget stands in tables: that of production first."""
-    return design != "production", design
-
-
-COUNTS = (
-    "total", "votingage", "race", "detailed", "hispanic", "white", "black", "aian", "asian", "nhpi", "other", "two or more",
-)  # fmt: skip
 
 TEXT = """## Areas off the spine
 

@@ -88,7 +88,7 @@ class Audits:
             words, failures, facts = kind(chance, box)
         except AssertionError as error:
             words, failures, facts = kind.__name__, Failures([f"a claim does not hold: {error!r:.600}"]), {}
-        return Finding(words, tuple(failures), {"world": words.split(",")[0], **facts})
+        return Finding(words, failures, {"world": words.split(",")[0], **facts})
 
     def _topdown(self, chance: random.Random, box: Path) -> Audited:
         """A schema, levels, constraints and queries of its own: searched, and told apart by draws."""

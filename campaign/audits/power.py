@@ -32,19 +32,12 @@ Draw = Callable[[bool, int], float]
 
 @dataclass(frozen=True)
 class Counted:
-    """What a test on draws came to.
+    """What a test on draws came to."""
 
-    Args:
-        alarms: share of the draws under the first neighbor above the threshold.
-        power: share of those under the second.
-        allowed: most power that the loss allows at the upper end of the false alarms.
-        least: lower end of the power.
-    """
-
-    alarms: float
-    power: float
-    allowed: float
-    least: float
+    alarms: float  # share of the draws under the first neighbor above the threshold
+    power: float  # share of those under the second
+    allowed: float  # most power that the loss allows at the upper end of the false alarms
+    least: float  # lower end of the power
 
     @property
     def breached(self) -> bool:
@@ -55,15 +48,7 @@ class Counted:
 def tell_apart(
     draw: Draw, threshold: float, loss: Fraction, first: int, definition: Definition = Definition.ZCDP
 ) -> Counted:
-    """Draw under both neighbors, and compare with a loss.
-
-    Args:
-        draw: of the statistic.
-        threshold: above which the second neighbor is said to be there.
-        loss: claimed between them.
-        first: seed of the first draw; every draw has a key of its own.
-        definition: of the loss.
-    """
+    """Draw under both neighbors, each draw with a key of its own, and compare with the loss claimed between them; above the threshold the second neighbor is said to be there."""
     above = [
         sum(draw(second, first + number + DRAWS * second) > threshold for number in range(DRAWS))
         for second in (False, True)

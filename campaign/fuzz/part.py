@@ -59,7 +59,7 @@ class Fuzz:
             f"{figure} of {name}": figures.get(figure, 0)
             for figure in ("readings", "accepted", "refused", "slowest", "MiB")
         }
-        return Finding(name, tuple(failures), {**facts, "engine": figures.get("engine", "none")})
+        return Finding(name, failures, {**facts, "engine": figures.get("engine", "none")})
 
 
 def fuzzed(
