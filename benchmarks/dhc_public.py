@@ -34,9 +34,7 @@ from numpy.typing import NDArray
 from censafe.model import ExactHistograms
 from censafe.model.topdown.constraints import FacilityCounts, LinearConstraint, PublishedAnswers
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.privacy.keys.part_keys import derive_part_key
-from censafe.privacy.keys.run_keys import TestKey
-from censafe.privacy.measure.histograms import level_variances, measure_histograms
+from censafe.privacy.measure.histograms import level_variances
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.folder import layout_of
@@ -45,6 +43,7 @@ from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.publication.measurements.layout import CONSTRAINT, DPQUERY
 from harness import censafe, manifest, parser_of, population, report, topdown_table
+from stored_nation import level_answers
 
 STATE, PERSONS = "50", 40.4  # persons of a block of a state like Vermont
 TABLES = "P1,P5,P12,H1,H3,H4,H9,P16"
@@ -76,18 +75,13 @@ def measured_rows(
     loaded: Loaded, load: LevelWorkload, depth: int, chosen: NDArray[np.int64], seed: int
 ) -> list[tuple[int, str, NDArray[np.integer], float]]:
     """Place among the chosen geounits, name, answers and variance of every row."""
-    whole, schema = loaded.facts.budgets[load.part.name], load.histogram.schema.schema
-    budgets = LevelBudgets(whole.kinds[chosen].copy(), whole.laws, whole.costs)
-    shapes = [full_shape(schema, query) for query in load.queries]
-    exact = histograms(loaded.exact[load.histogram.name][depth], chosen)
-    with TestKey(seed) as key:
-        part_key = derive_part_key(key, "benchmark", b"benchmark", load.part.name)
-    found = measure_histograms(exact, load.part, load.queries, shapes, part_key, budgets)
-    part_key.close()
+    budgets = loaded.facts.budgets[load.part.name]
+    budgets = LevelBudgets(budgets.kinds[chosen].copy(), budgets.laws, budgets.costs)
+    answers = level_answers(load, histograms(loaded.exact[load.histogram.name][depth], chosen), budgets, seed)
     variances = level_variances(budgets)
     return [
         (geounit, query.name, values[geounit], variances[kind][place])
-        for place, (query, values) in enumerate(zip(load.queries, found.values, strict=True))
+        for place, (query, values) in enumerate(zip(load.queries, answers.values, strict=True))
         for geounit, kind in enumerate(budgets.kinds.tolist())
         if np.isfinite(variances[kind][place])
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from censafe.estimation.topdown.levels.facts import PublicFacts, facts_above, facts_below
 from censafe.geography.spines.subtrees import Subtree, subtrees
 from censafe.model import ExactHistograms
-from censafe.model.topdown.level_measurements import LevelBudgets
+from censafe.model.topdown.level_measurements import LevelBudgets, LevelMeasurements
 from censafe.privacy.keys.part_keys import derive_part_key
 from censafe.privacy.keys.run_keys import TestKey
 from censafe.privacy.measure.histograms import measure_histograms
@@ -20,8 +20,6 @@ from censafe.products.topdown.intake.intake import BlockIntake
 from censafe.products.topdown.measuring import full_shape
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.publication.stamps import STAMP
-
-__all__ = ["store"]
 
 
 def store(data: Path, folder: Path, config: TopdownConfig, seed: int) -> int:
@@ -66,13 +64,20 @@ def _facts(public: PublicFacts, part: Subtree, load: LevelWorkload, depth: int) 
     return replace(facts_below(public, part), budgets={load.part.name: budgets})
 
 
-def _write(load: LevelWorkload, exact: ExactHistograms, public: PublicFacts, place: Path, seed: int) -> None:
+def level_answers(
+    load: LevelWorkload, exact: ExactHistograms, budgets: LevelBudgets, seed: int
+) -> LevelMeasurements:
+    """Noisy answers of all queries of a level, with a test key."""
     shapes = [full_shape(load.histogram.schema.schema, query) for query in load.queries]
     with TestKey(seed) as key:
         part_key = derive_part_key(key, "benchmark", b"benchmark", load.part.name)
-    budgets = public.budgets[load.part.name]
-    measured = measure_histograms(exact, load.part, load.queries, shapes, part_key, budgets)
+    answers = measure_histograms(exact, load.part, load.queries, shapes, part_key, budgets)
     part_key.close()
+    return answers
+
+
+def _write(load: LevelWorkload, exact: ExactHistograms, public: PublicFacts, place: Path, seed: int) -> None:
     files = stored_files(load, public)
     place.parent.mkdir(parents=True, exist_ok=True)
-    files.write(place, measured, plan_digest="benchmark", stamp=STAMP)
+    answers = level_answers(load, exact, public.budgets[load.part.name], seed)
+    files.write(place, answers, plan_digest="benchmark", stamp=STAMP)

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,7 @@ _ENDS = {-6: "it was aborted", -9: "it was killed", -11: "it crashed", 70: "it h
 
 
 class Fuzz:
-    """Spoiled files for every reader, none of which may bring more than a refusal.
-
-    Args:
-        world: inputs and finished runs.
-        folder: of the campaign.
-        minutes: for all readers together.
-        quick: whether one reader is tried for some seconds.
-    """
+    """Spoiled files for every reader, none of which may bring more than a refusal."""
 
     name = "fuzz"
     short = 1
@@ -45,7 +39,7 @@ class Fuzz:
         """One reader, in the short form any one, without coverage."""
         name = chance.choice(self._names) if self._quick else self._names[number]
         seed, more = chance.randrange(1, 2**31), ("--blind",) if self._quick else ()
-        ended, figures, wrong = fuzzed(name, self._world, box, (self._seconds, seed), more)
+        ended, figures, wrong = fuzzed(name, self._world, box, self._seconds, seed, *more)
         failures = Failures(f"{one['kind']}: {one['words'][-400:]}" for one in wrong)
         failures.unless(ended in (0, None), f"{_ENDS.get(ended or 0, f'exit code {ended}')}: {_last(box)}")
         failures.unless(ended is not None, "it did not end")
@@ -63,48 +57,23 @@ class Fuzz:
 
 
 def fuzzed(
-    name: str, world: Path, box: Path, given: tuple[int, int], more: tuple[str, ...] = ()
+    name: str, world: Path, box: Path, seconds: int, seed: int, *more: str
 ) -> tuple[int | None, dict[str, Any], list[dict[str, str]]]:
-    """Exit code, figures and wrong answers of one reader, fuzzed for some seconds with a seed."""
-    seconds, seed = given
+    """Exit code (None where it did not end), figures and wrong answers of one reader, fuzzed for some seconds with a seed."""
     box.mkdir(parents=True)
     environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
-    command = [
-        sys.executable,
-        "-m",
-        "campaign.fuzz",
-        name,
-        "--world",
-        world,
-        "--box",
-        box / "fuzz",
-        "--seconds",
-        seconds,
-        "--seed",
-        seed,
-        *more,
-    ]
-    with (box / "err").open("w", encoding="utf-8") as words:
-        try:
-            code: int | None = subprocess.run(
-                [str(word) for word in command],
-                cwd=ROOT,
-                env=environment,
-                stdout=words,
-                stderr=words,
-                timeout=seconds + STARTING,
-                check=False,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            code = None
+    command = [sys.executable, "-m", "campaign.fuzz", name, "--world", str(world), "--box", str(box / "fuzz")]
+    command += ["--seconds", str(seconds), "--seed", str(seed), *more]
+    code = None
+    with (box / "err").open("w") as words, suppress(subprocess.TimeoutExpired):
+        limit = seconds + STARTING
+        code = subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=words, stderr=words, timeout=limit
+        ).returncode
     figures, wrong = box / "fuzz" / "figures.json", box / "fuzz" / "wrong.jsonl"
-    return (
-        code,
-        json.loads(figures.read_text(encoding="utf-8")) if figures.exists() else {},
-        [json.loads(line) for line in wrong.read_text(encoding="utf-8").splitlines()]
-        if wrong.exists()
-        else [],
-    )
+    lines = wrong.read_text(encoding="utf-8").splitlines() if wrong.exists() else []
+    counts = json.loads(figures.read_text(encoding="utf-8")) if figures.exists() else {}
+    return code, counts, [json.loads(line) for line in lines]
 
 
 def _last(box: Path) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import runpy
 import shutil
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,29 @@ def test_a_recorded_run_takes_the_place_of_one_of_its_size(tmp_path: Path) -> No
     assert {name: rate for name, rate in after.items() if name != "phsafe"} == {
         name: rate for name, rate in before.items() if name != "phsafe"
     }
+
+
+def test_a_table_of_one_call_is_written_into_its_place_and_part_of_a_table_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    harness = import_module("harness")
+    page = tmp_path / "benchmarks" / "README.md"
+    page.parent.mkdir()
+    begin = "<!-- measured speed by benchmarks/speed.py at 12345678 on 2020-01-01 -->"
+    page.write_text(f"{begin}\n\nold\n\n<!-- end of speed -->\n", encoding="utf-8")
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "benchmarks" / "speed.py")])
+    arguments = harness.parser_of("Speed.").parse_args(["--write", "speed"])
+    harness.report(
+        arguments,
+        lambda *_: [3, 4],
+        lambda _: ["3 and 4"],
+        page=lambda row: harness.markdown(("a", "b"), [row]),
+    )
+    assert "\n\n| a | b |\n|---|---:|\n| 3 | 4 |\n\n<!-- end of speed -->" in page.read_text(encoding="utf-8")
+    with pytest.raises(SystemExit, match="--write"):
+        harness.report(arguments, lambda *_: [3, 4], lambda _: ["3 and 4"])
 
 
 @pytest.mark.parametrize("name", ["phsafe", "safetab-p", "safetab-h", "topdown", "dhc"])
