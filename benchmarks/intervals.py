@@ -256,7 +256,7 @@ def _published(
 
 def text(measured: Any) -> Iterator[str]:
     if isinstance(measured, dict):
-        yield ", ".join(f"{name} {value}" for name, value in measured.items())
+        yield f"Speed({', '.join(f'{name}={value}' for name, value in measured.items())})"
         return
     yield f"{'interval':<11}{'histogram':<10}{'kind':<18}{'counts':>8}{'draws':>7}{'90%':>8}{'s.e.':>6}{'95%':>8}{'s.e.':>6}"
     form = "{interval:<11}{histogram:<10}{kind:<18}{counts:>8,}{draws:>7,}{covered90:>8.2f}{error90:>6.2f}{covered95:>8.2f}{error95:>6.2f}"

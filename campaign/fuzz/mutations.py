@@ -54,11 +54,7 @@ def of_bytes(data: bytes, chance: random.Random) -> bytes:
 
 
 def of_text(mark: str) -> Change:
-    """Cells, rows and columns of delimited text; lines of fixed width where the mark is empty.
-
-    Args:
-        mark: between cells.
-    """
+    """Cells, rows and columns of delimited text; lines of fixed width where the mark is empty."""
 
     def change(data: bytes, chance: random.Random) -> bytes:
         lines = data.decode("utf-8", "surrogateescape").split("\n")

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
-from campaign.fuzz.mutations import of_bytes, of_json, of_ledger, of_parquet, of_text, of_toml
+from campaign.fuzz.mutations import Change, of_bytes, of_json, of_ledger, of_parquet, of_text, of_toml
 from campaign.fuzz.reader import Reader, copied
 from campaign.fuzz.records import readers_of_records
 from censafe import configuration, plan
 from censafe.attack.reading import read_people
 from censafe.evaluation.files.microdata import read_district_microdata, read_microdata
-from censafe.model.topdown.histograms import HistogramSchema
 from censafe.privacy.keys.commitments import load_key
 from censafe.privacy.keys.run_keys import ReleaseKey
 from censafe.privacy.ledger.book import Ledger
@@ -32,11 +31,7 @@ from support.ledgers import make_plan, spend
 
 
 def readers(world: Path) -> tuple[Reader, ...]:
-    """All of them.
-
-    Args:
-        world: inputs and finished runs of the campaign.
-    """
+    """All of them, on the inputs and finished runs of the campaign."""
     return (
         *readers_of_records(world),
         *_measurements(world),
@@ -46,68 +41,33 @@ def readers(world: Path) -> tuple[Reader, ...]:
     )
 
 
+def _public(
+    name: str, source: Path, file: str, read: Callable[[Path], object], change: Change, *, own: str = ""
+) -> Reader:
+    """A reader of one public file of a folder; `own` is the file that is read, where another one is spoiled."""
+
+    def read_file(folder: Path) -> None:
+        read(folder / (own or file))
+
+    return Reader(name, copied(source), file, read_file, change, False)
+
+
 def _measurements(world: Path) -> Iterable[Reader]:
     run = world / "finished"
-    yield Reader(
-        "measurements of PHSafe",
-        copied(run / "phsafe" / "measurements"),
-        "PH4.parquet",
-        _vectors,
-        of_parquet,
-        False,
-    )
-    yield Reader(
-        "measurements of SafeTab",
-        copied(run / "safetab-p" / "measurements"),
-        "usa_2.parquet",
-        _groups,
-        of_parquet,
-        False,
-    )
-    files = copied(run / "e2e-1940" / "measurements")
-    county = "US_Person_1940_E2E/County.parquet"
+    phsafe, safetab = run / "phsafe" / "measurements", run / "safetab-p" / "measurements"
+    yield _public("measurements of PHSafe", phsafe, "PH4.parquet", read_measurements, of_parquet)
+    yield _public("measurements of SafeTab", safetab, "usa_2.parquet", read_group_measurements, of_parquet)
+    files = run / "e2e-1940" / "measurements"
     for kind in ("DPQuery", "Constraint"):
-        yield Reader(
-            f"noisy measurement files, {kind}",
-            files,
-            f"{county}/{kind}/State=01/part-00000.parquet",
-            _noisy,
-            of_parquet,
-            False,
-        )
-    yield Reader(
-        "noisy measurement files, geography", files, "geography.parquet", _geography, of_parquet, False
-    )
-    yield Reader("noisy measurement files, totals", files, "exact_totals.csv", _totals, of_text(","), False)
+        file = f"US_Person_1940_E2E/County.parquet/{kind}/State=01/part-00000.parquet"
+        yield Reader(f"noisy measurement files, {kind}", copied(files), file, _noisy, of_parquet, False)
+    title = "noisy measurement files"
+    yield _public(f"{title}, geography", files, "geography.parquet", read_geography, of_parquet)
+    yield _public(f"{title}, totals", files, "exact_totals.csv", read_exact_totals, of_text(","))
     if (run / "dhc").exists():
-        yield Reader(
-            "final histograms of the DHC",
-            copied(run / "dhc" / "measurements"),
-            "persons_County.parquet",
-            _level,
-            of_parquet,
-            False,
-        )
-
-
-def _vectors(folder: Path) -> None:
-    read_measurements(folder / "PH4.parquet")
-
-
-def _groups(folder: Path) -> None:
-    read_group_measurements(folder / "usa_2.parquet")
-
-
-def _level(folder: Path) -> None:
-    read_finished_level(folder / "persons_County.parquet")
-
-
-def _geography(folder: Path) -> None:
-    read_geography(folder / "geography.parquet")
-
-
-def _totals(folder: Path) -> None:
-    read_exact_totals(folder / "exact_totals.csv")
+        dhc = run / "dhc" / "measurements"
+        file = "persons_County.parquet"
+        yield _public("final histograms of the DHC", dhc, file, read_finished_level, of_parquet)
 
 
 def _noisy(folder: Path) -> None:
@@ -118,68 +78,24 @@ def _noisy(folder: Path) -> None:
 
 
 def _published(world: Path) -> Iterable[Reader]:
-    run, pipe = world / "finished", of_text("|")
-    schema = load_config("e2e-1940").histograms[0].schema
+    run, pipe, persons = world / "finished", of_text("|"), "persons.txt"
+    districts = partial(read_district_microdata, schema=load_config("e2e-1940").histograms[0].schema)
     for name in ("persons", "units"):
-        read = partial(_districts, schema)
-        yield Reader(
-            f"microdata of 1940, {name}",
-            copied(run / "e2e-1940" / "microdata"),
-            f"{name}.txt",
-            read,
-            pipe,
-            False,
-        )
-    redistricting = run / "dhc-redistricting"
-    if redistricting.exists():
-        schema = load_config("pl94-us").histograms[0].schema
-        yield Reader(
-            "microdata of the redistricting data",
-            copied(redistricting / "microdata"),
-            "persons.txt",
-            partial(_blocks, schema),
-            pipe,
-            False,
-        )
-        yield Reader(
-            "microdata of the DHC", copied(run / "dhc" / "microdata"), "persons.txt", _people, pipe, False
-        )
-    yield Reader(
-        "records of the DHC for an attack",
-        copied(world / "dhc" / "data"),
-        "persons.parquet",
-        read_people,
-        of_parquet,
+        folder = run / "e2e-1940" / "microdata"
+        yield _public(f"microdata of 1940, {name}", folder, f"{name}.txt", districts, pipe, own=persons)
+    redistricting = run / "dhc-redistricting" / "microdata"
+    if redistricting.parent.exists():
+        blocks = partial(read_microdata, schema=load_config("pl94-us").histograms[0].schema)
+        yield _public("microdata of the redistricting data", redistricting, persons, blocks, pipe)
+        yield _public("microdata of the DHC", run / "dhc" / "microdata", persons, read_people, pipe)
+    data = copied(world / "dhc" / "data")
+    yield Reader("records of the DHC for an attack", data, "persons.parquet", read_people, of_parquet)
+    tables = run / "phsafe" / "tables"
+    yield _public(
+        "tables of PHSafe", tables, "PH4/PH4.csv", lambda path: read_noisy_table("PH4", [path]), pipe
     )
-    yield Reader("tables of PHSafe", copied(run / "phsafe" / "tables"), "PH4/PH4.csv", _table, pipe, False)
-    yield Reader(
-        "histograms",
-        copied(run / "e2e-1940" / "histograms"),
-        "persons_County.parquet",
-        _schema_of,
-        of_parquet,
-        False,
-    )
-
-
-def _districts(schema: HistogramSchema, folder: Path) -> None:
-    read_district_microdata(folder / "persons.txt", schema)
-
-
-def _blocks(schema: HistogramSchema, folder: Path) -> None:
-    read_microdata(folder / "persons.txt", schema)
-
-
-def _people(folder: Path) -> None:
-    read_people(folder / "persons.txt")
-
-
-def _table(folder: Path) -> None:
-    read_noisy_table("PH4", [folder / "PH4" / "PH4.csv"])
-
-
-def _schema_of(folder: Path) -> None:
-    histogram_schema(folder / "persons_County.parquet")
+    levels = run / "e2e-1940" / "histograms"
+    yield _public("histograms", levels, "persons_County.parquet", histogram_schema, of_parquet)
 
 
 def _books(world: Path) -> Iterable[Reader]:
@@ -187,13 +103,13 @@ def _books(world: Path) -> Iterable[Reader]:
     yield Reader("ledger key", _ledger, "ledger.key", _read_ledger_key, of_bytes, False)
     yield Reader("run key", _run_key, "run.key", _read_run_key, of_bytes, False)
     for product in ("phsafe", "e2e-1940"):
-        yield Reader(
+        source = world / "finished" / product
+        yield _public(
             f"manifest {product}",
-            copied(world / "finished" / product),
+            source,
             "manifest.json",
-            _manifest,
+            lambda path: read_manifest(path).document(),
             of_json,
-            False,
         )
 
 
@@ -224,49 +140,21 @@ def _read_run_key(folder: Path) -> None:
     ReleaseKey.load(folder / "run.key").close()
 
 
-def _manifest(folder: Path) -> None:
-    manifest = read_manifest(folder / "manifest.json")
-    manifest.document()
-
-
 def _configurations(world: Path) -> Iterable[Reader]:
-    yield Reader(
-        "JSON of PHSafe",
-        _one(world / "config.json"),
-        "config.json",
-        partial(_priced, "phsafe", "config.json"),
-        of_json,
-        False,
-    )
+    read = partial(_priced, "phsafe", "config.json")
+    yield Reader("JSON of PHSafe", _one(world / "config.json"), "config.json", read, of_json, False)
     for product in ("p", "h"):
-        source = world / "safetab" / f"parameters_{product}"
-        yield Reader(
-            f"JSON of SafeTab-{product.upper()}",
-            copied(source),
-            "config.json",
-            partial(_priced, f"safetab-{product}", "."),
-            of_json,
-            False,
-        )
+        source = copied(world / "safetab" / f"parameters_{product}")
+        read, name = partial(_priced, f"safetab-{product}", "."), f"JSON of SafeTab-{product.upper()}"
+        yield Reader(name, source, "config.json", read, of_json, False)
     import censafe.products as products
 
-    place = Path(products.__path__[0])
-    for product, name in (
-        ("phsafe", "sdhc-us"),
-        ("topdown", "e2e-1940"),
-        ("topdown", "pl94-us"),
-        ("topdown", "dhc-us"),
-        ("topdown", "blocks-16"),
-    ):
-        source = place / product / "configs" / f"{name}.toml"
-        yield Reader(
-            f"TOML {name}",
-            _one(source),
-            f"{name}.toml",
-            partial(_priced, product, f"{name}.toml"),
-            of_toml,
-            False,
-        )
+    names = {"phsafe": ("sdhc-us",), "topdown": ("e2e-1940", "pl94-us", "dhc-us", "blocks-16")}
+    for product, own in names.items():
+        for name in own:
+            file = Path(products.__path__[0]) / product / "configs" / f"{name}.toml"
+            read = partial(_priced, product, file.name)
+            yield Reader(f"TOML {name}", _one(file), file.name, read, of_toml, False)
 
 
 def _one(file: Path) -> Callable[[Path], None]:
