@@ -12,11 +12,12 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from make_replicates import keys, without_noise
 from measured import emit, markdown
@@ -47,49 +48,33 @@ WIDTHS = (
 SHORT = ("linear holds", "replicates hold", "linear width", "cut at 0", "replicates width")
 
 
-@dataclass(frozen=True)
-class Cells:
-    """What was found of some cells, an array each."""
+Cells = pa.Table
+"""What was found of some cells, a row each."""
 
-    key: np.ndarray
-    table: np.ndarray
-    level: np.ndarray
-    true: np.ndarray
-    linear: np.ndarray  # whether the interval of 90% holds the true number
-    cut: np.ndarray
-    replicates: np.ndarray
-    linear_95: np.ndarray
-    replicates_95: np.ndarray
-    width_linear: np.ndarray
-    width_cut: np.ndarray
-    width_replicates: np.ndarray
-    error_linear: np.ndarray
-    error_published: np.ndarray
 
-    def only(self, chosen: np.ndarray) -> Cells:
-        """Some of them."""
-        return Cells(*(getattr(self, one.name)[chosen] for one in fields(self)))
+def numbers(cells: Cells) -> tuple[float, ...]:
+    """What :data:`COLUMNS` says: coverage in percent, medians of widths and of errors."""
+    column = {name: cells[name].to_numpy() for name in cells.column_names}
+    shares = ("linear", "cut", "replicates", "linear_95", "replicates_95")
+    widths = [float(np.median(column[f"width_{name}"])) for name in ("linear", "cut", "replicates")]
+    errors = [np.abs(column[f"error_{name}"]) for name in ("linear", "published")]
+    return (
+        len(cells),
+        *(100 * float(column[name].mean()) for name in shares),
+        *widths,
+        widths[0] / widths[2] if widths[2] else np.nan,
+        *(float(np.median(error)) for error in errors),
+        *(float(np.sqrt(np.mean(error**2))) for error in errors),
+    )
 
-    def numbers(self) -> tuple[float, ...]:
-        """What :data:`COLUMNS` says: coverage in percent, medians of widths and of errors."""
-        shares = [self.linear, self.cut, self.replicates, self.linear_95, self.replicates_95]
-        widths = [float(np.median(one)) for one in (self.width_linear, self.width_cut, self.width_replicates)]
-        errors = [np.abs(self.error_linear), np.abs(self.error_published)]
-        return (
-            len(self.true),
-            *(100 * float(one.mean()) for one in shares),
-            *widths,
-            widths[0] / widths[2] if widths[2] else np.nan,
-            *(float(np.median(one)) for one in errors),
-            *(float(np.sqrt(np.mean(one**2))) for one in errors),
-        )
 
-    def spread(self) -> tuple[float, float]:
-        """Standard errors of the first and third coverage, from differences between releases."""
-        runs = [self.only(self.key == one) for one in np.unique(self.key)]
-        shares = np.array([(100 * one.linear.mean(), 100 * one.replicates.mean()) for one in runs])
-        first, second = shares.std(axis=0, ddof=1) / len(runs) ** 0.5 if len(runs) > 1 else (np.nan, np.nan)
-        return float(first), float(second)
+def spread(cells: Cells) -> tuple[float, float]:
+    """Standard errors of the first and third coverage, from differences between releases."""
+    key, *hits = (cells[name].to_numpy() for name in ("key", "linear", "replicates"))
+    runs = np.unique(key)
+    shares = np.array([[100 * hit[key == run].mean() for hit in hits] for run in runs])
+    first, second = shares.std(axis=0, ddof=1) / len(runs) ** 0.5 if len(runs) > 1 else (np.nan, np.nan)
+    return float(first), float(second)
 
 
 def main() -> None:
@@ -108,16 +93,16 @@ def main() -> None:
     for key in range(21, 21 + given.keys):
         run = released(given.work, key, given.count, areas)
         parts += [compared(key, run, truth, level) for level in LEVELS]
-    cells = Cells(*(np.concatenate([getattr(one, name.name) for one in parts]) for name in fields(Cells)))
-    levels = list(by_level(cells))
+    cells = pa.concat_tables(parts)
+    levels = list(rows_of(cells, "level", LEVELS))
     tables = {
         "coverage": shown(("level", "true number", "cells", *COVERAGE), levels, coverage),
         "widths": shown(
-            ("level", "true number", *WIDTHS), levels, lambda part: [sized(one) for one in part.numbers()[6:]]
+            ("level", "true number", *WIDTHS), levels, lambda part: [sized(one) for one in numbers(part)[6:]]
         ),
     }
     for level in LEVELS:
-        rows = list(by_table(cells.only(cells.level == level)))
+        rows = list(rows_of(cells.filter(pc.field("level") == level), "table", TABLES))
         tables[level] = shown((f"{level}: table", "true number", "cells", *SHORT), rows, short)
     for name, lines in tables.items():
         script = "docs/make_intervals_compared.py"
@@ -160,21 +145,23 @@ def compared(key: int, run: Path, truth: Path, level: str) -> Cells:
     )
     value = looked_up(found["0.9"], "value", wanted)
     cut = LinearIntervals(linear["lo90"], linear["hi90"], linear["estimate"], linear["sd"]).whole(value)
-    return Cells(
-        np.full(len(wanted), key),
-        np.array(rows["table"].to_pylist()),
-        np.full(len(wanted), level),
-        true,
-        (linear["lo90"] <= true) & (true <= linear["hi90"]),
-        (cut[0] <= true) & (true <= cut[1]),
-        (low <= true) & (true <= high),
-        (linear["lo95"] <= true) & (true <= linear["hi95"]),
-        (low_95 <= true) & (true <= high_95),
-        linear["hi90"] - linear["lo90"],
-        cut[1] - cut[0],
-        high - low,
-        linear["estimate"] - true,
-        value - true,
+    return pa.table(
+        {
+            "key": np.full(len(wanted), key),
+            "table": rows["table"].combine_chunks(),
+            "level": [level] * len(wanted),
+            "true": true,
+            "linear": (linear["lo90"] <= true) & (true <= linear["hi90"]),
+            "cut": (cut[0] <= true) & (true <= cut[1]),
+            "replicates": (low <= true) & (true <= high),
+            "linear_95": (linear["lo95"] <= true) & (true <= linear["hi95"]),
+            "replicates_95": (low_95 <= true) & (true <= high_95),
+            "width_linear": linear["hi90"] - linear["lo90"],
+            "width_cut": cut[1] - cut[0],
+            "width_replicates": high - low,
+            "error_linear": linear["estimate"] - true,
+            "error_published": value - true,
+        }
     )
 
 
@@ -184,27 +171,14 @@ def looked_up(table: pa.Table, column: str, wanted: list[tuple[str, str]]) -> np
     return np.array([known.get(one, 0) for one in wanted], np.float64)
 
 
-def rows_of(cells: Cells) -> Iterator[tuple[str, Cells]]:
-    """Cells by size of the true number."""
-    for low, high in SIZES:
-        part = cells.only((cells.true >= low) & (cells.true < high))
-        if len(part.true) >= LEAST:
-            yield (
-                "0" if high == 1 else f"{low:,} and more" if high == 10**9 else f"{low:,} to {high - 1:,}",
-                part,
-            )
-
-
-def by_level(cells: Cells) -> Iterator[tuple[str, str, Cells]]:
-    """All tables, by level and size."""
-    for level in LEVELS:
-        yield from ((level, size, part) for size, part in rows_of(cells.only(cells.level == level)))
-
-
-def by_table(cells: Cells) -> Iterator[tuple[str, str, Cells]]:
-    """By table and size."""
-    for table in TABLES:
-        yield from ((table, size, part) for size, part in rows_of(cells.only(cells.table == table)))
+def rows_of(cells: Cells, column: str, values: Iterable[str]) -> Iterator[tuple[str, str, Cells]]:
+    """Cells by a column and the size of the true number."""
+    for value, (low, high) in product(values, SIZES):
+        chosen = (pc.field(column) == value) & (pc.field("true") >= low) & (pc.field("true") < high)
+        part = cells.filter(chosen)
+        if len(part) >= LEAST:
+            size = "0" if high == 1 else f"{low:,} and more" if high == 10**9 else f"{low:,} to {high - 1:,}"
+            yield value, size, part
 
 
 def shown(
@@ -216,15 +190,15 @@ def shown(
 
 def coverage(part: Cells) -> list[str]:
     """Number of cells and shares, two of them with standard errors."""
-    shares = [f"{one:.1f}" for one in part.numbers()[1:6]]
-    for place, error in zip((0, 2), part.spread(), strict=True):
+    shares = [f"{one:.1f}" for one in numbers(part)[1:6]]
+    for place, error in zip((0, 2), spread(part), strict=True):
         shares[place] += f" ± {error:.1f}"
-    return [f"{len(part.true):,}", *shares]
+    return [f"{len(part):,}", *shares]
 
 
 def short(part: Cells) -> list[str]:
     """Number of cells; coverage and widths at 90%."""
-    found = part.numbers()
+    found = numbers(part)
     return [f"{found[0]:,}", f"{found[1]:.1f}", f"{found[3]:.1f}", *(sized(one) for one in found[6:9])]
 
 
@@ -239,10 +213,8 @@ def write_csv(path: Path, cells: Cells) -> None:
         rows = csv.writer(stream)
         rows.writerow(("level", "table", "true number", *COLUMNS))
         for level in LEVELS:
-            for table, size, part in by_table(cells.only(cells.level == level)):
-                rows.writerow(
-                    (level, table, size.replace(",", ""), *(f"{one:.6g}" for one in part.numbers()))
-                )
+            for table, size, part in rows_of(cells.filter(pc.field("level") == level), "table", TABLES):
+                rows.writerow((level, table, size.replace(",", ""), *(f"{one:.6g}" for one in numbers(part))))
 
 
 if __name__ == "__main__":

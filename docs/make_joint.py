@@ -1,4 +1,4 @@
-"""Rewrite docs/joint.md: what keeping persons and units possible together costs, and which blocks it makes possible.
+"""The tables of docs/joint.md: what keeping persons and units possible together costs, and which blocks it makes possible.
 
     .venv/bin/python docs/make_joint.py [--draws 20] [--work FOLDER]
 
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from measured import markdown, marked
+from measured import emit, markdown
 from numpy.typing import NDArray
-from studies import DOCS, answers, data_folder, mean_text, missed
+from studies import answers, data_folder, mean_text, missed
 
 from censafe.evaluation.topdown.population import EvaluatedPopulation, open_evaluated
 from censafe.model import ExactHistograms, SparseLevel
@@ -26,6 +26,7 @@ from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.rehearsal import rehearse
 
 SCRIPT = "docs/make_joint.py"
+DRAWS = 20  # of the page; with another number the tables are printed
 QUERIES = ("total", "hhgq", "votingage", "hispanic * cenrace", "votingage * hispanic * cenrace", "detailed")
 KINDS = (
     "with occupied units: fewer persons in households than these",
@@ -45,35 +46,6 @@ WAYS = {
         "joint_max_household_size": "10",
     },
 }
-HEAD = """# Persons and units kept possible together
-
-Made by `.venv/bin/python docs/make_joint.py`. TopDown estimates persons and housing units from measurements of their own, so that a
-published block can have occupied units and no persons in them, or the reverse. With `joint = true` occupied units are estimated first,
-and their published numbers bound the persons in households of every block: at least one for each, and none without; bounds of wider
-areas are sums of those of their blocks. This is post-processing of published figures and costs no budget; why every parent stays
-feasible is shown in `src/censafe/estimation/topdown/levels/joint.proof.md`.
-
-- Key `joint`, `false` by default; also in `censafe estimate OUT --set joint=true` for a finished run, and with `--measurements`.
-- Units are then those of a run without the key, except where exact totals of persons bound them: with few persons in a state noise
-  could otherwise occupy more units than there are persons left beside those whom group quarters must hold.
-- Key `joint_first`, `units` by default. With `persons` it is the other way round: persons are those of a run without the key, and
-  bound the occupied units of every block. Blocks are just as possible, and the persons cost nothing.
-- Key `joint_max_household_size`, 99,999 by default: the cap of the redistricting data. A smaller one, such as 10, forbids crowded
-  blocks, too; a run stops before it measures anything if the exact totals do not allow it.
-- No person of voting age is required: there are households of minors, and a block with only minors in them is rare, not
-  impossible. Such blocks stay, and are counted below.
-- The manifest of every run with persons and units counts the blocks that contradict themselves (`post_processing.blocks`).
-
-What it costs: only blocks change (with persons first, units of block groups here and there), since bounds of wider areas
-hardly ever bind. With units first, a block whose few occupied units noise has turned into none loses all its persons to its
-neighbors; that is most of the price, and dear where a few units hold many persons, as in the test site of 2018. The answers
-about persons tell an inhabited block from an empty one far better than the two answers about its units do, so with persons first
-the persons cost nothing and the units of blocks become slightly better. Choose it unless the units matter more than the persons. A
-limit on households costs most where the truth breaks it.
-
-Every draw of noise is estimated in all ways. After a mean stands its standard error over the draws, of a difference that of the
-paired difference. An error is the sum of absolute differences from the true counts over the answers of a query, in records a geounit.
-"""
 
 
 @dataclass(frozen=True)
@@ -81,28 +53,14 @@ class Case:
     """One data set."""
 
     name: str
-    title: str
-    words: str
     settings: dict[str, str]
     persons: int = 0
     state: str = ""
 
 
 CASES = (
-    Case(
-        "ri2018",
-        "Rhode Island 2018, blocks of the end-to-end test",
-        "29,225 persons in 569 blocks, 350 of them with occupied units; some units of this test site hold tens of persons.",
-        {"root": "State", "spine": "standard", "reader": "pl94"},
-    ),
-    Case(
-        "synthetic",
-        "A synthetic state",
-        "60,000 persons in 1,501 blocks (`censafe synth DATA --persons 60000 --states 50 --layout pl94`).",
-        {"root": "State", "spine": "standard"},
-        60_000,
-        "50",
-    ),
+    Case("ri2018", {"root": "State", "spine": "standard", "reader": "pl94"}),
+    Case("synthetic", {"root": "State", "spine": "standard"}, 60_000, "50"),
 )
 
 
@@ -166,7 +124,7 @@ def blocks_table(population: EvaluatedPopulation, found: dict[str, Draws]) -> li
     return markdown(("blocks", "truth", *found), rows)
 
 
-def errors_table(found: dict[str, Draws]) -> tuple[list[str], str]:
+def errors_table(found: dict[str, Draws]) -> list[str]:
     """Lines of the table of errors, with differences from the first way where there are any, and what is not in it."""
     first, *others = found
     rows, same = [], []
@@ -182,36 +140,28 @@ def errors_table(found: dict[str, Draws]) -> tuple[list[str], str]:
     }
     words = "; ".join(f"{histogram} at {levels}" for histogram, levels in left.items())
     lines = markdown(("query", "level", first, *(f"{name}, difference" for name in others)), rows, words=2)
-    return lines, f"\nNot listed is what every way estimates alike in every draw: {words}."
-
-
-def section(case: Case, work: Path, draws: int) -> Iterator[str]:
-    """Lines of one data set."""
-    population = open_evaluated(
-        "pl94-us", data_folder(case.state or case.name, work, case.persons), case.settings, ReadOptions()
-    )
-    yield f"\n## {case.title}\n\n{case.words} {draws} draws.\n"
-    for information in ("level", "lower"):
-        found = {name: measured(population, way, case, information, draws) for name, way in WAYS.items()}
-        yield f"\n### `information = {information}`\n"
-        name = f"joint-{case.name}-{information}"
-        yield marked(f"{name}-blocks", SCRIPT, blocks_table(population, found))
-        yield ""
-        lines, left = errors_table(found)
-        yield marked(f"{name}-price", SCRIPT, lines)
-        yield left
+    return [*lines, "", f"Not listed is what every way estimates alike in every draw: {words}."]
 
 
 def main() -> None:
     """Estimate and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--work", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        work = options.work or Path(folder)
-        lines = [line for case in CASES for line in section(case, work, options.draws)]
-    (DOCS / "joint.md").write_text("\n".join([HEAD.strip(), *lines]) + "\n", encoding="utf-8")
+        for case in CASES:
+            data = data_folder(case.state or case.name, options.work or Path(folder), case.persons)
+            population = open_evaluated("pl94-us", data, case.settings, ReadOptions())
+            for information in ("level", "lower"):
+                draws = {
+                    name: measured(population, way, case, information, options.draws)
+                    for name, way in WAYS.items()
+                }
+                tables = {"blocks": blocks_table(population, draws), "price": errors_table(draws)}
+                for kind, lines in tables.items():
+                    name = f"joint-{case.name}-{information}-{kind}"
+                    emit("joint.md", name, SCRIPT, lines, write=options.draws == DRAWS)
 
 
 if __name__ == "__main__":

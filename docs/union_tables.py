@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from measured import markdown, page_table
+from measured import markdown, write_table
 from scipy import stats
 
 DOCS = Path(__file__).resolve().parent
@@ -84,13 +84,12 @@ def holm(probabilities: Sequence[float]) -> set[int]:
     return found
 
 
-def section() -> list[str]:
-    """The lines of the part."""
-    if not CSV.exists():
-        return []
+def write_tables() -> None:
+    """Write the tables of the part into their places; one that is as before keeps its commit and date."""
     rows = changes(errors_in(CSV), "level", "lower")
     worse, better = (holm([getattr(row, side) for row in rows.values()]) for side in ("worse", "better"))
-    return [TEXT, *joint(rows, worse, better), *budgets(rows, worse, better)]
+    write_table(PAGE, "unions-cases", SCRIPT, joint(rows, worse, better), renew=False)
+    write_table(PAGE, "unions-budgets", SCRIPT, budgets(rows, worse, better), renew=False)
 
 
 def joint(rows: Mapping[Key, Change], worse: set[int], better: set[int]) -> list[str]:
@@ -98,7 +97,8 @@ def joint(rows: Mapping[Key, Change], worse: set[int], better: set[int]) -> list
     keys = list(rows)
     lines = [
         f"All {len(rows):,} rows tested at once (one-sided, Holm, {LEVEL:.0%} in all, {DRAWS} draws): "
-        f"{len(worse):,} are worse and {len(better):,} better.\n",
+        f"{len(worse):,} are worse and {len(better):,} better.",
+        "",
     ]
     table = [
         "| data | rows | better | worse | mean change | largest change of a row that is worse |",
@@ -115,7 +115,7 @@ def joint(rows: Mapping[Key, Change], worse: set[int], better: set[int]) -> list
         mean = np.mean([rows[keys[one]].percent for one in own if np.isfinite(rows[keys[one]].percent)])
         gained = sum(one in better for one in own)
         table.append(f"| {title} | {len(own):,} | {gained:,} | {len(bad):,} | {mean:+.1f}% | {words} |")
-    return [*lines, *page_table(PAGE, "unions-cases", SCRIPT, table), ""]
+    return [*lines, *table]
 
 
 def budgets(rows: Mapping[Key, Change], worse: set[int], better: set[int]) -> list[str]:
@@ -131,18 +131,4 @@ def budgets(rows: Mapping[Key, Change], worse: set[int], better: set[int]) -> li
             *(len(set(own) & one) for one in (better, worse)),
         )
         lines.append((design, *(f"{count:,}" for count in counts), f"{np.mean(finite):+.1f}%"))
-    table = markdown(("budget", "data", "rows", "better", "worse", "mean change"), lines)
-    return [*page_table(PAGE, "unions-budgets", SCRIPT, table), ""]
-
-
-TEXT = """## Areas off the spine
-
-Blocks are published to be added up: to districts, neighborhoods, service areas, which no level of the geography holds. Errors of such
-sums are measured by `docs/area_unions.py` on unions of 2, 10, 30 and 100 blocks (of Illinois, of tracts), 200 of each kind: at random in one
-parent, in one grandparent or anywhere, neighbors in the order of their codes, and the 10 or 30 blocks of a
-tract in which one group has its largest share of the population, where the error of that group is taken. A size is left out where no area has more
-blocks. Counts are the total, voting age, Hispanic origin by race, all cells, and each group by itself (Hispanics; of the others each race alone, and two or
-more), so that a small group cannot hide behind a large one. A budget is `production`, or rho for all levels together (1/2 or 10) with shares that are equal,
-halve (`top`) or double (`bottom`) from each level to the next. Small parts of the states were taken, so that twenty draws of all
-of them could be made. The errors of every draw are in `docs/area_unions.csv`.
-"""
+    return markdown(("budget", "data", "rows", "better", "worse", "mean change"), lines)
