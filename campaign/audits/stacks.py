@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from campaign.audits.topdown import NAMES, shares
+from campaign.audits.topdown import Levels, level_lines, random_codes, random_levels, shares
 from support.histograms import write_table
 
 LARGEST = (999, 400)
@@ -38,7 +38,7 @@ class StackShape:
         text: the configuration, with a place for the loss of each histogram.
     """
 
-    levels: tuple[tuple[str, int], ...]
+    levels: Levels
     tenures: int
     roles: int
     others: int
@@ -58,8 +58,7 @@ class StackShape:
 
 def random_stack(chance: random.Random) -> StackShape:
     """Two to five levels, three histograms, queries and shares at random."""
-    digits = sorted(chance.sample((1, 2, 3), chance.randint(0, 3)))
-    levels = (("Land", 0), *zip(NAMES, digits, strict=False), ("Block", 5))
+    levels = random_levels(chance)
     shape = StackShape(
         levels,
         chance.randint(2, 3),
@@ -80,12 +79,7 @@ def _text(shape: StackShape, chance: random.Random) -> str:
         "dwellings": [("status", k + 1)],
         "homes": homes,
     }
-    lines = ['title = "A random stack"', "levels = ["]
-    lines += [
-        f'    {{ name = "{name}", prefix = {digits}{", code = " + chr(34) + "L" + chr(34) if not digits else ""} }},'
-        for name, digits in shape.levels
-    ]
-    lines.append("]")
+    lines = ['title = "A random stack"', *level_lines(shape.levels)]
     if shape.held:
         lines.append('stacks = [["dwellings", "homes"]]')
     lines += ["[rho]", *(f'{name} = "<{name}>"' for name in attributes)]
@@ -165,11 +159,7 @@ class StackPopulation:
 def random_stacked_population(shape: StackShape, chance: random.Random) -> StackPopulation:
     """Some blocks under every area, some of them without homes."""
     rng = np.random.default_rng(chance.randrange(2**32))
-    drawn = {
-        f"{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(0, 99):02d}"
-        for _ in range(12)
-    }
-    codes = tuple(sorted(drawn))
+    codes = random_codes(rng, 12)
     blocks = len(codes)
     homes = rng.poisson(0.7, (blocks, shape.tenures, int(np.prod(shape.sizes))))
     homes[rng.random(blocks) < 0.2] = 0

@@ -27,27 +27,46 @@ KINDS = 2
 
 @dataclass(frozen=True)
 class Shape:
-    """What a random configuration says, as far as records must fit it.
+    """What a random configuration says, as far as records must fit it."""
 
-    Args:
-        levels: name and digits of every level, root first.
-        sizes: levels of the attributes.
-        facilities: whether the first attribute tells kinds of quarters.
-        zero: levels of the first two attributes that no record has together.
-        exact: level whose totals are published exactly; empty for none.
-    """
+    levels: Levels
+    sizes: tuple[int, ...]  # levels of the attributes
+    facilities: bool  # whether the first attribute tells kinds of quarters
+    zero: tuple[int, int] | None  # levels of the first two attributes that no record has together
+    exact: str  # level whose totals are published exactly; empty for none
 
-    levels: tuple[tuple[str, int], ...]
-    sizes: tuple[int, ...]
-    facilities: bool
-    zero: tuple[int, int] | None
-    exact: str
+
+Levels = tuple[tuple[str, int], ...]
+"""Name and digits of every level, root first."""
+
+
+def random_levels(chance: random.Random) -> Levels:
+    """Two to five levels."""
+    digits = sorted(chance.sample((1, 2, 3), chance.randint(0, 3)))
+    return (("Land", 0), *zip(NAMES, digits, strict=False), ("Block", 5))
+
+
+def level_lines(levels: Levels) -> list[str]:
+    """The levels in a configuration."""
+    root = ', code = "L"'
+    rows = (
+        f'    {{ name = "{name}", prefix = {digits}{"" if digits else root} }},' for name, digits in levels
+    )
+    return ["levels = [", *rows, "]"]
+
+
+def random_codes(rng: np.random.Generator, most: int) -> tuple[str, ...]:
+    """Geocodes of some blocks under every area."""
+    drawn = {
+        f"{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(0, 99):02d}"
+        for _ in range(most)
+    }
+    return tuple(sorted(drawn))
 
 
 def random_shape(chance: random.Random) -> Shape:
     """Two to five levels, one to three attributes of two to four levels each."""
-    digits = sorted(chance.sample((1, 2, 3), chance.randint(0, 3)))
-    levels = (("Land", 0), *zip(NAMES, digits, strict=False), ("Block", 5))
+    levels = random_levels(chance)
     sizes = tuple(chance.randint(2, 4) for _ in range(chance.randint(1, 3)))
     facilities = chance.random() < 0.4
     if facilities:
@@ -70,12 +89,8 @@ def write_config(path: Path, shape: Shape, chance: random.Random, noun: str = "r
         *(f"{one} * {two}" for one, two in combinations(attributes, 2)),
         *(["coarse"] if shape.sizes[-1] > 2 else []),
     ]
-    lines = ['title = "A random census"', "levels = ["]
-    lines += [
-        f'    {{ name = "{name}", prefix = {digits}{", code = " + chr(34) + "L" + chr(34) if not digits else ""} }},'
-        for name, digits in shape.levels
-    ]
-    lines += ["]", f'[{noun}]\npeople = "1"', "[schemas.people]", "attributes = ["]
+    lines = ['title = "A random census"', *level_lines(shape.levels)]
+    lines += [f'[{noun}]\npeople = "1"', "[schemas.people]", "attributes = ["]
     lines += [
         f'    {{ name = "{name}", levels = {size} }},'
         for name, size in zip(attributes, shape.sizes, strict=True)
@@ -143,14 +158,7 @@ class Population:
 def random_population(shape: Shape, chance: random.Random) -> Population:
     """Some blocks under every area, many of them empty."""
     rng = np.random.default_rng(chance.randrange(2**32))
-    codes = tuple(
-        sorted(
-            {
-                f"{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(1, 3)}{rng.integers(0, 99):02d}"
-                for _ in range(14)
-            }
-        )
-    )
+    codes = random_codes(rng, 14)
     cells = int(np.prod(shape.sizes))
     dense = rng.poisson(0.6, (len(codes), cells)) * (rng.random(len(codes)) < 0.7)[:, None]
     dense.reshape(len(codes), *shape.sizes)[_impossible(shape)] = 0

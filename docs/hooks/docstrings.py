@@ -7,8 +7,6 @@ from typing import Any
 
 import griffe
 
-__all__ = ["ExampleSections"]
-
 _ROLE = re.compile(r":(?:class|func|meth|mod|attr):`~?([\w.]*?)(\w+)`")
 _HEADING = re.compile(r"^(\s*)Example:$", re.MULTILINE)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import censafe
 from hooks.other_toml import other_toml
 
-__all__ = ["keys_page"]
-
 _TITLES = {
     "phsafe": "PHSafe",
     "safetab-p": "SafeTab-P",

@@ -12,8 +12,6 @@ from mkdocs.plugins import get_plugin_logger
 from nbclient import NotebookClient
 from nbconvert import MarkdownExporter
 
-__all__ = ["notebook_page"]
-
 _MOST_SECONDS = 900
 """Limit of one cell by the clock, for a busy machine; a notebook on its own takes under two minutes."""
 _PICTURE = re.compile(r"!\[\w*\]\(([^()]*_(\d+)_\d+\.\w+)\)")

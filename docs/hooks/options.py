@@ -9,8 +9,6 @@ import click
 
 from censafe.cli import root
 
-__all__ = ["commands", "options_page"]
-
 _HEAD = """# Every command and option
 
 Made from the parser of the command line, so it cannot differ from `censafe COMMAND --help`. [Commands](../commands.md) has one line for each.

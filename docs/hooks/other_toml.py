@@ -10,8 +10,6 @@ from censafe.evaluation.counts import cell_sets
 from censafe.evaluation.pairs import definitions
 from censafe.evaluation.summary import reading
 
-__all__ = ["other_toml"]
-
 _Rows = Mapping[str, tuple[str, str, str, str]]
 _CHARACTERISTICS: Final[_Rows] = {
     "name": ("name in files", "text", "needed", '"older_hispanic"'),

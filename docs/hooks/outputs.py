@@ -12,8 +12,6 @@ from censafe import errors
 from censafe.evaluation.codebook import CODEBOOK
 from censafe.publication.columns import TidyName, tidy_columns
 
-__all__ = ["errors_page", "files_page"]
-
 _FILES = """# Output files and their columns
 
 A run writes one folder. What is in it depends on the product:

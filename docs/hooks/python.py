@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import censafe
 
-__all__ = ["PARTS", "python_page"]
-
 PARTS = {
     "Plan": (
         "configuration",
