@@ -27,21 +27,13 @@ _NAMED = re.compile(r"^FAILED (\S+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Mutant:
-    """One planted defect.
+    """One planted defect."""
 
-    Args:
-        name: what is wrong.
-        file: below the package.
-        old: words of it, which stand there once.
-        new: what stands there instead.
-        tests: as pytest names them; one of them must fail.
-    """
-
-    name: str
-    file: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
+    name: str  # what is wrong
+    file: str  # below the package
+    old: str  # words of it, which stand there once
+    new: str  # what stands there instead
+    tests: tuple[str, ...]  # as pytest names them; one of them must fail
 
     def plant(self, package: Path) -> None:
         """Spoil a copy of the package.

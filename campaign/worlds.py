@@ -8,6 +8,7 @@ import shutil
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from campaign import child
 from censafe import configuration
@@ -24,25 +25,15 @@ _PARAMETERS = {"safetab-p": "parameters_p", "safetab-h": "parameters_h"}
 
 @dataclass(frozen=True)
 class Scenario:
-    """One command that is tried.
+    """One command that is tried."""
 
-    Args:
-        name: of the trial.
-        words: of the command; OUT stands for its output, RUN for a copy of a finished run.
-        run: the finished run that it works on.
-        cost: of the plan, where it can be charged to a ledger.
-        slow: whether the short form leaves it out.
-        long: whether it takes seconds, so that it is drawn less often.
-        apart: whether it starts threads that no child may inherit, so that the warm process itself never runs it.
-    """
-
-    name: str
-    words: tuple[str, ...]
-    run: Path | None = None
-    cost: Fraction | None = None
-    slow: bool = False
-    long: bool = False
-    apart: bool = False
+    name: str  # of the trial
+    words: tuple[str, ...]  # of the command; OUT stands for its output, RUN for a copy of a finished run
+    run: Path | None = None  # the finished run that it works on
+    cost: Fraction | None = None  # of the plan, where it can be charged to a ledger
+    slow: bool = False  # whether the short form leaves it out
+    long: bool = False  # whether it takes seconds, so that it is drawn less often
+    apart: bool = False  # whether it starts threads that no child may inherit, so that the warm process itself never runs it
 
     def command(self, box: Path, key: tuple[str, ...] = ()) -> list[str]:
         """The words for one trial."""
@@ -58,15 +49,14 @@ class Scenario:
 
 @dataclass
 class World:
-    """All inputs below one folder, which no command may change.
+    """All inputs below one folder, which no command may change."""
 
-    Args:
-        folder: holds them.
-        scenarios: by name.
-    """
+    folder: Path  # holds them
+    scenarios: dict[str, Scenario] = field(default_factory=dict)  # by name
 
-    folder: Path
-    scenarios: dict[str, Scenario] = field(default_factory=dict)
+    def add(self, name: str, words: tuple[str, ...], **about: Any) -> None:
+        """One more command."""
+        self.scenarios[name] = Scenario(name, words, **about)
 
     def inputs(self) -> dict[str, str]:
         """Contents of everything, to see that nothing was changed or left."""
@@ -74,12 +64,7 @@ class World:
 
 
 def build(folder: Path, *, quick: bool) -> World:
-    """Write the inputs, unless an earlier start did, and finish the runs that other commands need.
-
-    Args:
-        folder: of the inputs.
-        quick: whether only what the short form needs is made.
-    """
+    """Write the inputs, unless an earlier start did, and finish the runs that other commands need; `quick` makes only what the short form needs."""
     world = World(folder)
     config = folder / "config.json"
     data = {name: folder / name / "data" for name in ("phsafe", "e2e", "dhc")}
@@ -109,9 +94,7 @@ def build(folder: Path, *, quick: bool) -> World:
         cost = price(configuration(product, chosen, settings)).total
         if name == "dhc":  # which makes the redistricting data first
             cost += price(configuration(product, "pl94-us", settings)).total
-        world.scenarios[f"run {name}"] = Scenario(
-            f"run {name}", words, cost=cost, slow=name == "dhc", long=name == "dhc"
-        )
+        world.add(f"run {name}", words, cost=cost, slow=name == "dhc", long=name == "dhc")
         finished = folder / "finished" / name
         if not marks.exists() and not (quick and name == "dhc"):
             _require(child.call(*words[:4], finished, *words[5:], *TEST), name)
@@ -129,8 +112,7 @@ def _engines(world: World, runs: dict[str, tuple[str, str, str, tuple[str, ...]]
         product, chosen, source, _ = runs[name]
         words = ("run", product, chosen, source, "OUT", "--engine", "sail", "--quiet")
         cost = world.scenarios[f"run {name}"].cost
-        title = f"run {name} on sail"
-        world.scenarios[title] = Scenario(title, words, cost=cost, slow=True, apart=True)
+        world.add(f"run {name} on sail", words, cost=cost, slow=True, apart=True)
 
 
 def _others(world: World, config: Path, data: dict[str, Path]) -> None:
@@ -138,9 +120,7 @@ def _others(world: World, config: Path, data: dict[str, Path]) -> None:
     for name in ("phsafe", "safetab-p", "safetab-h", "e2e-1940"):
         place = ("--config", str(world.folder / "safetab" / _PARAMETERS[name])) if name in _PARAMETERS else ()
         words = ("estimate", "RUN", *place, "--quiet")
-        world.scenarios[f"estimate {name}"] = Scenario(
-            f"estimate {name}", words, run=finished / name, long=name == "phsafe"
-        )
+        world.add(f"estimate {name}", words, run=finished / name, long=name == "phsafe")
     state = str(world.folder / "e2e")
     more = (
         ("evaluate phsafe", ("evaluate", "phsafe", str(config), str(data["phsafe"]), "OUT", "--trials", "1", "--quiet")),
@@ -152,7 +132,7 @@ def _others(world: World, config: Path, data: dict[str, Path]) -> None:
     )  # fmt: skip
     for name, words in more:
         long = name == "tables" or name.startswith("evaluate")
-        world.scenarios[name] = Scenario(name, words, slow=name == "tables", long=long)
+        world.add(name, words, slow=name == "tables", long=long)
 
 
 def _require(code: int, name: str) -> None:

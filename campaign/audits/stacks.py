@@ -25,27 +25,16 @@ LARGEST = (999, 400)
 
 @dataclass(frozen=True)
 class StackShape:
-    """What a random configuration of a stack says, as far as records must fit it.
+    """What a random configuration of a stack says, as far as records must fit it."""
 
-    Args:
-        levels: name and digits of every level, root first.
-        tenures: of homes, and of dwellings that are lived in.
-        roles: levels of the first attribute of residents in homes; one more is the facility.
-        others: levels of a further attribute of residents.
-        sizes: levels of the further attributes of homes.
-        exact: level whose totals of residents are published exactly; empty for none.
-        held: whether homes are held to dwellings by a constraint within a stack, or estimated by themselves.
-        text: the configuration, with a place for the loss of each histogram.
-    """
-
-    levels: Levels
-    tenures: int
-    roles: int
-    others: int
-    sizes: tuple[int, ...]
-    exact: str
-    held: bool
-    text: str = ""
+    levels: Levels  # name and digits of every level, root first
+    tenures: int  # of homes, and of dwellings that are lived in
+    roles: int  # levels of the first attribute of residents in homes; one more is the facility
+    others: int  # levels of a further attribute of residents
+    sizes: tuple[int, ...]  # levels of the further attributes of homes
+    exact: str  # level whose totals of residents are published exactly; empty for none
+    held: bool  # whether homes are held to dwellings by a constraint within a stack
+    text: str = ""  # the configuration, with a place for the loss of each histogram
 
     def write(self, path: Path, losses: dict[str, Fraction]) -> Path:
         """The configuration with some losses."""
@@ -127,21 +116,13 @@ def _budgets(name: str, attributes: list[str], levels: list[str], chance: random
 
 @dataclass(frozen=True)
 class StackPopulation:
-    """Counts of every histogram that fit each other.
+    """Counts of every histogram that fit each other."""
 
-    Args:
-        codes: geocodes of the blocks.
-        residents: shape (blocks, places, ages).
-        dwellings: shape (blocks, statuses), empty ones last.
-        homes: shape (blocks, tenures, cells of a tenure).
-        facilities: of each block.
-    """
-
-    codes: tuple[str, ...]
-    residents: np.ndarray
-    dwellings: np.ndarray
-    homes: np.ndarray
-    facilities: np.ndarray
+    codes: tuple[str, ...]  # geocodes of the blocks
+    residents: np.ndarray  # shape (blocks, places, ages)
+    dwellings: np.ndarray  # shape (blocks, statuses), empty ones last
+    homes: np.ndarray  # shape (blocks, tenures, cells of a tenure)
+    facilities: np.ndarray  # of each block
 
     def write(self, folder: Path) -> Path:
         """The files that TopDown reads."""

@@ -128,17 +128,11 @@ def write_config(path: Path, shape: Shape, chance: random.Random, noun: str = "r
 
 @dataclass(frozen=True)
 class Population:
-    """Records of blocks, and their facilities.
+    """Records of blocks, and their facilities."""
 
-    Args:
-        codes: geocodes of the blocks.
-        dense: records, shape (blocks, cells).
-        units: facilities by kind, shape (blocks, kinds).
-    """
-
-    codes: tuple[str, ...]
-    dense: np.ndarray
-    units: np.ndarray
+    codes: tuple[str, ...]  # geocodes of the blocks
+    dense: np.ndarray  # records, shape (blocks, cells)
+    units: np.ndarray  # facilities by kind, shape (blocks, kinds)
 
     def write(self, folder: Path) -> Path:
         """The files that TopDown reads."""

@@ -13,23 +13,14 @@ from campaign.fuzz.mutations import Change
 
 @dataclass(frozen=True)
 class Reader:
-    """One reader and what is spoiled for it.
+    """One reader and what is spoiled for it."""
 
-    Args:
-        name: in figures and on the command line.
-        prepare: writes a valid input into an empty folder.
-        file: below that folder; its bytes are what is tried.
-        read: reads the folder, and returns what is said of it.
-        change: spoils the bytes.
-        confidential: whether the file holds records, of which no value may be said.
-    """
-
-    name: str
-    prepare: Callable[[Path], None]
-    file: str
-    read: Callable[[Path], Any]
-    change: Change
-    confidential: bool = True
+    name: str  # in figures and on the command line
+    prepare: Callable[[Path], None]  # writes a valid input into an empty folder
+    file: str  # below that folder; its bytes are what is tried
+    read: Callable[[Path], Any]  # reads the folder, and returns what is said of it
+    change: Change  # spoils the bytes
+    confidential: bool = True  # whether the file holds records, of which no value may be said
 
 
 def copied(source: Path, *more: Path) -> Callable[[Path], None]:

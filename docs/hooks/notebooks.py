@@ -21,12 +21,7 @@ _STYLE = re.compile(r"<style.*?</style>\s*", re.DOTALL)
 
 
 def notebook_page(path: Path, *, run: bool = True) -> tuple[str, dict[str, bytes]]:
-    """Markdown of a notebook and its pictures by file name.
-
-    Args:
-        path: of the notebook, stored without output.
-        run: whether its cells are run first.
-    """
+    """Markdown of a notebook, which is stored without output, and its pictures by file name."""
     notebook: Any = nbformat.read(path, as_version=4)
     if run:
         before = _seconds_of_children()
