@@ -62,12 +62,15 @@ def test_the_order_of_outer_passes_is_the_productions(area: str, product: str) -
     (stack,) = (one for one in config.stacks if one.histograms[0].name in PARTS[product])
     for entry in reference(f"{product}_{area}")["orderings"]:
         for level in entry["levels"]:
-            passes = stack.passes(level)
-            whole = [PARTS[product][one.histogram] for one in passes]
             for kind, known in (("l2", "l2"), ("rounding", "rounder")):
+                passes = [
+                    (PARTS[product][one.name], outer)
+                    for one in stack.histograms
+                    for outer in getattr(one.passes[level], kind)
+                ]
                 found = [
-                    [[name if text == "detailed" else text for inner in getattr(one, kind) for text in inner]]
-                    for one, name in zip(passes, whole, strict=True)
+                    [[name if text == "detailed" else text for inner in outer for text in inner]]
+                    for name, outer in passes
                 ]
                 assert entry["order"][known] == found
 
