@@ -164,6 +164,7 @@ def report(
     else:
         with TemporaryDirectory() as folder:
             measured = measure(Path(folder), arguments)
+    print(json.dumps(measured) if arguments.json else "\n".join(text(measured)))
     if arguments.record and rate is not None:
         name, size = rate(measured)
         run = {"size": size, "seconds": measured["seconds"], "gib": measured["peak_gib"]}
@@ -171,4 +172,3 @@ def report(
     if arguments.write and page is not None:
         script = Path(sys.argv[0]).resolve().relative_to(ROOT).as_posix()
         write_table(ROOT / "benchmarks/README.md", arguments.write, script, page(measured))
-    print(json.dumps(measured) if arguments.json else "\n".join(text(measured)))
