@@ -93,7 +93,7 @@ def test_json_is_read_by_the_guard_alone() -> None:
         "estimation/topdown/levels/workers.py",
         "model/parsing.py",
         "population/blocks/histogram_files.py",
-        "population/detailed/workers.py",
+        "population/detailed/source.py",
         "products/topdown/census_tables/shapes.py",
         "publication/manifest.py",  # of the canonical text of its own plan
         "tabulation/engine/sail_server.py",
