@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo   a synthetic state through all products and their evaluation, in demo-output/"
 	@echo "make docs   the documentation as a site, in build/site/; runs the notebooks; names measured tables that are older than the code"
-	@echo "make test   the test suite, nine minutes on two cores"
+	@echo "make test   the test suite, eight minutes on two cores"
 	@echo "make test-long  what the test suite samples, whole"
 	@echo "make hashes  every configuration, product, verb and page on small records, compared with tests/golden/output_hashes.txt"
 	@echo "make hashes-write  that list again, after an intended change of outputs"
