@@ -66,6 +66,10 @@ def _with_shim(folder: Path) -> None:
     library = folder / "shim.so"
     if os.environ.get("CAMPAIGN_SHIM") == str(library):
         return
+    if set(str(library)) & {" ", ":"}:
+        raise SystemExit(
+            f"{folder}: give a folder without spaces and colons, which end a name for the loader"
+        )
     command = ["gcc", "-shared", "-fPIC", "-O1", "-o", str(library), str(HERE / "shim.c"), "-ldl"]
     try:
         subprocess.run(command, check=True)

@@ -52,7 +52,7 @@ def test_every_verb_names_the_limit(tmp_path: Path, config: Path) -> None:
     for layout, folder in (("pl94", "blocks"), ("dhc", "dhc")):
         synthesize(tmp_path / folder, persons=300, states=("44",), layout=layout)
     before = sorted(tmp_path.iterdir())
-    commands = [words.replace("{}", str(tmp_path)).split() for words in VERBS]
+    commands = [[word.replace("{}", str(tmp_path)) for word in words.split()] for words in VERBS]
     done = run_apart(SCRIPT, json.dumps(commands))
     assert done.code == 0, done.err
     for (words, code), (ended, printed) in zip(VERBS.items(), json.loads(done.out), strict=True):

@@ -42,7 +42,11 @@ def test_the_numbered_call_fails_once_and_calls_elsewhere_do_not_count(tmp_path:
         assert (shim.campaign_calls(0), shim.campaign_calls(3), shim.campaign_fired()) == (3, 3, 1)
     """)
     done = subprocess.run(
-        [sys.executable, "-c", script], env={"LD_PRELOAD": str(library)}, capture_output=True, text=True
+        [sys.executable, "-c", script],
+        env={"LD_PRELOAD": f"./{library.name}"},  # a list, in which a space ends a name
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
 
