@@ -55,7 +55,8 @@ def page(rows: list[dict[str, float]]) -> list[str]:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--blocks", type=int, choices=SHAPES, help="one size alone")
-    report(parser.parse_args(), measure, page, page=page)
+    options = parser.parse_args()
+    report(options, measure, page, page=None if options.blocks else page)
 
 
 if __name__ == "__main__":

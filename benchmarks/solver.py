@@ -298,7 +298,9 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--levels", default=",".join(USUAL), help="of " + ", ".join(LEVELS))
-    report(parser.parse_args(), measure_all, text, page=page)
+    options = parser.parse_args()
+    all_levels = options.levels == parser.get_default("levels")
+    report(options, measure_all, text, page=page if all_levels else None)
 
 
 if __name__ == "__main__":

@@ -92,9 +92,11 @@ def emit(page: str, name: str, script: str, lines: Sequence[str], *, write: bool
 def write_table(page: Path, name: str, script: str, lines: Sequence[str], *, renew: bool = True) -> None:
     """Write a table into its place on a page; without `renew` one that is as before keeps its commit and date."""
     text = page.read_text(encoding="utf-8")
-    place = re.compile(rf"<!-- measured {name} by .*?<!-- end of {name} -->", re.DOTALL)
+    place = re.compile(
+        rf"<!-- measured {name} by {re.escape(script)} at .*?<!-- end of {name} -->", re.DOTALL
+    )
     if len(place.findall(text)) != 1:
-        raise ValueError(f"{page.name} does not have one place for the table {name}")
+        raise ValueError(f"{page.name} does not have one place for the table {name} of {script}")
     written = marked(name, script, lines) if renew else "\n".join(page_table(page, name, script, lines))
     page.write_text(place.sub(lambda _: written, text), encoding="utf-8")
 

@@ -2,80 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 from censafe.products.topdown.configuration.shipped import level_rows
 from censafe.products.topdown.configuration.shipped import race_sets as races_of_levels
 
 
-@dataclass(frozen=True)
-class RaceSet:
-    """One of the 63 combinations of races, with its items in tables P1 and P2 of the redistricting data."""
-
-    level: int
-    code: str
-    races: tuple[str, ...]
-    p1_item: str
-    p2_item: str
-
-
-@dataclass(frozen=True)
-class GqKind:
-    """One of the eight levels of hhgq."""
-
-    level: int
-    label: str
-    codes: tuple[str, ...]
-    ipums1940: int
-    label_1940: str
-
-
-@dataclass(frozen=True)
-class GqType:
-    """One of the 25 detailed kinds of unit, with the group quarters codes of the confidential file."""
-
-    level: int
-    hhgq: int
-    label: str
-    input_codes: tuple[str, ...]
-    mdf_code: str
-
-
-def race_sets() -> tuple[RaceSet, ...]:
-    """The levels of cenrace in order."""
+def race_sets() -> list[SimpleNamespace]:
+    """The 63 combinations of races in order, with their items in tables P1 and P2 of the redistricting data."""
     rows = zip(level_rows("cenrace_levels.csv"), races_of_levels(), strict=True)
-    return tuple(
-        RaceSet(int(row["level"]), row["mdf_code"], races, row["p1_item"], row["p2_item"])
+    return [
+        SimpleNamespace(
+            level=int(row["level"]),
+            code=row["mdf_code"],
+            races=races,
+            p1_item=row["p1_item"],
+            p2_item=row["p2_item"],
+        )
         for row, races in rows
-    )
+    ]
 
 
-def gq_kinds() -> tuple[GqKind, ...]:
-    """The levels of hhgq in order."""
-    return tuple(
-        GqKind(
-            int(row["hhgq8"]),
-            row["label"],
-            _codes(row["gq_codes"]),
-            int(row["ipums1940_gqtype"]),
-            row["ipums1940_label"],
+def gq_kinds() -> list[SimpleNamespace]:
+    """The eight levels of hhgq in order."""
+    return [
+        SimpleNamespace(
+            level=int(row["hhgq8"]),
+            label=row["label"],
+            codes=_codes(row["gq_codes"]),
+            ipums1940=int(row["ipums1940_gqtype"]),
         )
         for row in level_rows("hhgq8_levels.csv")
-    )
+    ]
 
 
-def gq_types() -> tuple[GqType, ...]:
-    """The 25 detailed kinds of unit in order."""
-    return tuple(
-        GqType(
-            int(row["hhgq25"]),
-            int(row["hhgq8"]),
-            row["label"],
-            _codes(row["input_gqtype"]),
-            row["mdf_gqtype"],
+def gq_types() -> list[SimpleNamespace]:
+    """The 25 detailed kinds of unit in order, with the group quarters codes of the confidential file."""
+    return [
+        SimpleNamespace(
+            level=int(row["hhgq25"]),
+            hhgq=int(row["hhgq8"]),
+            input_codes=_codes(row["input_gqtype"]),
+            mdf_code=row["mdf_gqtype"],
         )
         for row in level_rows("hhgq_levels.csv")
-    )
+    ]
 
 
 def _codes(text: str) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def run(runs: Runs, few: tuple[Path, Path], out: Path, *more: object) -> dict[st
     return published(runs.copy(out, "topdown", *few, *KEY, *more))
 
 
-def test_all_doors_lead_to_the_same_possible_blocks(
+def test_every_way_gives_the_same_possible_blocks(
     censafe: CommandLine, runs: Runs, few: tuple[Path, Path], tmp_path: Path
 ) -> None:
     joint = run(runs, few, tmp_path / "joint", *JOINT, "--workers", 1)

@@ -173,6 +173,9 @@ def test_a_script_writes_between_its_markers_and_nowhere_else(repository: Path) 
     assert "3.2" not in text
     with pytest.raises(ValueError, match="does not have one place for the table other"):
         write_table(page, "other", "docs/make.py", TABLE)
+    with pytest.raises(ValueError, match=r"for the table errors of docs/another\.py"):
+        write_table(page, "errors", "docs/another.py", TABLE)
+    assert page.read_text(encoding="utf-8") == text
 
 
 def test_a_page_that_is_written_anew_keeps_the_date_of_a_table_without_a_change(repository: Path) -> None:

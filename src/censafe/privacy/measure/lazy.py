@@ -317,7 +317,7 @@ class ExactPart:
 class DrawnAnswers:
     """CONFIDENTIAL. :class:`LazyAnswers` with their number and the processor seconds that they took."""
 
-    __slots__ = ("_asked", "_drawn", "_first", "_histograms", "_key", "_source", "_spent", "_theirs")
+    __slots__ = ("_drawn", "_first", "_histograms", "_key", "_of_workers", "_queries", "_source", "_spent")
 
     def __init__(
         self,
@@ -330,12 +330,12 @@ class DrawnAnswers:
     ) -> None:
         self._source = LazyAnswers(histograms, part, queries, key, budgets)
         self._histograms = histograms
-        self._asked = (part, queries, budgets)
+        self._queries = (part, queries, budgets)
         self._key = key
         self._first = first
         self._spent: list[float] = []  # appending needs no lock
         self._drawn: list[int] = []
-        self._theirs: list[DrawingEffort] = []
+        self._of_workers: list[DrawingEffort] = []
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("exact histograms are confidential and cannot be pickled")
@@ -348,14 +348,14 @@ class DrawnAnswers:
     @property
     def effort(self) -> DrawingEffort:
         """What drawing took so far, all threads and workers together; which answers were drawn follows from the estimates of the levels above."""
-        answers, _, seconds = (sum(values) for values in zip((0, 0, 0.0), *self._theirs, strict=True))
+        answers, _, seconds = (sum(values) for values in zip((0, 0, 0.0), *self._of_workers, strict=True))
         own = sum(self._drawn), self._key.usage.blocks, sum(self._spent)
         return DrawingEffort(int(answers) + own[0], own[1], seconds + own[2])
 
     def add(self, effort: DrawingEffort) -> None:
         """Count what workers drew; their cipher blocks count for the key."""
         self._key.usage.reserve(effort.blocks)
-        self._theirs.append(effort)
+        self._of_workers.append(effort)
 
     def answers(self, query: int, first: int, last: int, chosen: _Ints) -> _Ints:
         """As :meth:`LazyAnswers.answers`."""
@@ -380,7 +380,7 @@ class DrawnAnswers:
         self._count(started, asked.answers * len(geounits))
         return found
 
-    @proven("lazy.proof.md", digest="d6f9eb955ecd0d11")
+    @proven("lazy.proof.md", digest="e0c0d4b1c2c45065")
     def part(self, first: int, last: int) -> ExactPart:
         """What workers need of consecutive geounits beside the key.
 
@@ -388,7 +388,7 @@ class DrawnAnswers:
             first: of the geounits.
             last: one past the last of them.
         """
-        exact, (plan, queries, budgets) = self._histograms, self._asked
+        exact, (plan, queries, budgets) = self._histograms, self._queries
         pointer = exact.node_ptr[first : last + 1]
         entries = slice(int(pointer[0]), int(pointer[-1]))
         return ExactPart(

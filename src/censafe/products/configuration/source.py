@@ -6,6 +6,7 @@ import difflib
 import hashlib
 import json
 import tomllib
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -242,15 +243,15 @@ def number_of(text: str) -> Fraction | NotFinite | str:
         return text
 
 
-class Settled:
+class Settled(ABC):
     """Base of a product's checked configuration: a title, and settings as text under dotted keys in a fixed order."""
 
     title: str
 
     @property
+    @abstractmethod
     def settings(self) -> dict[str, str]:
         """Everything that decides what is released, apart from files that the plan names."""
-        raise NotImplementedError
 
     @property
     def record(self) -> dict[str, str]:
