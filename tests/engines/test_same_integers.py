@@ -16,7 +16,7 @@ import pytest
 from censafe.errors import DataError
 from censafe.model.engine import Engine, EngineChoice
 from censafe.model.fetching import fetch
-from censafe.population import open_population
+from censafe.population.households.source import open_population
 from censafe.population.households.validation import validate
 from censafe.products.phsafe.definitions import phsafe_definitions
 from censafe.tabulation.engine import connect, count_by, record_batches

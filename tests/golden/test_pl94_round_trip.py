@@ -7,7 +7,8 @@ import pytest
 
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model.sparse import SparseLevel
-from censafe.population.blocks import BlockData, pl94_layout, read_blocks
+from censafe.population.blocks.layout import BlockData, pl94_layout
+from censafe.population.blocks.source import read_blocks
 from censafe.publication.microdata.histograms import write_histograms
 from support.histograms import PL94, units_table, write_table
 from support.microdata import check_pl94_persons, check_pl94_units, write_pl94_persons, write_pl94_units

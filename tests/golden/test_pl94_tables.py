@@ -15,7 +15,8 @@ from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR
 from censafe.model.sparse import SparseLevel
 from censafe.model.topdown.pl94 import item_names
-from censafe.population.blocks import pl94_layout, read_blocks
+from censafe.population.blocks.layout import pl94_layout
+from censafe.population.blocks.source import read_blocks
 from censafe.publication.atomic import sha256_file
 from censafe.publication.tables.pl94 import TableLevel, table_items, write_pl94_tables
 from support.histograms import PL94

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from censafe.population import Population
+    from censafe.population.households.load import Population
     from censafe.population.households.validation import ValidationReport
 
 PERSONS_HEADER = ("RTYPE", "MAFID", "QAGE", "CENHISP", "CENRACE", "RELSHIP")
@@ -160,7 +160,7 @@ def opened(
     folder: Path, *, states: Sequence[str] = STATES, reader: str = "csv", max_persons: int | None = None
 ) -> Iterator[Iterator[Population]]:
     """The parts of a folder in an engine of their own, with scratch in a temporary folder: that of the records may be shared."""
-    from censafe.population import open_population
+    from censafe.population.households.source import open_population
     from censafe.tabulation.engine import connect
 
     with TemporaryDirectory() as name:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from censafe.population.blocks import HistogramLayout
+from censafe.population.blocks.layout import HistogramLayout
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import histogram_layout
 from support.histograms import write_table

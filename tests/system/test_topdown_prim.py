@@ -12,7 +12,8 @@ import pytest
 from censafe.geography.spines.prim import GUESSED, NO_DISTRICTS, PRIM_LEVELS
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import PL94_PR, PL94_US
-from censafe.population.blocks import BlockData, pl94_layout, read_blocks
+from censafe.population.blocks.layout import BlockData, pl94_layout
+from censafe.population.blocks.source import read_blocks
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from support.commands import CommandLine
 from support.histograms import dense

@@ -15,7 +15,8 @@ import pytest
 from censafe import open_release
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_PR
-from censafe.population.blocks import BlockData, e2e_layout, pl94_layout, read_blocks
+from censafe.population.blocks.layout import BlockData, e2e_layout, pl94_layout
+from censafe.population.blocks.source import read_blocks
 from censafe.privacy.ledger.report import verify
 from censafe.products.topdown import recipe
 from censafe.products.topdown.configuration.shipped import shipped_schemas

@@ -12,7 +12,8 @@ import pytest
 
 from censafe.geography.spines.sums import sum_histograms
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
-from censafe.population.blocks import BlockData, e2e_layout, pl94_layout, read_blocks
+from censafe.population.blocks.layout import BlockData, e2e_layout, pl94_layout
+from censafe.population.blocks.source import read_blocks
 from censafe.privacy.ledger.entries import read_contents
 from censafe.privacy.ledger.report import verify
 from censafe.products.topdown import measuring, recipe

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 NO_AIANNH: Final = 9999
 NO_PLACE: Final = 99999
 
+BLOCK_AREA_COLUMNS: Final[Mapping[str, tuple[int, int]]] = {
+    "aiannhce": (4, NO_AIANNH),
+    "placefp": (5, NO_PLACE),
+    "cousubfp": (5, NO_PLACE),
+}
+"""Digits of the codes of every kind of area, and the code of none."""
+
 BLOCK_NUMBER: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK")
 """Columns of GRF-C that make the number of a block; the block group is the first digit of the last one."""
 

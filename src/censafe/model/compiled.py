@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, partial, update_wrapper
+from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ _IMPORT = re.compile(rb"^\s*from (censafe[\w.]*) import", re.MULTILINE)
 
 
 class LazyKernel:
-    """A function with known types that is compiled, or whose machine code is read from its cache, when it is first needed.
+    """A function that is compiled, or whose machine code is read from its cache, when it is first needed.
 
     That is when it is called, or when another function that calls it is compiled; importing a module with many of them is cheap.
 
@@ -90,14 +90,11 @@ def compiled(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile with a cache on disk, or without one where no folder is writable; at the first call, not before.
 
-    The compiled function holds no interpreter lock. The compiler is imported here, so that importing this module
+    The compiled function holds no interpreter lock. The compiler is imported when a function is compiled, so that importing one
     is cheap. Machine code holds that of the functions it calls, and the compiler's cache looks at the file of the outer one
     alone; so the cache of a file lies in a folder named by its contents and those of all files with compiled functions that it
     imports, directly or through others, and of the data beside them: fixed_width.toml beside fixed_width.py.
     """
-    _teach_types()
-    if signature is None:
-        return partial(_dispatcher, signature=None)
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         return LazyKernel(function, signature, apart)
@@ -108,6 +105,7 @@ def compiled(
 def _dispatcher(function: Callable[..., Any], signature: Any) -> Any:
     from numba import config, njit
 
+    _teach_types()
     given = config.CACHE_DIR
     folder = given or _folder(function.__code__.co_filename)
     config.CACHE_DIR = folder

@@ -73,3 +73,14 @@ def test_importing_the_package_imports_nothing_large() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 60
+
+
+def test_a_configuration_is_read_without_the_compiler_solvers_or_readers() -> None:
+    program = (
+        "import sys, censafe\n"
+        "names = {'phsafe': 'sdhc-us', 'safetab-p': 'ddhca', 'safetab-h': 'ddhcb', 'topdown': 'dhc-us'}\n"
+        "for product, name in names.items(): censafe.configuration(product, name)\n"
+        "print(*({'numba', 'scipy', 'duckdb', 'ibis', 'matplotlib', 'xlsxwriter'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not done.stdout.split()

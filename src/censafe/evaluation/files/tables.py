@@ -20,8 +20,8 @@ from censafe.geography.spines.tree import LevelRule
 from censafe.model import ProtectedUnit
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.model.topdown.pl94 import TABLE_ITEMS, item_names
-from censafe.population.blocks import HistogramLayout
 from censafe.population.blocks.imputation import RULE, imputed_cells
+from censafe.population.blocks.layout import HistogramLayout
 from censafe.population.blocks.legacy import find_legacy, read_legacy
 
 _TIDY: Final = ("geocode", "table", "item", "count")

@@ -32,8 +32,8 @@ from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.folders import matching_files
 from censafe.model.topdown.histograms import MeasuredHistogram
-from censafe.population.blocks import block_files
 from censafe.population.blocks.areas import areas_from_grfc
+from censafe.population.blocks.source import block_files
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig

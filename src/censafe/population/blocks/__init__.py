@@ -4,17 +4,3 @@ They come from columns (Parquet, CSV), a published P.L. 94-171 folder, an extrac
 What leaves this package are the spine of the blocks, their exact histograms and the counts of housing units and
 facilities that are published as they are.
 """
-
-from censafe.population.blocks.layout import BlockData, HistogramLayout, e2e_layout, pl94_layout
-from censafe.population.blocks.source import BlockFiles, block_files, read_block_files, read_blocks
-
-__all__ = [
-    "BlockData",
-    "BlockFiles",
-    "HistogramLayout",
-    "block_files",
-    "e2e_layout",
-    "pl94_layout",
-    "read_block_files",
-    "read_blocks",
-]

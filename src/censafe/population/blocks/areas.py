@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.geography.geocodes import pack_geocodes
-from censafe.geography.grfc import BLOCK_NUMBER, NO_AIANNH, NO_PLACE, BlockAreas, block_codes, read_grfc
+from censafe.geography.grfc import (
+    BLOCK_AREA_COLUMNS,
+    BLOCK_NUMBER,
+    BlockAreas,
+    block_codes,
+    read_grfc,
+)
 from censafe.geography.identifiers import NO_AREA_WORDS, doubtful_blocks, no_area
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.population.blocks.cef_kernels import BlockTable, block_table
@@ -22,19 +28,12 @@ from censafe.population.files.fixed_width import fixed_layout
 from censafe.population.files.parquet import readable_texts
 from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 
-AREA_COLUMNS: Final[Mapping[str, tuple[int, int]]] = {
-    "aiannhce": (4, NO_AIANNH),
-    "placefp": (5, NO_PLACE),
-    "cousubfp": (5, NO_PLACE),
-}
-"""Digits of the codes of every kind of area, and the code of none."""
-
 
 def area_numbers(column: Any, kind: str, place: tuple[str, str], found: list[Finding]) -> NDArray[np.int32]:
     """Area codes as numbers, int32; those that say so are the code of none."""
     import pyarrow as pa
 
-    digits, none = AREA_COLUMNS[kind]
+    digits, none = BLOCK_AREA_COLUMNS[kind]
     file, name = place
     allowed = f"{digits} digits as text; for none {none}, or {NO_AREA_WORDS}"
     if pa.types.is_dictionary(column.type):
@@ -66,7 +65,8 @@ def in_order(columns: Mapping[str, NDArray[np.int32]], codes: NDArray[np.int64])
     if not columns:
         return None
     aiannh, place, cousub = (
-        columns.get(kind, np.full(len(codes), none, np.int32)) for kind, (_, none) in AREA_COLUMNS.items()
+        columns.get(kind, np.full(len(codes), none, np.int32))
+        for kind, (_, none) in BLOCK_AREA_COLUMNS.items()
     )
     return BlockAreas(codes, aiannh, place, cousub)
 
@@ -149,9 +149,9 @@ def _read_blocks(
 ) -> tuple[NDArray[np.int64], dict[str, NDArray[np.int32]], list[NDArray[np.uint8]]]:
     """Geocodes of the rows of some files GRF-C, their areas by kind, and their identifiers where these are read."""
     codes, texts = [], []
-    areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in AREA_COLUMNS}
+    areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in BLOCK_AREA_COLUMNS}
     for path in paths:
-        table = read_grfc(path, (*identifier, *BLOCK_NUMBER, *map(str.upper, AREA_COLUMNS)))
+        table = read_grfc(path, (*identifier, *BLOCK_NUMBER, *map(str.upper, BLOCK_AREA_COLUMNS)))
         codes.append(block_numbers(table, path.name, found))
         texts += [_texts(table.column(name), path.name, found) for name in identifier]
         for kind, parts in areas.items():

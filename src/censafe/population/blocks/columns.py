@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from censafe.errors import StorageError
 from censafe.geography.geocodes import pack_geocodes
+from censafe.geography.grfc import BLOCK_AREA_COLUMNS
 from censafe.geography.identifiers import doubtful_blocks
 from censafe.geography.parquet_tables import open_parquet
-from censafe.population.blocks.areas import AREA_COLUMNS
 from censafe.population.blocks.layout import HistogramLayout
 from censafe.population.files.delimited import DELIMITER_NAMES
 from censafe.population.files.parquet import readable_texts
@@ -25,7 +25,7 @@ _BATCH_ROWS = 1_000_000
 _CSV_BYTES = 1 << 24
 _DIGITS_15 = 15
 _FIX = "write the file again"
-_TEXTS = ("geocode", *AREA_COLUMNS)
+_TEXTS = ("geocode", *BLOCK_AREA_COLUMNS)
 _Ints = NDArray[np.int64]
 _Names = tuple[str, ...]
 _Part = TypeVar("_Part")

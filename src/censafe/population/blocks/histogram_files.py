@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from censafe.errors import DataError
 from censafe.geography.crosswalk import read_crosswalk, with_areas
+from censafe.geography.grfc import BLOCK_AREA_COLUMNS
 from censafe.geography.parquet_tables import require_plausible_size
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.schema import Schema
 from censafe.model.sparse import ExactHistograms
 from censafe.model.topdown.workers import EngineWorkers
-from censafe.population.blocks.areas import AREA_COLUMNS, area_numbers, areas_from_grfc, in_order
+from censafe.population.blocks.areas import area_numbers, areas_from_grfc, in_order
 from censafe.population.blocks.columns import (
     batches,
     geocodes,
@@ -283,15 +284,15 @@ def _read_units(paths: tuple[Path, ...], layout: HistogramLayout) -> tuple[list[
     columns = (*layout.unit_columns, *(("occupied",) if layout.occupied else ()))
     found: list[Finding] = []
     codes, values = [np.zeros(0, np.int64)], [np.zeros((0, len(columns)), np.int64)]
-    areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in AREA_COLUMNS}
+    areas: dict[str, list[NDArray[np.int32]]] = {kind: [] for kind in BLOCK_AREA_COLUMNS}
     for path in paths:
-        for batch in read_ahead(batches(path, (("geocode", *columns),), tuple(AREA_COLUMNS), found)):
+        for batch in read_ahead(batches(path, (("geocode", *columns),), tuple(BLOCK_AREA_COLUMNS), found)):
             codes.append(geocodes(batch.column("geocode"), layout, path.name, found))
             numbers = [
                 whole_column(batch.column(name), path.name, name, MOST_COUNT, found) for name in columns
             ]
             values.append(np.array(numbers, np.int64).reshape(len(columns), batch.num_rows).T)
-            for kind in set(AREA_COLUMNS) & set(batch.schema.names):
+            for kind in set(BLOCK_AREA_COLUMNS) & set(batch.schema.names):
                 areas[kind].append(area_numbers(batch.column(kind), kind, (path.name, kind), found))
     known = {kind: np.concatenate(parts) for kind, parts in areas.items() if parts}
     units = _Units(np.concatenate(codes), np.concatenate(values), known)

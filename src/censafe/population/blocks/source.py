@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from censafe.errors import DataError
+from censafe.geography.grfc import BLOCK_AREA_COLUMNS
 from censafe.model.folders import matching_files, packed_words
 from censafe.model.topdown.workers import EngineWorkers
-from censafe.population.blocks.areas import AREA_COLUMNS
 from censafe.population.blocks.cef import find_cef, read_cef
 from censafe.population.blocks.histogram_files import read_columns
 from censafe.population.blocks.ipums import find_ipums, read_ipums
@@ -101,10 +101,10 @@ def attribute_source(files: BlockFiles) -> str:
     if files.reader == "pl94":
         return "the geographic header of the P.L. 94-171 files"
     if files.reader == "histogram":
-        found = set(AREA_COLUMNS).intersection(*map(_column_names, files.records["units"]))
+        found = set(BLOCK_AREA_COLUMNS).intersection(*map(_column_names, files.records["units"]))
         if found:
-            names = ", ".join(AREA_COLUMNS)
-            return f"the columns {names} of the units" if len(found) == len(AREA_COLUMNS) else ""
+            names = ", ".join(BLOCK_AREA_COLUMNS)
+            return f"the columns {names} of the units" if len(found) == len(BLOCK_AREA_COLUMNS) else ""
     return ", ".join(path.name for path in files.public) if files.reader != "ipums-1940" else ""
 
 

@@ -4,8 +4,3 @@ What enters: person or household records, the public block file GRF-C, and for h
 population groups. What leaves: compact typed tables inside the relational engine, the distinct combinations of
 codes, and findings that name files, columns and numbers of rows, never values of a record.
 """
-
-from censafe.population.detailed.public_data import PopGroupTotals
-from censafe.population.detailed.source import RecordScope, SafetabInput, SafetabSource, open_safetab
-
-__all__ = ["PopGroupTotals", "RecordScope", "SafetabInput", "SafetabSource", "open_safetab"]

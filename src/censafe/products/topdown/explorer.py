@@ -21,7 +21,7 @@ from censafe.products.configuration.source import ShippedConfig
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.keys import read_document
-from censafe.products.topdown.intake.production_spine import load_for_plan
+from censafe.products.topdown.intake.spines import load_for_plan
 from censafe.products.topdown.person_loss import possible_changes
 from censafe.products.topdown.plan import LevelWorkload, plan_release, workloads
 from censafe.products.topdown.planner import CONFIDENCE

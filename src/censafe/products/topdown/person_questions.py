@@ -16,7 +16,7 @@ from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
-from censafe.products.topdown.intake.production_spine import load_of_unknown_run
+from censafe.products.topdown.intake.spines import load_of_unknown_run
 from censafe.products.topdown.moves import Paths, moved_records
 from censafe.products.topdown.person_loss import (
     OPEN,

@@ -34,8 +34,7 @@ from censafe.planning.prices.targets import Asked
 from censafe.privacy.loss.conversions import epsilons
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
-from censafe.products.topdown.intake.production_spine import load_for_plan, load_of_unknown_run
-from censafe.products.topdown.intake.spines import spine_refusal
+from censafe.products.topdown.intake.spines import load_for_plan, load_of_unknown_run, spine_refusal
 from censafe.products.topdown.plan import (
     level_costs,
     loss_statements,

@@ -15,7 +15,7 @@ from censafe.planning.prices.rows import LossReading
 from censafe.privacy.loss.attack import MovedQuery
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.layout import published_levels
-from censafe.products.topdown.intake.production_spine import load_of_unknown_run
+from censafe.products.topdown.intake.spines import load_of_unknown_run
 from censafe.products.topdown.moves import Paths, move_words, moved_records, possible_paths
 from censafe.products.topdown.person_loss import Changes, known_depth, largest_changes
 from censafe.products.topdown.person_questions import (

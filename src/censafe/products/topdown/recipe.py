@@ -24,7 +24,7 @@ from censafe.products.topdown.files import named_areas
 from censafe.products.topdown.folder import place_of
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.intake import Intake, is_run_folder, open_intake
-from censafe.products.topdown.intake.production_spine import load_for_data, load_of_unknown_run
+from censafe.products.topdown.intake.production_spine import load_for_data
 from censafe.products.topdown.intake.results import (
     KnownResult,
     MicrodataResult,
@@ -33,6 +33,7 @@ from censafe.products.topdown.intake.results import (
     open_results,
     require_same_use,
 )
+from censafe.products.topdown.intake.spines import load_of_unknown_run
 from censafe.products.topdown.measuring import measured_estimates
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.release import TopdownRelease, output_files, publish

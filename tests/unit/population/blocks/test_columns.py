@@ -9,7 +9,8 @@ import pytest
 
 from censafe.errors import DataError, StorageError
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US, LevelRule
-from censafe.population.blocks import e2e_layout, pl94_layout, read_blocks
+from censafe.population.blocks.layout import e2e_layout, pl94_layout
+from censafe.population.blocks.source import read_blocks
 from support.histograms import E2E, PL94, dense, flat_index, units_table, write_table
 from support.shared import shared_data
 from support.topdown_shared import tract_counts, write_illinois

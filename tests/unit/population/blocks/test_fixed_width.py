@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from censafe.cli.synth import command
 from censafe.errors import UsageError
 from censafe.geography.spines.tree import E2E_1940, PL94_US
-from censafe.population.blocks import e2e_layout, pl94_layout, read_blocks
 from censafe.population.blocks.ipums import read_ipums
+from censafe.population.blocks.layout import e2e_layout, pl94_layout
+from censafe.population.blocks.source import read_blocks
 from censafe.population.synthetic import areas, fixed_width
 from censafe.population.synthetic.fixed_width import synthesize_fixed
 from support.histograms import E2E, PL94, dense

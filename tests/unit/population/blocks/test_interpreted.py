@@ -11,8 +11,10 @@ import pytest
 
 from censafe.errors import DataError
 from censafe.geography.spines.tree import E2E_1940, PL94_US
-from censafe.population.blocks import BlockData, cef, cef_kernels, e2e_layout, ipums, pl94_layout, read_blocks
+from censafe.population.blocks import cef, cef_kernels, ipums
 from censafe.population.blocks import ipums as ipums_kernels
+from censafe.population.blocks.layout import BlockData, e2e_layout, pl94_layout
+from censafe.population.blocks.source import read_blocks
 from censafe.population.files import fixed_width as field_kernels
 from censafe.population.files import lines as line_kernels
 from censafe.population.synthetic import block_kernels, fixed_width

@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from censafe.errors import ConfigError, DataError, StorageError
-from censafe.population.detailed import RecordScope, load, open_safetab
 from censafe.population.detailed import files as batches
+from censafe.population.detailed import load
 from censafe.population.detailed.layout import Field, record_layout
+from censafe.population.detailed.source import RecordScope, open_safetab
 from support.safetab_inputs import (
     FILE_NAMES,
     engine,

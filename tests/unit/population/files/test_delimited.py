@@ -229,7 +229,7 @@ def test_a_folder_that_is_not_there_is_a_storage_error(tmp_path: Path) -> None:
 
 
 def test_the_parts_can_be_read_twice(tmp_path: Path) -> None:
-    from censafe.population import open_population
+    from censafe.population.households.source import open_population
     from censafe.tabulation.engine import connect
 
     lines = csv_text("persons", PERSONS).splitlines()

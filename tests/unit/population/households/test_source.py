@@ -150,7 +150,7 @@ def test_csv_beside_parquet_stops(tmp_path: Path) -> None:
 
 
 def test_scratch_is_removed_and_tables_are_dropped(tmp_path: Path) -> None:
-    from censafe.population import open_population
+    from censafe.population.households.source import open_population
     from censafe.tabulation.engine import connect
 
     backend = connect(tmp_path / "engine")
@@ -201,7 +201,7 @@ def test_storage_errors_say_what_to_do(error: OSError, words: str) -> None:
 
 
 def test_a_file_that_vanishes_between_opening_and_reading_is_a_storage_error(tmp_path: Path) -> None:
-    from censafe.population import open_population
+    from censafe.population.households.source import open_population
     from censafe.tabulation.engine import connect
 
     folder = write_folder(tmp_path / "data")

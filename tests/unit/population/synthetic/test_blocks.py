@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from censafe.cli.synth import command
 from censafe.errors import UsageError
 from censafe.geography.spines.tree import E2E_1940, PL94_PR, PL94_US
-from censafe.population.blocks import e2e_layout, pl94_layout, read_blocks
+from censafe.population.blocks.layout import e2e_layout, pl94_layout
+from censafe.population.blocks.source import read_blocks
 from censafe.population.synthetic import areas
 from censafe.population.synthetic import blocks as histograms
 from censafe.population.synthetic.blocks import synthesize_histograms

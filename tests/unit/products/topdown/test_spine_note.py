@@ -11,9 +11,9 @@ import pytest
 from censafe.model.observer import SilentObserver
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import load_config
-from censafe.products.topdown.intake.production_spine import load_for_data, load_for_plan, load_of_unknown_run
+from censafe.products.topdown.intake.production_spine import load_for_data
 from censafe.products.topdown.intake.results import MicrodataResult
-from censafe.products.topdown.intake.spines import spine_refusal
+from censafe.products.topdown.intake.spines import load_for_plan, load_of_unknown_run, spine_refusal
 from censafe.products.topdown.plan import plan_release, rows_loss
 from censafe.products.topdown.readings import record_questions
 from censafe.products.topdown.recipe import _cited

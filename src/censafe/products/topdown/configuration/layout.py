@@ -13,8 +13,7 @@ from censafe.geography.spines.tree import LevelRule
 from censafe.model import ProtectedUnit
 from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
-from censafe.population.blocks import HistogramLayout
-from censafe.population.blocks.layout import OtherHistogram
+from censafe.population.blocks.layout import HistogramLayout, OtherHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 

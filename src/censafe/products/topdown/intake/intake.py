@@ -24,9 +24,8 @@ from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.closing import Closing
 from censafe.model.engine import Engine
 from censafe.model.topdown.workers import EngineWorkers
-from censafe.population.blocks import block_files, read_block_files
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
-from censafe.population.blocks.source import Reader, attribute_source
+from censafe.population.blocks.source import Reader, attribute_source, block_files, read_block_files
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.config import TopdownConfig

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import ConfigError
-from censafe.geography.grfc import NO_PLACE, BlockAreas
+from censafe.geography.grfc import BLOCK_AREA_COLUMNS, NO_PLACE, BlockAreas
 from censafe.geography.spines.bypass import BypassRule
 from censafe.geography.spines.choice import SpineChoice
 from censafe.geography.spines.entity_distance import entity_distances
@@ -19,10 +21,9 @@ from censafe.geography.spines.paths import RunSpine
 from censafe.geography.spines.prim import MAJOR_KINDS, facility_patterns
 from censafe.model import Definition
 from censafe.model.topdown.level_measurements import LevelBudgets
-from censafe.population.blocks.areas import AREA_COLUMNS
-from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order
+from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order, load_config
 from censafe.products.topdown.configuration.keys import PRODUCTION_SPINE
-from censafe.products.topdown.plan import check_spine, noise_law, workloads
+from censafe.products.topdown.plan import check_spine, noise_law, plan_release, workloads
 
 
 def spine_choice(config: TopdownConfig) -> SpineChoice:
@@ -126,6 +127,38 @@ def spine_document(config: TopdownConfig, run: RunSpine, areas: BlockAreas | Non
     return document
 
 
+def load_for_plan(source: str | Path, overrides: Mapping[str, str]) -> TopdownConfig:
+    """A configuration before any data are known: on the spine of the production where its levels and schemas allow that.
+
+    What is stated of the loss holds on the standard one as well, where two blocks of an area share more and a person costs less.
+
+    Example:
+        >>> load_for_plan("pl94-us", {}).choices.spine, load_for_plan("pl94-us", {"spine": "standard"}).choices.spine
+        ('optimized', 'standard')
+    """
+    config = load_config(source, overrides)
+    found = optimized_config(source, config)
+    return config if found is None else replace(found, choices=replace(found.choices, production_spine=True))
+
+
+def load_of_unknown_run(source: str | Path) -> TopdownConfig:
+    """The configuration of a published result whose run is not known: from its widest level, on the spine on which a person costs more.
+
+    Example:
+        >>> load_of_unknown_run("pl94-us").choices.spine, load_of_unknown_run("blocks-16").choices.spine
+        ('optimized', 'standard')
+    """
+    spines = (load_config(source), load_for_plan(source, {}))
+    return max(spines, key=lambda one: plan_release(one).total)
+
+
+def optimized_config(source: str | Path, config: TopdownConfig) -> TopdownConfig | None:
+    """The configuration on the optimized spine, if it leaves the spine to the data and its levels and schemas allow that one."""
+    if not config.choices.production_spine or spine_refusal(config):
+        return None
+    return load_config(source, {**config.overrides, "spine": "optimized"})
+
+
 def spine_refusal(config: TopdownConfig) -> str:
     """Why levels, schemas or exact totals of a configuration rule out the optimized spine; empty where they allow it.
 
@@ -148,7 +181,7 @@ def standard_reason(config: TopdownConfig, *, attributes: bool) -> str:
     production = "The production of 2020 used the optimized spine"
     if not attributes:
         return (
-            f"{production}, which needs block attributes: GRF-C*.txt beside the data, or the columns {', '.join(AREA_COLUMNS)} of the units. "
+            f"{production}, which needs block attributes: GRF-C*.txt beside the data, or the columns {', '.join(BLOCK_AREA_COLUMNS)} of the units. "
             "This input does not give them."
         )
     refusal = spine_refusal(config)
