@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +121,10 @@ class HistogramSchema:
             >>> int(shipped_schemas()["pl94-persons"].allowed().sum())
             1890
         """
+        return self._allowed.copy()
+
+    @cached_property
+    def _allowed(self) -> NDArray[np.bool_]:
         shape = self.schema.shape
         allowed = np.ones(shape, dtype=np.bool_)
         for rule in self.zeros:

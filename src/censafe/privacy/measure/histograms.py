@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -75,7 +75,7 @@ def measure_histograms(
     )
 
 
-@proven("histograms.proof.md", digest="afe3228e430071da")
+@proven("histograms.proof.md", digest="f8a9442c15b8f44b")
 def claim_level(
     histograms: ExactHistograms,
     part: PartPlan,
@@ -114,10 +114,17 @@ def claim_level(
     return [
         key.claim(
             ordinal,
-            fingerprint(query.label, *(str(laws[ordinal]) for laws in budgets.laws), after=level).digest(),
+            fingerprint(*_map(query), *(str(laws[ordinal]) for laws in budgets.laws), after=level).digest(),
         )
         for ordinal, query in enumerate(queries)
     ]
+
+
+def _map(query: CellQuery) -> Iterator[NDArray[np.int32] | str]:
+    """What decides to which answer every cell of the schema counts."""
+    for factor in query.factors:
+        yield str(factor.groups)
+        yield factor.of_level
 
 
 def _fits(law: NoiseLaw, cost: Fraction, query: QueryPlan, most: Fraction) -> bool:

@@ -48,13 +48,13 @@ class LazyAnswers:
     Source: ``lazy.proof.md``.
     """
 
-    __slots__ = ("_entries", "_heads", "_histograms", "_key", "_kinds", "_labels", "_measured", "_offsets", "_sizes",
-                 "_tables", "_where", "source")  # fmt: skip
+    __slots__ = ("_counts", "_entries", "_heads", "_histograms", "_key", "_kinds", "_labels", "_measured", "_offsets",
+                 "_sizes", "_tables", "_where", "source")  # fmt: skip
 
     source: NoiseSource
     """Where the noise comes from, decided by the type of the key."""
 
-    @proven("lazy.proof.md", digest="84a586d858fd1de1")
+    @proven("lazy.proof.md", digest="86ba618f38b87015")
     def __init__(
         self,
         histograms: ExactHistograms,
@@ -76,7 +76,10 @@ class LazyAnswers:
         self._heads = np.array([head(ordinal, Lane.DIRECT) for ordinal in range(len(queries))], np.uint64)
         self._sizes = np.array([query.answers for query in queries], np.int64)
         self._offsets = np.cumsum(self._sizes) - self._sizes
-        labels = [query.label + offset for query, offset in zip(queries, self._offsets.tolist(), strict=True)]
+        cells, self._counts = _numbered(histograms, len(queries[0].label))
+        labels = [
+            query.label[cells] + offset for query, offset in zip(queries, self._offsets.tolist(), strict=True)
+        ]
         self._labels = np.ascontiguousarray(np.stack(labels, axis=1), np.int32)
         self._tables = {
             (kind, ordinal): NoiseTable.for_law(law)
@@ -240,7 +243,7 @@ class LazyAnswers:
         from censafe.privacy.noise.lazy_kernels import ExactAnswers
 
         kinds, measured, labels, offsets = read_only(self._kinds, self._measured, self._labels, self._offsets)
-        return ExactAnswers(kinds, measured, SparseArrays.of(self._histograms), labels, offsets)
+        return ExactAnswers(kinds, measured, self._counts, labels, offsets)
 
     def _require_known(self, wanted: Wanted) -> None:
         query, answer, child = wanted.query, wanted.answer, wanted.child
@@ -282,6 +285,19 @@ class LazyAnswers:
             else:
                 settle_residuals(table, words, ordinal, geounits[rows], answers[rows], values)
             out[rows] = values
+
+
+@proven("lazy.proof.md", digest="dc261a88089df1c3")
+def _numbered(histograms: ExactHistograms, cells: int) -> tuple[_Ints, SparseArrays]:
+    """CONFIDENTIAL. The cells that occur in a level, rising, and its histograms with the numbers of these cells.
+
+    A level of few records has few of the cells of its schema, so that its labels are few.
+    """
+    occurs = np.zeros(cells, np.bool_)
+    occurs[histograms.cell] = True
+    number = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    arrays = SparseArrays(*read_only(histograms.node_ptr, number[histograms.cell], histograms.count))
+    return np.flatnonzero(occurs), arrays
 
 
 def _ranges(ends: _Ints, most: int) -> Iterator[tuple[int, int]]:

@@ -46,8 +46,8 @@ class ExactAnswers(NamedTuple):
 
     kinds: _Narrow  # kind of every geounit of the level
     measured: NDArray[np.bool_]  # (kinds, queries) which queries are measured
-    cells: SparseArrays  # exact histograms
-    labels: _Narrow  # (cells of the schema, queries) answer of every cell, plus the offset of the query
+    cells: SparseArrays  # exact histograms, by number of the cell
+    labels: _Narrow  # (cells that occur, queries) answer of every cell, plus the offset of the query
     offsets: _Ints  # (queries,) number of answers of all queries before each query
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ them, such as "householder alone" or "with others", which follows the number of 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -328,28 +329,44 @@ def largest(
     """Largest loss of a change over all geographies: where the paths to its two blocks part, and what shares stand on them."""
     names = [level.name for level in config.run_levels]
     count = len(names)
-    shares = [[one.level_shares[name] for name in names] for one, _ in parts]
-
-    def path(first: int, stop: int, kind: int) -> Fraction:
-        """Most that the levels from `first` to `stop` spend, over all ways in which their shares come together."""
-        best = {stop: Fraction(0)}
-        for start in range(stop - 1, first - 1, -1):
-            ends = range(start + 1, stop + 1) if config.choices.bypass else (start + 1,)
-            best[start] = max(
-                sum(
-                    (
-                        one.loss * sum(own[start:end]) * effect[kind][start]
-                        for (one, effect), own in zip(parts, shares, strict=True)
-                    ),
-                    best[end],
-                )
-                for end in ends
-            )
-        return best[first]
-
-    return max(
-        path(0, depth + 1, 0) + path(depth + 1, count, 1) + path(depth + 1, count, 2) for depth in lowest
+    # as integers over one denominator: what a unit of budget at a level costs, and the shares of all levels above each
+    per_unit, per_part = _integers(
+        [[[one.loss * own for own in kind] for kind in effect] for one, effect in parts]
     )
+    above, per_share = _integers(
+        [[[Fraction(0), *itertools.accumulate(one.level_shares[name] for name in names)]] for one, _ in parts]
+    )
+
+    def spent(kind: int, start: int, end: int) -> int:
+        """What the levels from `start` to `end` spend where their shares come together at the first of them."""
+        return sum(
+            unit[kind][start] * (own[end] - own[start]) for unit, (own,) in zip(per_unit, above, strict=True)
+        )
+
+    def paths(kind: int) -> list[int]:
+        """Most that the levels from each on spend, over all ways in which their shares come together."""
+        best = [0] * (count + 1)
+        for start in reversed(range(count)):
+            ends = range(start + 1, count + 1) if config.choices.bypass else (start + 1,)
+            best[start] = max(spent(kind, start, end) + best[end] for end in ends)
+        return best
+
+    common = [0]  # most that the levels before each spend in the same way
+    for end in range(1, count + 1):
+        starts = range(end) if config.choices.bypass else (end - 1,)
+        common.append(max(common[start] + spent(0, start, end) for start in starts))
+    left, entered = paths(1), paths(2)
+    most = max(common[depth + 1] + left[depth + 1] + entered[depth + 1] for depth in lowest)
+    return Fraction(most, per_part * per_share)
+
+
+def _integers(numbers: Sequence[Sequence[Sequence[Fraction]]]) -> tuple[list[list[list[int]]], int]:
+    """Numerators over the least common denominator, and that denominator."""
+    common = math.lcm(*(one.denominator for rows in numbers for row in rows for one in row))
+    scaled = [
+        [[one.numerator * (common // one.denominator) for one in row] for row in rows] for rows in numbers
+    ]
+    return scaled, common
 
 
 def _least(config: TopdownConfig, chosen: Sequence[Effects]) -> int:

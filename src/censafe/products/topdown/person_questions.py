@@ -6,11 +6,12 @@ that of ``person_loss``, with the records of units that follow. ``moves.proof.md
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
+from censafe.geography.spines.paths import JointPath
 from censafe.model import Neighbors, ProtectedUnit
 from censafe.model.proven import proven
 from censafe.model.topdown.histograms import MeasuredHistogram
@@ -343,15 +344,27 @@ def _loss(releases: Sequence[Release], change: _Change, area: str | None) -> Fra
 def _spent(release: Release, parts: Sequence[tuple[MeasuredHistogram, Effect]], area: str | None) -> Fraction:
     """Largest loss over the paths of a release to a block, or to two blocks of one area."""
     config, paths, count = release.config, release.paths, len(release.config.run_levels)
-    if paths is None or paths.joint is None:
-        lowest = range(count - 1, count)
-        if area is not None:
-            areas = published_levels(config)
-            lowest = range(known_depth(config, area if area in areas else areas[0]), count - 1)
-        key = tuple(effect for _, effect in parts), lowest
-        if key not in release.losses:
-            release.losses[key] = largest(config, parts, lowest)
-        return release.losses[key]
+    effects = tuple(effect for _, effect in parts)
+    if paths is not None and paths.joint is not None:
+        if (effects, area) not in release.losses:
+            release.losses[effects, area] = _spent_on_joint_paths(paths.joint, paths.meets, parts, area)
+        return release.losses[effects, area]
+    lowest = range(count - 1, count)
+    if area is not None:
+        areas = published_levels(config)
+        lowest = range(known_depth(config, area if area in areas else areas[0]), count - 1)
+    if (effects, lowest) not in release.losses:
+        release.losses[effects, lowest] = largest(config, parts, lowest)
+    return release.losses[effects, lowest]
+
+
+def _spent_on_joint_paths(
+    paths: Collection[JointPath],
+    meets: Mapping[str, Collection[JointPath]],
+    parts: Sequence[tuple[MeasuredHistogram, Effect]],
+    area: str | None,
+) -> Fraction:
+    """The same where all histograms share one set of paths, each with the shares of their levels."""
     costs: dict[tuple[int, int, tuple[Fraction, ...]], Fraction] = {}
 
     def spent(way: Sequence[tuple[Fraction, ...]], first: int, kind: int) -> Fraction:
@@ -367,9 +380,9 @@ def _spent(release: Release, parts: Sequence[tuple[MeasuredHistogram, Effect]], 
         return total
 
     if area is None:
-        return max(spent(way, 0, 0) for way in paths.joint)
+        return max(spent(way, 0, 0) for way in paths)
     return max(
         spent(meeting, 0, 0) + sum(max(spent(way, len(meeting), kind) for way in ways) for kind in (1, 2))
-        for meeting in paths.meets[area]
-        for ways in [[way for way in paths.joint if way[: len(meeting)] == meeting]]
+        for meeting in meets[area]
+        for ways in [[way for way in paths if way[: len(meeting)] == meeting]]
     )

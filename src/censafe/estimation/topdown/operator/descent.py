@@ -30,7 +30,13 @@ from censafe.estimation.topdown.operator.parent import (
     estimate_operator_parent,
     with_query,
 )
-from censafe.estimation.topdown.operator.passes import OperatorPass, OperatorRules, combined, is_sum
+from censafe.estimation.topdown.operator.passes import (
+    OperatorPass,
+    OperatorRules,
+    combined,
+    distinct,
+    is_sum,
+)
 from censafe.estimation.topdown.operator.settle import settle_open, split_open
 from censafe.geography.spines.tree import Spine, SpineLevel
 from censafe.model import SparseLevel
@@ -141,7 +147,7 @@ def _answers(
     """Of every fitted query that is measured the answers that some cells belong to, and their values at consecutive geounits."""
     rules = task.rules
     measured = [query for query in rules.queries if query < len(task.objective.labels)]
-    answers = {query: np.unique(rules.labels[query][cell]).astype(np.int64) for query in measured}
+    answers = {query: distinct(rules.labels[query][cell]) for query in measured}
     reads = Wanted(
         np.array([0, last - first], np.int64),
         np.arange(first, last, dtype=np.int64),
@@ -455,7 +461,9 @@ def _outer_passes(
     for place, (fitted, rounded) in enumerate(zip(passes.l2, passes.rounding, strict=True), 1):
         fits, rounds = (*fits, *fitted), (*rounds, *rounded)
         names = [text for inner in rounds for text in inner]
-        parted = bool(names) and not begun and not is_sum(schema.query(names[-1]).label, held, allowed)
+        parted = (
+            bool(names) and not begun and not is_sum(schema.query(names[-1]).label[allowed], held[allowed])
+        )
         if parted and place < len(passes.l2):
             continue
         yield fits, rounds

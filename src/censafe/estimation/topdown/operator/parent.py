@@ -314,7 +314,7 @@ def answer_weights(
     """
     known = np.zeros(weights.shape[0])
     for query, label in enumerate(labels):
-        if is_sum(label, theirs, allowed):
+        if is_sum(label[allowed], theirs[allowed]):
             pairs = np.unique(np.stack([theirs, label])[:, allowed & (theirs >= 0)], axis=1)
             known += weights[:, query] / np.bincount(pairs[0]).max()
     return known
@@ -323,8 +323,9 @@ def answer_weights(
 def with_query(rules: OperatorRules, label: NDArray[np.int32]) -> OperatorRules:
     """Rules with one query more, the last, in the first pass whose columns tell it; it weighs as the first inner pass does."""
     number = len(rules.labels)
+    narrow = label[rules.allowed]
     place = next(
-        at for at, one in enumerate(rules.passes) if is_sum(one.column, label, rules.allowed)
+        at for at, one in enumerate(rules.passes) if is_sum(one.column[rules.allowed], narrow)
     )  # the last one tells all cells apart
     one = rules.passes[place]
     factors = one.factors or (1.0,) * len(one.fits)

@@ -52,6 +52,7 @@ class OperatorRules:
     def __post_init__(self) -> None:
         if not self.passes:
             raise CheckError("a level needs at least one pass")
+        narrow = _Narrowed(self.allowed)
         for number, one in enumerate(self.passes):
             what = f"pass {number + 1}"
             if len(one.factors) not in (0, len(one.fits)) or min(one.factors, default=1.0) <= 0.0:
@@ -59,12 +60,12 @@ class OperatorRules:
             sums = [(f"query {query}", self.labels[query]) for query in one.fits]
             sums += [("what is held", one.held), *((f"link {n}", link) for n, link in enumerate(one.chain))]
             for name, label in sums:
-                _require_sums(what, name, one.column, label, self.allowed)
+                _require_sums(what, name, narrow(one.column), narrow(label))
             for above, link in zip((one.held, *one.chain), one.chain, strict=False):
-                _require_sums(what, "a link of the chain", link, above, self.allowed)
+                _require_sums(what, "a link of the chain", narrow(link), narrow(above))
             if number and one.held is not self.passes[number - 1].column:
                 raise CheckError(f"{what} must hold the columns of the pass before")
-        last = self.passes[-1].column[self.allowed]
+        last = narrow(self.passes[-1].column)
         if np.bincount(last - last.min(initial=0)).max(initial=0) > 1:
             raise CheckError("the last pass must tell all cells apart")
 
@@ -74,17 +75,45 @@ class OperatorRules:
         return tuple(sorted({query for one in self.passes for query in one.fits}))
 
 
-def _require_sums(what: str, name: str, column: _Label, label: _Label, allowed: NDArray[np.bool_]) -> None:
+class _Narrowed:
+    """Labels of the cells that may hold records, each taken once."""
+
+    def __init__(self, allowed: NDArray[np.bool_]) -> None:
+        self._cells = np.flatnonzero(allowed)
+        self._known: dict[int, tuple[_Label, _Label]] = {}
+
+    def __call__(self, label: _Label) -> _Label:
+        if id(label) not in self._known:
+            self._known[id(label)] = label, label[self._cells]  # the label stays, and with it its number
+        return self._known[id(label)][1]
+
+
+def _require_sums(what: str, name: str, column: _Label, label: _Label) -> None:
     """Refuse a label that differs within a column."""
-    if not is_sum(column, label, allowed):
+    if not is_sum(column, label):
         raise CheckError(f"{what}: {name} is not a sum of the columns")
 
 
-def is_sum(column: _Label, label: _Label, allowed: NDArray[np.bool_]) -> bool:
-    """Whether groups of cells are sums of columns."""
-    of_column = np.zeros(int(column.max()) + 1, label.dtype)
-    of_column[column[allowed]] = label[allowed]
-    return np.array_equal(of_column[column[allowed]], label[allowed])
+def is_sum(column: _Label, label: _Label) -> bool:
+    """Whether groups of cells are sums of columns, from both of every cell that may hold records."""
+    of_column = np.zeros(int(column.max(initial=-1)) + 1, label.dtype)
+    of_column[column] = label
+    return np.array_equal(of_column[column], label)
+
+
+def distinct(label: _Label) -> NDArray[np.int64]:
+    """The different values of a label, rising.
+
+    Example:
+        >>> distinct(np.array([4, 0, 4], np.int32)).tolist(), distinct(np.array([90, 3], np.int32)).tolist()
+        ([0, 4], [3, 90])
+    """
+    most = int(label.max(initial=-1)) + 1
+    if most > _MARKS * len(label):
+        return np.unique(label).astype(np.int64)
+    present = np.zeros(most, np.bool_)
+    present[label] = True
+    return np.flatnonzero(present)
 
 
 def combined(labels: Sequence[_Label]) -> _Label:
