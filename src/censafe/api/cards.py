@@ -56,6 +56,8 @@ def card(
     given, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
     linear, observer = options.pop("estimates", None), options.pop("progress", None) or SilentObserver()
     published = open_source(Path(run))
+    if published.recognized:
+        observer.remark(f"{run}: {published.recognized}.")
     sources = interval_sources(
         published, Path(run), None if given is None else Path(given), None if linear is None else Path(linear)
     )

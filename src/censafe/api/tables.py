@@ -246,7 +246,7 @@ def write_segments(
 
     observer = progress or SilentObserver()
     with observer.stage("read"):
-        source = open_source(Path(run))
+        source = open_source(Path(run), state)
     return write_segment_files(source, Path(out), state, observer)
 
 
@@ -401,7 +401,9 @@ class _TableOptions:
         from censafe.products.topdown.census_tables.linear import EstimatedSource
         from censafe.products.topdown.census_tables.microdata_source import open_source
 
-        source = open_source(run)
+        source = open_source(run, self.state)
+        if source.recognized:
+            self.observer.remark(f"{run}: {source.recognized}.")
         if self.intervals is None:
             return source
         if self.intervals == "linear":

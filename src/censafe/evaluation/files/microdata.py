@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import DataError
+from censafe.errors import CensafeError, DataError, UsageError
 from censafe.evaluation.files.histograms import BlockCells
-from censafe.geography.identifiers import require_known_blocks
+from censafe.geography.area_tables import STORED
+from censafe.geography.packed import PackedFile, packed_files
 from censafe.model.topdown.histograms import HistogramSchema
-from censafe.publication.microdata.reading import coded, file_header, microdata_files, number_batches
+from censafe.products.topdown.configuration.outputs import microdata_layouts
+from censafe.results.microdata import coded, number_batches, text_header
+from censafe.results.source import PublishedSource, resolve
 
 
 class RecordRows(NamedTuple):
@@ -42,84 +45,40 @@ def rows_of_parts(path: Path, parts: Sequence[RecordRows], cells: int) -> BlockC
     return BlockCells(path.name, "", codes, row, whole.cell, whole.number)
 
 
-_BLOCK: Final = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1, "TABBLK": 4}
-
-
-class _Column(NamedTuple):
-    """A column of the file that says the level of an attribute."""
-
-    name: str
-    levels: int
-    first: int
-
-
-_PERSONS: Final = (
-    _Column("GQTYPE_PL", 8, 0),
-    _Column("VOTING_AGE", 2, 1),
-    _Column("CENHISP", 2, 1),
-    _Column("CENRACE", 63, 1),
-)
-_STATUS: Final = "HH_STATUS"
-_CELL_OF_STATUS: Final = np.array([-1, 1, 0])  # 0 is a group quarters, 1 occupied, 2 vacant
-
-
 def is_microdata(path: Path) -> bool:
-    """Whether a file is text with the columns of a block."""
-    return path.is_file() and path.suffix.lower() != ".parquet" and set(_BLOCK) <= set(file_header(path))
+    """Whether a path holds microdata of the redistricting data."""
+    return _microdata(path) is not None
 
 
 def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
-    """Count the rows of a file of persons or units by block and cell.
-
-    Lines that start with ``#`` before the header are passed over, group quarters in a file of units as well. Columns beyond
-    those of the block and the cell may be there or not.
-    """
-    columns = _columns(path, file_header(path), schema)
-    wanted = [*_BLOCK, *(column.name for column in columns)]
-    cells = schema.schema.cells
-    parts = []
-    for batch in number_batches(path, wanted, "the redistricting microdata"):
-        code, cell = _keys(path, batch, columns)
-        parts.append(added_rows(RecordRows(code, cell, np.ones(len(code), np.int64)), cells))
-    found = rows_of_parts(path, parts, cells)
-    require_known_blocks(
-        f"{path.name}: {', '.join(_BLOCK)}", found.codes, np.zeros(len(found.codes), np.bool_)
+    """Rows of persons or units by block and cell."""
+    published = _microdata(path)
+    rows = (
+        []
+        if published is None
+        else [one for one in published.rows.values() if one.layout.schema.schema.shape == schema.schema.shape]
     )
-    return found
-
-
-def _columns(path: Path, names: list[str], schema: HistogramSchema) -> tuple[_Column, ...]:
-    shape = tuple(attribute.levels for attribute in schema.schema.attributes)
-    layouts: Mapping[tuple[int, ...], tuple[_Column, ...]] = {
-        tuple(column.levels for column in _PERSONS): _PERSONS,
-        (2,): (_Column(_STATUS, 3, 0),),
-    }
-    if shape not in layouts:
+    if len(rows) != 1:
         raise DataError(
-            f"{path.name}: microdata of the redistricting data cannot be counted in the schema {schema.name}; allowed: its "
-            "persons and units; fix: compare the files of histograms"
+            f"{path.name}: {'no microdata' if published is None else published.words}, which cannot be counted in the schema {schema.name}; allowed: persons and units "
+            "of the redistricting data; fix: compare the files of histograms"
         )
-    missing = [column.name for column in layouts[shape] if column.name not in names]
-    if missing:
-        raise DataError(f"{path.name}: no column {', '.join(missing)}; fix: name the file of {schema.name}")
-    return layouts[shape]
+    level = rows[0].histograms(rows[0].geounits)
+    counted = np.flatnonzero(np.diff(level.node_ptr))
+    row = np.repeat(np.arange(len(counted)), np.diff(level.node_ptr)[counted])
+    codes = level.geounits[counted].astype(np.int64)
+    return BlockCells(path.name, "", codes, row, level.cell.astype(np.int64), level.count.astype(np.int64))
 
 
-def _keys(
-    path: Path, batch: Any, columns: tuple[_Column, ...]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Geocode and cell of every row that has one."""
-    code = np.zeros(batch.num_rows, np.int64)
-    for name, width in _BLOCK.items():
-        code = code * 10**width + coded(path, batch, name, 0, 10**width)
-    if columns[0].name == _STATUS:
-        cell = _CELL_OF_STATUS[coded(path, batch, _STATUS, 0, 3)]
-    else:
-        cell = np.zeros(batch.num_rows, np.int64)
-        for column in columns:
-            cell = cell * column.levels + coded(path, batch, column.name, column.first, column.levels)
-    valid = cell >= 0
-    return code[valid], cell[valid]
+def _microdata(path: Path) -> PublishedSource | None:
+    """Microdata of the redistricting data; None where a path holds none."""
+    if not path.is_file() or path.suffix.lower() in STORED:
+        return None
+    layouts = {name: layout for name, layout in microdata_layouts().items() if name.startswith("pl94-")}
+    try:
+        return resolve(path, layouts)
+    except UsageError:
+        return None
 
 
 _DISTRICT: Final = {"TABBLKST": 2, "TABBLKCOU": 4, "ENUMDIST": 4}
@@ -135,7 +94,25 @@ _LAYOUT: Final = "the microdata of 1940"
 
 def is_district_microdata(path: Path) -> bool:
     """Whether a file is text with the columns of an enumeration district."""
-    return path.is_file() and path.suffix.lower() != ".parquet" and set(_DISTRICT) <= set(file_header(path))
+    return path.is_file() and path.suffix.lower() not in STORED and set(_DISTRICT) <= set(_columns(path))
+
+
+def _columns(path: Path) -> list[str]:
+    """Names of the columns of a text file; none where it is no text."""
+    try:
+        return text_header(_file(path)).names
+    except CensafeError:
+        return []
+
+
+def _file(path: Path) -> PackedFile:
+    """The one file that a path stands for."""
+    files = packed_files(path)
+    if len(files) != 1:
+        raise DataError(
+            f"{path.name}: the archive holds {len(files)} files; fix: unpack it and give the file"
+        )
+    return files[0]
 
 
 def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
@@ -154,10 +131,10 @@ def read_district_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
     units, kinds = (np.zeros(0, np.int64),) * 2 if beside is None else _kinds_of_units(beside)
     parts = []
     columns = (*_DISTRICT, _UNIT, *_PERSON)
-    missing = [name for name in columns if name not in file_header(path)]
+    missing = [name for name in columns if name not in _columns(path)]
     if missing:
         raise DataError(f"{path.name}: no column {', '.join(missing)}; fix: name the file of persons of 1940")
-    for batch in number_batches(path, columns, _LAYOUT):
+    for batch in number_batches(_file(path), columns, _LAYOUT):
         code, unit = _keys_of_microdata_1940(path, batch)
         kind = np.zeros(len(unit), np.int64) if beside is None else _kinds_of(path, unit, units, kinds)
         adult = coded(path, batch, "QAGE", 0, 116) >= _ADULT
@@ -189,8 +166,8 @@ def _kinds_of(
 
 def _units_beside(path: Path) -> Path | None:
     """The file of units in the folder of a file of persons; None where it lies alone."""
-    others = [one for one in microdata_files(path.parent) if one != path and is_district_microdata(one)]
-    found = [one for one in others if {_UNIT, _KIND} <= set(file_header(one))]
+    others = [one for one in sorted(path.parent.iterdir()) if one != path and is_district_microdata(one)]
+    found = [one for one in others if {_UNIT, _KIND} <= set(_columns(one))]
     if others and len(found) != 1:
         raise DataError(
             f"{path.name}: {len(found)} files of units (columns {_UNIT} and {_KIND}) in its folder; allowed: one, which says the "
@@ -202,7 +179,7 @@ def _units_beside(path: Path) -> Path | None:
 def _kinds_of_units(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Keys of all units, rising, and their kinds of quarters."""
     keys, kinds = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for batch in number_batches(path, (*_DISTRICT, _UNIT, _KIND), _LAYOUT):
+    for batch in number_batches(_file(path), (*_DISTRICT, _UNIT, _KIND), _LAYOUT):
         kind = _KIND_OF_CODE[coded(path, batch, _KIND, 0, len(_KIND_OF_CODE))]
         wrong = int((kind < 0).sum())
         if wrong:

@@ -90,7 +90,7 @@ def test_a_named_result_admits_its_own_run_alone(
 def test_a_result_whose_run_is_not_known_admits_its_carried_cost_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    result = MicrodataResult("redistricting", tmp_path, {}, "pl94-us", {})
+    result = MicrodataResult("redistricting", tmp_path, {}, "pl94-us", {}, None)
     options = options_of_a_run(monkeypatch, tmp_path, RunOptions(tables=("none",)), result)
     assert options.spend_more == frozenset({result.digest[:16]})
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
+from censafe.geography.packed import packed_files
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.linear import (
     EstimatedSource,
@@ -20,7 +21,6 @@ from censafe.products.topdown.census_tables.linear import (
 from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, open_source
 from censafe.products.topdown.census_tables.source import Geography, SourceWithIntervals, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
-from censafe.publication.microdata.reading import microdata_files
 
 LEAST_REPLICATES: Final = 10
 """Fewer give no intervals."""
@@ -148,7 +148,7 @@ def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
     places = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     microdata = isinstance(source, MicrodataSource)
     done = [
-        path for path in places if (path / "manifest.json").is_file() or (microdata and microdata_files(path))
+        path for path in places if (path / "manifest.json").is_file() or (microdata and packed_files(path))
     ]
     same = [
         one

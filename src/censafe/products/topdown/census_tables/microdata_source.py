@@ -1,4 +1,4 @@
-"""Published microdata as a source of tables: files in the layout of the Bureau, whoever made them."""
+"""Published results as a source of tables, whoever made them."""
 
 from __future__ import annotations
 
@@ -16,67 +16,64 @@ from censafe.products.topdown.census_tables.definitions import SCHEMAS
 from censafe.products.topdown.census_tables.source import LEVELS, HistogramSource, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.outputs import microdata_layouts
-from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.reading import (
-    histograms_of_rows,
-    joined_histograms_of_rows,
-    microdata_files,
-    other_layouts,
-    row_geounits,
-    shows_cells,
-    shows_layout,
-)
-from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES
+from censafe.results.microdata import MicrodataRows
+from censafe.results.source import PublishedSource, resolve
 
 _DIGITS: Final = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 16}
 
 
-def open_source(folder: Path) -> TableSource:
-    """A finished run, or a folder or file of microdata."""
-    texts = microdata_files(folder)
-    if (folder / "manifest.json").exists() or not texts:
-        return HistogramSource(folder)
-    return MicrodataSource(folder, texts)
+def open_source(path: Path, state: str | None = None) -> TableSource:
+    """A finished run, or published results of any other form from which tables can be made.
+
+    Args:
+        state: two-digit code of the only state that is read of microdata; None for all.
+    """
+    layouts = {
+        name: layout
+        for name, layout in microdata_layouts().items()
+        if layout.schema.name in {schema for schemas in SCHEMAS.values() for schema in schemas.values()}
+    }
+    published = resolve(path, layouts, state=state)
+    return HistogramSource(path) if published.is_run else MicrodataSource(published)
 
 
 class MicrodataSource(TableSource):
     """Microdata of the DHC or of the redistricting data, counted by block and cell.
 
-    Args:
-        texts: files of the folder with the columns of a layout; others are passed over.
+    Files that show both, as those of 2020 do, are read as the DHC.
     """
 
-    def __init__(self, folder: Path, texts: list[Path]) -> None:
-        shown = [
-            (product, kind, layout, path)
+    def __init__(self, published: PublishedSource) -> None:
+        kinds = {
+            product: {
+                kind: rows
+                for kind, schema in schemas.items()
+                for rows in published.rows.values()
+                if schema in _schemas(rows)
+            }
             for product, schemas in SCHEMAS.items()
-            for kind, schema in schemas.items()
-            for layout in microdata_layouts().values()
-            if schema in _schemas(layout)
-            for path in texts
-            if shows_layout(path, layout) and shows_cells(layout)
+        }
+        files = {part for rows in published.rows.values() for part in rows.parts}
+        complete = [
+            product
+            for product, own in kinds.items()
+            if files == {part for rows in own.values() for part in rows.parts}
         ]
-        products = {product for product, *_ in shown}
-        self._files = {kind: (layout, path) for _, kind, layout, path in shown}
-        if len(products) != 1 or len(self._files) < len(shown):
-            known = {schema for schemas in SCHEMAS.values() for schema in schemas.values()}
-            layouts = [
-                one for one in microdata_layouts().values() if known & set(_schemas(one)) and shows_cells(one)
-            ]
-            strange = [path for path in texts if path not in {path for *_, path in shown}]
+        if not complete:
             raise UsageError(
-                f"{folder}: {len({path for *_, path in shown})} files of microdata that tables are made of; allowed: one of persons and one of units, of the DHC or of the "
-                f"redistricting data, with the Bureau's columns{other_layouts(strange, layouts)}; fix: give such a folder, or that of a run"
+                f"{published.path}: microdata of more than one product ({', '.join(sorted(map(str, files)))}); allowed: one of persons and one of units, of the DHC "
+                "or of the redistricting data; fix: give the files of one of them"
             )
-        super().__init__(products.pop(), folder)
+        super().__init__(complete[0], published.path)
+        self._rows = kinds[complete[0]]
         self.names = AreaNames({}, census=True)
-        marks = (mark for mark in (STAMP, DEMONSTRATION) if (folder / STAMP_NOTES[mark][0]).exists())
-        self.stamp = next(marks, None)
+        self.stamp = published.stamp
+        self.recognized = published.words
 
     @property
     def held(self) -> tuple[str, ...]:
         """The histograms that there are."""
-        return tuple(self._files)
+        return tuple(self._rows)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -86,13 +83,15 @@ class MicrodataSource(TableSource):
     @cached_property
     def _blocks(self) -> NDArray[np.str_]:
         """Geocodes of all blocks with rows, sorted."""
-        return np.unique(
-            np.concatenate([row_geounits(path, layout) for layout, path in self._files.values()])
-        )
+        return np.unique(np.concatenate([rows.geounits for rows in self._rows.values()]))
 
     def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
         """Areas of a level, made of the blocks with rows."""
         digits = _DIGITS[word]
+        if not len(self._blocks):
+            raise UsageError(
+                f"{self.place}: there are no rows of the state; fix: give its two-digit code, or a file of it"
+            )
         if not digits:
             return "block", self._blocks, AreaBlocks(np.array([""]), np.zeros(len(self._blocks), np.int64))
         names, area = np.unique(self._blocks.astype(f"U{digits}"), return_inverse=True)
@@ -100,13 +99,14 @@ class MicrodataSource(TableSource):
 
     def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """Histograms of the blocks."""
-        layout, path = self._files[histogram]
-        if layout.beside is None:
-            return histograms_of_rows(path, layout, geounits)
-        households, units = joined_histograms_of_rows(path, layout, geounits)
-        return households if SCHEMAS[self.product][histogram] == layout.schema.name else units
+        rows = self._rows[histogram]
+        if rows.layout.beside is None:
+            return rows.histograms(geounits)
+        households, units = rows.joined_histograms(geounits)
+        return households if SCHEMAS[self.product][histogram] == rows.layout.schema.name else units
 
 
-def _schemas(layout: MicrodataLayout) -> tuple[str, ...]:
-    """Schemas of the histograms that a file holds."""
+def _schemas(rows: MicrodataRows) -> tuple[str, ...]:
+    """Schemas of the histograms that rows are of."""
+    layout = rows.layout
     return (layout.schema.name, *(() if layout.beside is None else (layout.beside.schema.name,)))

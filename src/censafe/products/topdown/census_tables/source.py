@@ -71,6 +71,8 @@ class TableSource(ABC):
     """What stands beside geocodes."""
     stamp: Stamp | None
     """Of a test key or of published data; None for any other release."""
+    recognized: str = ""
+    """What was recognized, in one line; empty for a run folder."""
 
     @property
     @abstractmethod
@@ -184,6 +186,7 @@ class SourceWithIntervals(TableSource):
         self._source = source
         self.names = source.names
         self.stamp = source.stamp
+        self.recognized = source.recognized
 
     @property
     def held(self) -> tuple[str, ...]:

@@ -21,17 +21,11 @@ from censafe.products.topdown.configuration.config import TopdownConfig, load_co
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
 from censafe.products.topdown.plan import CONFIGURATION, configuration_of_run
 from censafe.publication.atomic import sha256_file
-from censafe.publication.manifest import Manifest, read_manifest, stopped_words
+from censafe.publication.manifest import Manifest, read_manifest
 from censafe.publication.microdata.histograms import histogram_geounits, read_histograms
-from censafe.publication.microdata.layouts import MicrodataLayout
-from censafe.publication.microdata.reading import (
-    histograms_of_rows,
-    microdata_files,
-    other_layouts,
-    row_geounits,
-    shows_layout,
-)
-from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES
+from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp
+from censafe.results.microdata import MicrodataRows
+from censafe.results.source import resolve
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +64,32 @@ class MicrodataResult(OpenedResult):
 
     Args:
         source: configuration that is said to have published them.
-        files: layout and place of the file of each histogram, by its name.
+        rows: of the file of each histogram, by its name.
+        stamp: that a note in the folder says of the files; None without one.
     """
 
     source: str
-    files: Mapping[str, tuple[MicrodataLayout, Path]] = field(repr=False)
+    rows: Mapping[str, MicrodataRows] = field(repr=False)
+    stamp: Stamp | None
 
     @property
     def test_key(self) -> bool:
-        """Whether a note beside the files says that they were drawn with a test key."""
-        return (self.folder / STAMP_NOTES[STAMP][0]).exists()
+        """Whether a note in the folder says that the files were drawn with a test key."""
+        return self.stamp == STAMP
 
     @property
     def published_data(self) -> bool:
-        """Whether a note beside the files says that they demonstrate with published data."""
-        return (self.folder / STAMP_NOTES[DEMONSTRATION][0]).exists()
+        """Whether a note in the folder says that the files demonstrate with published data."""
+        return self.stamp == DEMONSTRATION
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the hashes of the files, hexadecimal."""
-        hashes = (f"{name} {sha256_file(path)}" for name, (_, path) in sorted(self.files.items()))
+        hashes = (
+            f"{name} {sha256_file(path)}"
+            for name, rows in sorted(self.rows.items())
+            for path in sorted({part.path for part in rows.parts})
+        )
         return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
     @property
@@ -104,7 +104,7 @@ class MicrodataResult(OpenedResult):
     @property
     def remark(self) -> str:
         """What a certificate says of a release that is held to the files."""
-        names = ", ".join(path.name for _, path in self.files.values())
+        names = ", ".join(str(part) for rows in self.rows.values() for part in rows.parts)
         return (
             f"In every area, counts add up to those of the published result {self.name}, which was given as microdata ({names}; "
             f"SHA-256 of their hashes {self.digest}). The files do not say how they were made: that they are a private release of "
@@ -114,34 +114,34 @@ class MicrodataResult(OpenedResult):
 
     def published_blocks(self, histogram: str) -> NDArray[np.str_]:
         """Those that rows of the file name."""
-        layout, path = self.files[histogram]
-        return row_geounits(path, layout)
+        return self.rows[histogram].geounits
 
     def _read(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
-        layout, path = self.files[histogram]
-        return histograms_of_rows(path, layout, geounits)
+        return self.rows[histogram].histograms(geounits)
 
 
-def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str) -> MicrodataResult | None:
-    """The microdata of a folder; None where it holds no text file."""
-    texts = microdata_files(folder)
-    if not texts:
-        return None
-    files = {}
-    for histogram in theirs.histograms:
-        layouts = [
-            {**microdata_layouts(), **theirs.microdata}[one] for one in outputs_of(histogram).microdata
-        ]
-        found = [(layout, path) for layout in layouts for path in texts if shows_layout(path, layout)]
-        if len(found) != 1:
-            columns = ", ".join(one.name for one in layouts[0].columns if one.codes) if layouts else "none"
-            raise UsageError(
-                f"{folder}: {len(found)} files with the microdata of {histogram.name} of topdown {source}; allowed: one, with "
-                f"the columns of a block and {columns}{other_layouts(texts, layouts)}; fix: give the run folder, or a folder with the microdata of one release"
-            )
-        files[histogram.name] = found[0]
+def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str) -> MicrodataResult:
+    """The microdata of a folder or file."""
+    known = {**microdata_layouts(), **theirs.microdata}
+    layouts = {one.name: outputs_of(one).microdata for one in theirs.histograms}
+    published = resolve(folder, {layout: known[layout] for names in layouts.values() for layout in names})
+    rows = {
+        histogram: next((published.rows[layout] for layout in names if layout in published.rows), None)
+        for histogram, names in layouts.items()
+    }
+    missing = [histogram for histogram, own in rows.items() if own is None]
+    if missing:
+        columns = "; ".join(
+            ", ".join(one.name for one in known[layout].columns if one.codes)
+            for layout in layouts[missing[0]]
+        )
+        raise UsageError(
+            f"{folder}: {published.words}, and no microdata of {', '.join(missing)} of topdown {source}; allowed: a file of each histogram, with the columns of a "
+            f"block and {columns or 'none'}; fix: give the run folder, or a folder with the microdata of one release"
+        )
     schemas = {one.name: one.schema for one in theirs.histograms}
-    return MicrodataResult(name, folder, schemas, source, files)
+    found = {histogram: own for histogram, own in rows.items() if own is not None}
+    return MicrodataResult(name, folder, schemas, source, found, published.stamp)
 
 
 class KnownResult(Protocol):
@@ -259,14 +259,8 @@ def open_results(
             if not same:
                 raise UsageError(f"{folder} is not a run of topdown {source}, which published {name}")
             results.append(PublishedResult(name, folder, schemas, manifest))
-        elif (alone := microdata_result(name, folder, theirs, source)) is not None:
-            results.append(alone)
         else:
-            raise StorageError(
-                stopped_words(folder)
-                or f"{folder} holds neither a finished run nor microdata; fix: give the run folder that published {name} ({source}), or a "
-                "folder with its microdata"
-            )
+            results.append(microdata_result(name, folder, theirs, source))
     return tuple(results)
 
 

@@ -69,8 +69,6 @@ def test_the_files_of_a_public_report(tmp_path: Path, file: str) -> None:
 
 def test_what_a_file_is_and_lacks_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(TEXT.replace("VOTING_AGE", "QAGE"), encoding="utf-8")
-    words = (
-        r"0 files .*; a\.csv \(comma-delimited: VINTAGE, TABBLKST, .*\) lacks VOTING_AGE of pl94-persons; fix"
-    )
+    words = r"no published results are recognized; a\.csv \(comma-delimited: VINTAGE, TABBLKST, .*\) lacks VOTING_AGE of pl94-persons; allowed: a run folder"
     with pytest.raises(UsageError, match=words):
         tables(tmp_path, "P1", "county")

@@ -1,0 +1,67 @@
+"""The forms in which results are published, in words, and what a path lacks that shows none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from censafe.errors import CensafeError, StorageError, UsageError
+from censafe.geography.packed import PackedFile
+from censafe.publication.manifest import stopped_words
+from censafe.publication.microdata.layouts import MicrodataLayout
+from censafe.results.microdata import missing_columns, text_header
+
+RUN: Final = "a run folder (manifest.json)"
+MICRODATA: Final = "microdata of persons or units (PPMF, MDF: TABBLKST to TABBLK and the codes of a record)"
+FORMS: Final = (RUN, MICRODATA)
+"""The forms in words, without their packing."""
+_PACKING: Final = "each as a file, folder, .zip or .gz; text separated by commas, pipes, tabs or semicolons"
+_COLUMNS: Final = 6
+_SHOWN: Final = 3
+
+
+class _Near(NamedTuple):
+    share: float
+    words: str
+
+
+def require_there(path: Path) -> None:
+    """Refuse a path that is not there, or a folder in which a run was stopped."""
+    if not path.exists():
+        raise StorageError(f"{path}: there is no such file or folder; fix: check the path")
+    if words := stopped_words(path):
+        raise StorageError(words)
+
+
+def unrecognized(path: Path, files: Sequence[PackedFile], layouts: Sequence[MicrodataLayout]) -> UsageError:
+    """What a path is not, the nearest form and what it lacks of it, and all forms."""
+    found = [near for near in (_nearest(file, layouts) for file in files[:_SHOWN]) if near is not None]
+    words = "".join(f"; {near.words}" for near in sorted(found))
+    empty = "" if files else "; it holds no files"
+    return UsageError(
+        f"{path}: no published results are recognized{empty}{words}; allowed: {'; '.join(FORMS)}; {_PACKING}; fix: give one of these"
+    )
+
+
+def _nearest(file: PackedFile, layouts: Sequence[MicrodataLayout]) -> _Near | None:
+    """The layout of which a file lacks the smallest share, with the columns by name."""
+    try:
+        header = text_header(file)
+    except CensafeError as error:
+        return _Near(1.0, str(error))
+    if not header.names:
+        return _Near(1.0, f"{file} is empty")
+    lacks = {one.name: missing_columns(one, header.names) for one in layouts}
+    shares = [
+        (len(missing) / len(layout.columns), layout.name)
+        for layout, missing in zip(layouts, lacks.values(), strict=True)
+        if missing
+    ]
+    if not shares:
+        return None
+    share, name = min(shares)
+    shown = f"{', '.join(header.written[:_COLUMNS])}{', ...' if len(header.names) > _COLUMNS else ''}"
+    return _Near(
+        share, f"{file} ({header.words}-delimited: {shown}) lacks {', '.join(lacks[name])} of {name}"
+    )

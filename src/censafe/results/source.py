@@ -1,0 +1,130 @@
+"""What a path holds of published results: one resolver for every place that takes a release or published numbers. All of it is public."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from censafe.errors import UsageError
+from censafe.geography.area_tables import TEXT
+from censafe.geography.packed import PackedFile, packed_files
+from censafe.geography.regions import states
+from censafe.publication.microdata.layouts import MicrodataLayout
+from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES, Stamp
+from censafe.results.forms import require_there, unrecognized
+from censafe.results.microdata import MicrodataRows, TextHeader, missing_columns, shows_cells, text_header
+
+MANIFEST: Final = "manifest.json"
+_EARLIER: Final = "TABTRACT"
+_STATE_OF_NAME: Final = re.compile(r"(?<![0-9A-Za-z])([0-9]{2}|[A-Za-z]{2})(?=\.[A-Za-z]+$)")
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedSource:
+    """Published results at a path.
+
+    Args:
+        words: what was recognized, in one line; empty for a run folder.
+        rows: rows of microdata by the name of their layout; none of other forms.
+        others: files that were passed over.
+    """
+
+    path: Path
+    words: str = ""
+    rows: Mapping[str, MicrodataRows] = field(default_factory=dict, repr=False)
+    others: tuple[PackedFile, ...] = ()
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is the folder of a run."""
+        return (self.path / MANIFEST).is_file()
+
+    @cached_property
+    def stamp(self) -> Stamp | None:
+        """Of a note in the folder that a test key or published data made the files; None without one."""
+        folder = self.path if self.path.is_dir() else self.path.parent
+        return next((one for one in (STAMP, DEMONSTRATION) if (folder / STAMP_NOTES[one][0]).exists()), None)
+
+
+def resolve(
+    path: Path, layouts: Mapping[str, MicrodataLayout], *, state: str | None = None
+) -> PublishedSource:
+    """What a path holds.
+
+    Args:
+        layouts: of microdata, by name.
+        state: two-digit code of the only state that is read of microdata; None for all.
+
+    Raises:
+        UsageError: no form is recognized; with the nearest one, what the files lack of it, and all forms.
+        StorageError: there is no such path, or a run in it was stopped.
+    """
+    if (path / MANIFEST).is_file():
+        return PublishedSource(path)
+    require_there(path)
+    notes = {note for note, _ in STAMP_NOTES.values()}
+    files = [one for one in packed_files(path) if one.name not in notes]
+    texts = [one for one in files if one.suffix in TEXT and (one.suffix or len(files) == 1)]
+    headers = {file: text_header(file) for file in texts}
+    counted = {name: layout for name, layout in layouts.items() if shows_cells(layout)}
+    found: dict[str, list[PackedFile]] = {}
+    for file, header in headers.items():
+        for name, layout in counted.items():
+            if header.names and not missing_columns(layout, header.names):
+                found.setdefault(name, []).append(file)
+    if not found:
+        raise unrecognized(path, texts or files, list(counted.values()))
+    rows = {
+        name: MicrodataRows(layouts[name], _parts(path, name, parts, state), state=state)
+        for name, parts in found.items()
+    }
+    used = {part for one in rows.values() for part in one.parts}
+    named = {part for parts in found.values() for part in parts}
+    others = tuple(file for file in files if file not in named)
+    return PublishedSource(path, _words(rows, {file: headers[file] for file in sorted(used)}), rows, others)
+
+
+def _parts(path: Path, name: str, files: Sequence[PackedFile], state: str | None) -> tuple[PackedFile, ...]:
+    """The files of one layout, which are one file or parts of states."""
+    if len(files) == 1:
+        return tuple(files)
+    postal = {one.postal: one.code for one in states()}
+    states_of = {}
+    for file in files:
+        code = _STATE_OF_NAME.search(file.name)
+        word = "" if code is None else postal.get(code[1].upper(), code[1])
+        states_of[file] = word if word in postal.values() else ""
+    stems = {_STATE_OF_NAME.sub("", file.name) for file in files}
+    if len(stems) > 1 or "" in states_of.values() or len(set(states_of.values())) < len(files):
+        raise UsageError(
+            f"{path}: {len(files)} files of microdata {name}: {', '.join(map(str, files[:3]))}; allowed: one of persons and one of units, or one a state whose "
+            "name ends with the code of the state; fix: keep the files of one release in the folder"
+        )
+    chosen = tuple(file for file in files if state in (None, states_of[file]))
+    if not chosen:
+        raise UsageError(
+            f"{path}: no file of state {state}; allowed: {', '.join(sorted(states_of.values()))}; fix: give its two-digit code"
+        )
+    return chosen
+
+
+_RECORDS: Final = {"pl94": "the redistricting data", "dhc": "the DHC"}
+
+
+def _words(rows: Mapping[str, MicrodataRows], headers: Mapping[PackedFile, TextHeader]) -> str:
+    """What microdata are, in one line."""
+    records = list(dict.fromkeys(one.layout.records for one in rows.values()))
+    products = [
+        words for key, words in _RECORDS.items() if any(name.startswith(f"{key}-") for name in rows)
+    ] or list(rows)
+    earlier = any(_EARLIER in (name.upper() for name in header.written) for header in headers.values())
+    names = "2021 column names" if earlier else "column names since 2022"
+    packing = sorted({file.packing for file in headers} - {""})
+    marks = sorted({header.words for header in headers.values()})
+    files = f"{len(headers)} files" if len(headers) > 1 else ""
+    more = [names, *packing, *marks, *([files] if files else [])]
+    return f"microdata of {' and '.join(records)} of {' and of '.join(products)} (PPMF or MDF), {', '.join(more)}"
