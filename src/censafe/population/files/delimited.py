@@ -106,14 +106,16 @@ def take_rejects(con: duckdb.DuckDBPyConnection, tables: tuple[str, str], allowe
     ]
 
 
-def csv_scan(paths: Sequence[Path], columns: Sequence[str], delimiter: str) -> tuple[str, tuple[str, str]]:
+def csv_scan(
+    paths: Sequence[Path], columns: Sequence[str], delimiter: str, encoding: str = "utf-8"
+) -> tuple[str, tuple[str, str]]:
     """A FROM item of the embedded engine that reads files of text with a header, and the two tables that take unreadable lines."""
     suffix = uuid4().hex[:8]
     rejects = (f"rejects_{suffix}", f"reject_scans_{suffix}")
     names = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in columns)
     return (
         f"read_csv([{quote_paths(paths)}], auto_detect=false, header=true, "
-        f"delim={quote_text(delimiter)}, quote='\"', escape='\"', strict_mode=true, null_padding=false, "
+        f"encoding={quote_text(encoding)}, delim={quote_text(delimiter)}, quote='\"', escape='\"', strict_mode=true, null_padding=false, "
         f"store_rejects=true, rejects_limit=0, rejects_table='{rejects[0]}', rejects_scan='{rejects[1]}', "
         f"columns={{{names}}})"
     ), rejects

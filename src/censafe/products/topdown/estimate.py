@@ -19,7 +19,13 @@ from censafe.products.run.runner import RunResult
 from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.descents import Descents, Estimates, estimate_levels
 from censafe.products.topdown.files import area_names
-from censafe.products.topdown.folder import ESTIMATE_FILES, RUN_FACTS, level_reader, read_facts
+from censafe.products.topdown.folder import (
+    AREA_CODES,
+    ESTIMATE_FILES,
+    RUN_FACTS,
+    level_reader,
+    read_facts,
+)
 from censafe.products.topdown.intake.results import open_results, require_same_use
 from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, configuration_of_run, workloads
@@ -57,6 +63,12 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
         source: NoiseSource = "seeded" if manifest.test_key else "system"
         estimates = estimate_all(config, public, read, options, source)
         names = stored_names(options.names, out, manifest, census=area_names(config).census)
+        codes = ""
+        if AREA_CODES in manifest.outputs:
+            verify_outputs(
+                out, replace(manifest, parts=(), outputs={AREA_CODES: manifest.outputs[AREA_CODES]})
+            )
+            codes = (out / AREA_CODES).read_text(encoding="utf-8")
         intervals = None
         if options.intervals is not None:
             given = IntervalSource(config, estimates, read, options.workers, names)
@@ -71,6 +83,7 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
             options.confidence,
             intervals=intervals,
             names=names,
+            area_codes=codes,
         )
         with observer.stage("publish"):
             publish(out, folder.staging, release, observer=observer, workers=options.workers)

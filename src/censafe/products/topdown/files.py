@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,6 +18,7 @@ from censafe.model import SparseLevel
 from censafe.model.observer import Observer, work_added
 from censafe.products.topdown.census_tables.writing import level_pieces, write_pieces
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.keys import OWN
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import microdata_layouts, outputs_of
 from censafe.products.topdown.descents import Estimates
@@ -176,7 +178,20 @@ def _with_copy(
 def area_names(config: TopdownConfig, names: Mapping[str, str] | None = None) -> AreaNames:
     """What stands beside the codes of areas: GEOID and GISJOIN where they are those of census geography, and NAME."""
     lengths = (level.prefix for level in config.levels if level.prefix is not None)
-    return AreaNames(names or {}, config.geocodes == "digits" and are_census_levels(lengths))
+    census = config.geocodes == "digits" and config.reader != OWN and are_census_levels(lengths)
+    return AreaNames(names or {}, census)
+
+
+def named_codes(codes: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    """Names of areas with codes of their own, by geocode: given by geocode or by a code that only one area has; else the code.
+
+    Example:
+        >>> named_codes({"0001": "Nord", "00010001": "7", "00010002": "8"}, {"7": "Altdorf", "0001": "The North"})
+        {'0001': 'The North', '00010001': 'Altdorf', '00010002': '8'}
+    """
+    times = Counter(codes.values())
+    by_code = {code: name for code, name in names.items() if times[code] == 1}
+    return {geocode: names.get(geocode, by_code.get(code, code)) for geocode, code in codes.items()}
 
 
 def named_areas(config: TopdownConfig, path: Path | None) -> AreaNames:

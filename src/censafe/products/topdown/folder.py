@@ -176,6 +176,8 @@ def constraints_of(
 
 GEOGRAPHY: Final = "measurements/geography.parquet"
 TOTALS: Final = "measurements/exact_totals.csv"
+AREA_CODES: Final = "areas.csv"
+"""Codes and geocodes of areas, where the records have codes of their own."""
 RUN_FACTS: Final = (GEOGRAPHY, TOTALS, CONFIGURATION)
 """Files of a run folder beside its measurements."""
 ESTIMATES: Final = "table_estimates.parquet"

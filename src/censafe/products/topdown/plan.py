@@ -25,6 +25,7 @@ from censafe.model.proven import proven
 from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram
 from censafe.planning.numbers import loss_text
+from censafe.population.records.layout import RECORDS
 from censafe.products.topdown.configuration.config import TopdownConfig, check_pass_order, load_config
 from censafe.products.topdown.configuration.layout import histogram_layout
 from censafe.products.topdown.configuration.shipped import shipped_schemas
@@ -101,7 +102,7 @@ def plan_release(config: TopdownConfig) -> ReleasePlan:
         histogram_layout(config)
     loss, other_losses = person_loss(config), {}
     persons = [one for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
-    if all(one.exact_totals is None for one in persons):
+    if all(one.exact_totals is None for one in persons) and not lists_occupied(config):
         entering = person_loss(config, Neighbors.ADD_REMOVE).histograms.values()
         other_losses = {Neighbors.ADD_REMOVE: sum(entering, Fraction(0))}
     return ReleasePlan(
@@ -139,7 +140,26 @@ def loss_statements(config: TopdownConfig) -> tuple[str, ...]:
         f"{symbol} {loss_text(one_change_loss(plan))} in all of them.",
         f"By rows of one histogram, the Bureau's statement: {symbol} {loss_text(rows_loss(plan))} for one row of each histogram replaced; it is "
         "not the loss of a person.",
+        *_own_records(config),
     )
+
+
+def _own_records(config: TopdownConfig) -> tuple[str, ...]:
+    """What a record is where files of one's own are read."""
+    if config.read is None:
+        return ()
+    words = []
+    if "persons" in config.read.files:
+        words.append(
+            "A person's record is one row of the file of persons, and its level in every attribute follows from this row alone; of the household only "
+            "the area and the kind of unit are taken, which do not change."
+        )
+    if any(one.table == "households" for one in config.read.histograms):
+        words.append(
+            "A household's record is one row of the file of households; with a person, the rows of the household left and of the one entered change."
+        )
+    words.append("That nobody has two rows, and no household, is stated by the provider; no reader can tell.")
+    return (" ".join(words),)
 
 
 def check_spine(config: TopdownConfig) -> None:
@@ -225,6 +245,11 @@ def exact_levels(histogram: MeasuredHistogram) -> tuple[str, ...]:
     return names[: names.index(histogram.exact_totals) + 1]
 
 
+def lists_occupied(config: TopdownConfig) -> bool:
+    """Whether the areas that have records are published exactly, since no list of areas says which there are."""
+    return config.read is not None and config.read.geography.areas == RECORDS
+
+
 def counted_units(histogram: MeasuredHistogram) -> str:
     """The units whose published counts bound the histogram; empty where none do. Housing units that each hold somebody are the occupied ones."""
     rule = histogram.schema.facilities
@@ -282,7 +307,8 @@ def _relation(config: TopdownConfig) -> str:
         if one.record_totals and one.schema.record is ProtectedUnit.PERSON
     )
     counted = dict.fromkeys(text for one in config.histograms if (text := counted_units(one)))
-    totals = [*exact, *(f"counts of {text} by {lowest}" for text in counted)]
+    listed = ["list of areas that have records"] if lists_occupied(config) else []
+    totals = [*exact, *listed, *(f"counts of {text} by {lowest}" for text in counted)]
     return words + (f", with the published {' and '.join(totals)} unchanged" if totals else "")
 
 

@@ -20,7 +20,7 @@ from censafe.products.run.runner import RunAdvice, RunResult, run_job
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.estimate import estimate_named_tables, re_estimate
-from censafe.products.topdown.files import named_areas
+from censafe.products.topdown.files import named_areas, named_codes
 from censafe.products.topdown.folder import place_of
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.intake import Intake, is_run_folder, open_intake
@@ -89,6 +89,7 @@ class TopdownJob:
         self._results = results
         self._tables = tables
         self._names = names or {}
+        self._area_codes = ""
         self._workers = workers
         self._lazy = config.choices.noisy_measurements == "lazy"
         self.plan = plan_release(config)
@@ -121,7 +122,10 @@ class TopdownJob:
         """Every histogram from the root down: a level is measured, then its estimate, then the next level."""
         loaded = source.load()
         public, exact = loaded.facts, {name: list(levels) for name, levels in loaded.exact.items()}
-        self._names = {**loaded.names, **self._names}
+        self._names = (
+            named_codes(loaded.names, self._names) if loaded.area_codes else {**loaded.names, **self._names}
+        )
+        self._area_codes = loaded.area_codes
         del loaded  # what a level needed is let go when it is done
         return measured_estimates(
             self._config,
@@ -147,6 +151,7 @@ class TopdownJob:
                 release.ledger_total,
                 release.confidence,
                 names=self._names,
+                area_codes=self._area_codes,
                 cited=cited_configurations(self._results),
             ),
             workers=self._workers,

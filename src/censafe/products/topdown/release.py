@@ -20,14 +20,14 @@ from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.files import area_names, write_files
-from censafe.products.topdown.folder import ESTIMATE_FILES, RUN_FACTS, write_facts
+from censafe.products.topdown.folder import AREA_CODES, ESTIMATE_FILES, RUN_FACTS, write_facts
 from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES
 from censafe.products.topdown.moves import paths_of
 from censafe.products.topdown.plan import loss_statements
 from censafe.products.topdown.readings import loss_readings
-from censafe.publication.atomic import move_into_place
+from censafe.publication.atomic import atomic_text, move_into_place
 from censafe.publication.certificate.levels import LevelEstimates
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
@@ -81,6 +81,7 @@ class TopdownRelease:
         ledger_total: what the ledger says the run spent; None for a test key.
         measured_here: whether the run measured, and can state what it protects; estimates from the files of others have no
             certificate and keep no measurements.
+        area_codes: codes and geocodes of areas as a table, where the records have codes of their own.
         cited: configurations of the runs of the results that this one is held to, where all are known.
         intervals: what the manifest says of intervals, whose files are there already; None where there are none, and those of an
             earlier estimate go.
@@ -94,6 +95,7 @@ class TopdownRelease:
     measured_here: bool = True
     intervals: Mapping[str, Any] | None = None
     names: Mapping[str, str] | None = None
+    area_codes: str = ""
     cited: Sequence[TopdownConfig] | None = None
 
     @property
@@ -131,6 +133,9 @@ def publish(
         if estimates.tables is not None:
             estimates.tables.write(staging, stamp)
         named = write_names(staging, areas.by_code, census=areas.census)
+        if release.area_codes:
+            atomic_text(staging / AREA_CODES, release.area_codes)
+            named = (*named, staging / AREA_CODES)
         if facts is not None:
             facts.result()
     if release.measured_here:

@@ -19,6 +19,7 @@ from censafe.geography.crosswalk import CrosswalkLevel
 from censafe.model import CellQuery, Definition
 from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack, constraints_on
+from censafe.population.records.layout import RecordLayout
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, Settled, get_shipped, locate, shown
 from censafe.products.topdown.census_tables.definitions import CensusTable
@@ -36,8 +37,20 @@ from censafe.products.topdown.configuration.constraint_checks import (
     followed_stacks,
     with_record_totals,
 )
-from censafe.products.topdown.configuration.keys import CHOICES, PRODUCT, PRODUCTION_SPINE, read_document
+from censafe.products.topdown.configuration.keys import (
+    CHOICES,
+    OWN,
+    PRODUCT,
+    PRODUCTION_SPINE,
+    read_document,
+)
 from censafe.products.topdown.configuration.outputs import check_outputs, check_own_tables
+from censafe.products.topdown.configuration.reading import (
+    ReadTable,
+    check_own_levels,
+    has_read,
+    read_settings,
+)
 from censafe.products.topdown.configuration.schema_checks import named_table
 from censafe.publication.microdata.layouts import MicrodataLayout
 
@@ -68,7 +81,7 @@ def histogram_settings(
     return flat
 
 
-Reader = Literal["histogram", "pl94", "ipums-1940", "cef", "records"]
+Reader = Literal["histogram", "pl94", "ipums-1940", "cef", "records", "own"]
 _ORDINARY_FITS: Final = 2
 
 
@@ -79,7 +92,7 @@ class TopdownConfig(Settled):
     Args:
         root: the level at which a run starts; wider ones are neither measured nor paid for.
         reader: ``histogram`` for our Parquet, ``pl94`` for a state's published PL 94-171 files, ``ipums-1940`` for an extract of the
-            1940 census, ``cef`` for Census Edited Files.
+            1940 census, ``cef`` for Census Edited Files, ``own`` for files that the table ``[read]`` describes.
         together: names of the histograms that are estimated together, each in one of them; empty where each is alone.
         published: earlier results that constraints hold to: the configuration that publishes each, by its name.
     """
@@ -100,6 +113,8 @@ class TopdownConfig(Settled):
     published: Mapping[str, str] = field(default_factory=dict)
     microdata: Mapping[str, MicrodataLayout] = field(default_factory=dict, repr=False)
     tables: Mapping[str, CensusTable] = field(default_factory=dict, repr=False)
+    read: RecordLayout | None = field(default=None, repr=False)
+    read_settings: str = field(default="", repr=False)
     computed: dict[str, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -143,6 +158,7 @@ class TopdownConfig(Settled):
             "root": self.root,
             "reader": self.reader,
             **({} if self.geocodes == "digits" else {"geocodes": self.geocodes}),
+            **({"read": self.read_settings} if self.read_settings else {}),
             "measure": ",".join(histogram.name for histogram in self.histograms),
             **self.choices.settings,
             **{f"published.{name}": source for name, source in self.published.items()},
@@ -182,15 +198,17 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
     problems = Problems()
     warnings = document.check_unknown(problems)
     choices = _check_choices(document, problems)
-    levels = check_levels(document, choices.spine, problems)
+    own = ReadTable(document, problems) if has_read(document) else None
+    levels = check_own_levels(document, problems) if own else check_levels(document, choices.spine, problems)
     root = check_root(document, levels, problems)
-    reader = document.read("reader", problems)
+    reader = document.read("reader", problems) if own is None else OWN
     definition, losses = check_loss(document, problems)
     histograms = check_histograms(document, levels, root, losses, problems)
     histograms, stacks = _check_together(document, histograms, choices.joint, problems)
     histograms, microdata = check_outputs(document, histograms, levels, problems)
     tables = check_own_tables(document, histograms, problems)
     geocodes = check_geocodes(document, levels, reader, choices.spine, problems)
+    read = own.layout(levels, root, histograms) if own else None
     _require_possible(choices, histograms, problems)
     title = document.title(problems)
     problems.raise_if_any(document.origin)
@@ -211,6 +229,8 @@ def load_config(source: str | Path, overrides: Mapping[str, str] | None = None) 
         published=dict(document.values.get("published", {})),
         microdata=microdata,
         tables=tables,
+        read=read,
+        read_settings=read_settings(document),
     )
 
 

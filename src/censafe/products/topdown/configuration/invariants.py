@@ -15,7 +15,7 @@ from censafe.model.bounds import upper
 from censafe.model.proven import proven
 from censafe.planning.numbers import decimal_text
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.plan import counted_units, exact_levels, record_words
+from censafe.products.topdown.plan import counted_units, exact_levels, lists_occupied, record_words
 
 _LONGEST: Final = 12  # characters of an exact loss
 
@@ -42,6 +42,11 @@ def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
     if any(exact_levels(histogram) for histogram in config.histograms):
         found.append(
             "Whoever knows all other records can tell from an exact total in which of its areas a record is."
+        )
+    if lists_occupied(config):
+        found.append(
+            f'Published exactly, without noise: which areas ({run[-1]}) have records at all, since areas = "records" makes them the list of areas. '
+            "That an area has a record, or none, is not protected."
         )
     rules = [rule for one in config.histograms if (rule := one.schema.facilities) is not None]
     if any(rule.minimum[0] and "vacant" in rule.other_kinds for rule in rules):

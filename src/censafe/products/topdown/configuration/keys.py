@@ -15,6 +15,8 @@ from censafe.products.configuration.source import listed, locate
 PRODUCT: Final = "topdown"
 LOSSES: Final = ("rho", "epsilon")
 _READERS: Final = ("histogram", "pl94", "ipums-1940", "cef", "records")
+OWN: Final = "own"
+"""The reader of files that the table ``[read]`` describes; no word of a configuration."""
 PRODUCTION_SPINE: Final = "production"
 """The word of a spine that the data decide; it is not a spine itself."""
 CHOICES: Final = {
@@ -32,7 +34,17 @@ CHOICES: Final = {
 _MOST_GEOUNITS: Final = 1_000_000
 # Keys below which numbers stand, and how many names lead to one.
 _DEPTHS: Final = {"level_shares": 2, "query_shares": 3}
-_FIXED: Final = ("title", "levels", "schemas", "stacks", "published", "outputs", "microdata", "tables")
+_FIXED: Final = (
+    "title",
+    "levels",
+    "schemas",
+    "stacks",
+    "published",
+    "outputs",
+    "microdata",
+    "tables",
+    "read",
+)
 FIELDS: Final = ConfigFields(
     (
         ConfigField("root", "text"),

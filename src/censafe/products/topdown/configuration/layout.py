@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,8 +16,11 @@ from censafe.model.topdown.constraints import FacilityCounts
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.population.blocks.layout import HistogramLayout, OtherHistogram
 from censafe.products.topdown.configuration.config import TopdownConfig
+from censafe.products.topdown.configuration.keys import OWN
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 
+_FREE: Final = ("histogram", OWN)
+"""Readers of any histograms."""
 _OCCUPANCY: Final = (2,)
 _USUAL_FILES: Final = ("histogram", "units")
 
@@ -26,7 +30,7 @@ def person_schema(config: TopdownConfig) -> HistogramSchema | None:
     schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.PERSON]
     if len(schemas) < 2:
         return schemas[0] if schemas else None
-    if config.reader != "histogram":
+    if config.reader not in _FREE:
         raise ConfigError(
             f"{config.origin}: {len(schemas)} histograms of persons, but the files hold one; fix: name one of them in measure"
         )
@@ -34,7 +38,9 @@ def person_schema(config: TopdownConfig) -> HistogramSchema | None:
 
 
 def measures_occupancy(config: TopdownConfig) -> bool:
-    """Whether the occupancy of housing units is measured."""
+    """Whether files hold the occupancy of housing units that is measured as a column of its own."""
+    if config.reader == OWN:
+        return False
     schemas = [one.schema for one in config.histograms if one.schema.record is ProtectedUnit.HOUSEHOLD]
     others = [schema.name for schema in schemas if schema.schema.shape != _OCCUPANCY]
     if others and config.reader != "histogram":
@@ -130,7 +136,7 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
         least=() if facilities is None else facilities.minimum,
         most=() if facilities is None else facilities.largest,
         empty=np.zeros(0, np.bool_) if persons is None else ~persons.allowed(),
-        census_blocks=rules[-1].digits == _CENSUS_BLOCK,
+        census_blocks=rules[-1].digits == _CENSUS_BLOCK and config.reader != OWN,
         kind=_ATTRIBUTE if facilities is None else facilities.attribute,
         kinds=persons.query(facilities.attribute).label
         if persons is not None and facilities is not None and facilities.attribute in persons.recodes
@@ -140,6 +146,23 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
             OtherHistogram(one.name, one.schema.schema, ~one.schema.allowed())
             for one in other_histograms(config)
         ),
+    )
+
+
+def facility_layout(config: TopdownConfig, histogram: MeasuredHistogram) -> HistogramLayout | None:
+    """The bounds that facilities set to one histogram of several; None where they set none."""
+    schema = histogram.schema
+    if schema.facilities is None:
+        return None
+    recoded = schema.facilities.attribute in schema.recodes
+    return replace(
+        histogram_layout(config),
+        schema=schema.schema,
+        least=schema.facilities.minimum,
+        most=schema.facilities.largest,
+        empty=~schema.allowed(),
+        kind=schema.facilities.attribute,
+        kinds=schema.query(schema.facilities.attribute).label if recoded else None,
     )
 
 

@@ -25,11 +25,16 @@ from censafe.model.closing import Closing
 from censafe.model.engine import Engine
 from censafe.model.topdown.workers import EngineWorkers
 from censafe.population.blocks.dhc.source import dhc_files, read_dhc
+from censafe.population.blocks.layout import facility_findings
 from censafe.population.blocks.source import Reader, attribute_source, block_files, read_block_files
+from censafe.population.files.relation import require_folder
 from censafe.population.findings import Finding, raise_if_fatal
+from censafe.population.records.layout import RecordLayout
+from censafe.population.records.reader import read_records, record_files, require_readable
 from censafe.products.run.options import ReadOptions
+from censafe.products.run.scratch import private_scratch
 from censafe.products.topdown.configuration.config import TopdownConfig
-from censafe.products.topdown.configuration.layout import histogram_layout, level_rules
+from censafe.products.topdown.configuration.layout import facility_layout, histogram_layout, level_rules
 from censafe.products.topdown.configuration.shipped import major_kinds
 from censafe.products.topdown.folder import GEOGRAPHY
 from censafe.products.topdown.intake.facts import (
@@ -52,12 +57,14 @@ class Loaded:
     Args:
         exact: by name of the histogram, exact histograms of every level, root first.
         names: of areas by GEOID, where the files with records have any; public.
+        area_codes: codes and geocodes of areas as a table, where the files have codes of their own; public.
     """
 
     exact: Mapping[str, tuple[ExactHistograms, ...]] = field(repr=False)
     facts: PublicFacts
     findings: tuple[Finding, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    area_codes: str = field(default="", repr=False)
 
 
 class Intake(Closing):
@@ -141,6 +148,8 @@ def open_intake(data: Path, config: TopdownConfig, options: ReadOptions) -> Inta
     """Open the data folder with the reader of the configuration."""
     if is_run_folder(data):
         return PublishedIntake(data, config, options)
+    if config.read is not None:
+        return OwnIntake(data, config, options, config.read)
     kind = RecordIntake if config.reader == "records" else BlockIntake
     return kind(data, config, options)
 
@@ -240,6 +249,44 @@ class RecordIntake(Intake):
                 facilities[:, major] += data.facilities[:, kind]
         exact = {one.name: data.histograms[one.schema.name] for one in histograms}
         return self._added_up(exact, data.spine, data.areas, facilities, findings=findings)
+
+
+class OwnIntake(Intake):
+    """CONFIDENTIAL. One opened data folder with files that a configuration describes; a context manager."""
+
+    def __init__(self, data: Path, config: TopdownConfig, options: ReadOptions, layout: RecordLayout) -> None:
+        super().__init__(data, config, options)
+        require_folder(data, "the files that [read] names")
+        self._layout = layout
+        self._options = options
+        self.files, self.public_files = record_files(layout, data)
+
+    @property
+    def attribute_source(self) -> str:
+        """No areas but those of the levels."""
+        return ""
+
+    def load(self) -> Loaded:
+        """Read and check everything, count it, and add it up."""
+        options, layout = self._options, self._layout
+        with (
+            self._observer.stage("read and validate"),
+            private_scratch(self._data, options.scratch) as scratch,
+        ):
+            data = read_records(layout, self._data, scratch, options.threads)
+            blocks = require_readable(data)
+        findings = list(data.findings)
+        names = ("the records", "the units")
+        for one in self._config.histograms:
+            bounds = facility_layout(self._config, one)
+            if bounds is not None:
+                findings += facility_findings(blocks.others[one.name], blocks.facilities, bounds, names)
+        raise_if_fatal(findings, "records")
+        self._warn(tuple(findings))
+        loaded = self._added_up(
+            blocks.others, blocks.spine, None, blocks.facilities, findings=tuple(findings), names=blocks.names
+        )
+        return replace(loaded, area_codes="" if data.codes is None else data.codes.text)
 
 
 class PublishedIntake(Intake):

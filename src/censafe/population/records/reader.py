@@ -1,0 +1,505 @@
+"""Records in their own files become counts by area and cell: coded and grouped by the engine, one pass over each table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from censafe.errors import DataError
+from censafe.geography.spines.tree import Spine, build_spine
+from censafe.model.sparse import ExactHistograms
+from censafe.population.blocks.layout import MOST_COUNT, BlockData, histograms_of, zero_findings
+from censafe.population.files.relation import engine_errors, quote_list, quote_text
+from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
+from censafe.population.records.areas import (
+    LEAVES,
+    AreaCodes,
+    list_areas,
+    path_columns,
+    path_sql,
+    read_codes,
+)
+from censafe.population.records.layout import (
+    LONGEST_CODE,
+    RECORDS,
+    AttributeRule,
+    RecordHistogram,
+    RecordLayout,
+    Table,
+)
+from censafe.population.records.levels import (
+    attribute_findings,
+    level_sql,
+    text_sql,
+    value_rows,
+    where_sql,
+)
+from censafe.population.records.sources import Scanned, identifier, matching, open_sources
+
+NO_AREA, LONG_AREA, OTHER_AREA = -1, -2, -3
+_COUNTS = "counts of records"
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What a dry run says of a table.
+
+    Args:
+        files: columns of each file that are read, and those that are not, by the name of the file.
+    """
+
+    table: Table
+    rows: int
+    files: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
+
+
+@dataclass(frozen=True, eq=False)
+class RecordData:
+    """CONFIDENTIAL. What was read, as far as the files allow it.
+
+    Args:
+        blocks: None where a finding stops.
+        counts: CONFIDENTIAL. Records by level, of each attribute of each histogram.
+    """
+
+    findings: tuple[Finding, ...]
+    tables: tuple[TableFacts, ...]
+    codes: AreaCodes | None = None
+    blocks: BlockData | None = field(default=None, repr=False)
+    counts: Mapping[tuple[str, str], NDArray[np.int64]] = field(default_factory=dict, repr=False)
+
+
+def record_files(layout: RecordLayout, folder: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The files with records, and the public list of areas, before any is opened."""
+    records = tuple(path for pattern in layout.files.values() for path in matching(folder, pattern))
+    public = () if layout.geography.areas == RECORDS else matching(folder, layout.geography.areas)
+    return records, public
+
+
+def read_records(layout: RecordLayout, folder: Path, scratch: Path, threads: int | None = None) -> RecordData:
+    """Read, check and count records.
+
+    Args:
+        scratch: private folder for packed files and what does not fit into memory.
+    """
+    with _engine(scratch, threads) as con:
+        return _Reading(con, layout, folder, scratch).read()
+
+
+@contextmanager
+def _engine(scratch: Path, threads: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": str(scratch),
+        "preserve_insertion_order": False,
+    }
+    if threads:
+        settings["threads"] = threads
+    with engine_errors("records"):
+        con = duckdb.connect(":memory:", config=settings)
+    try:
+        yield con
+    finally:
+        con.close()
+
+
+class _Reading:
+    """One reading of some files; tables of the engine are its state."""
+
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, layout: RecordLayout, folder: Path, scratch: Path
+    ) -> None:
+        self._con = con
+        self._layout = layout
+        self._found: list[Finding] = []
+        self._tables: dict[Table, Scanned] = {}
+        form = layout.form
+        for table, pattern in layout.files.items():
+            self._tables[table] = Scanned(open_sources(con, folder, pattern, form, scratch), ())
+        self._listed: tuple[Scanned, ...] = ()
+        if layout.geography.areas != RECORDS:
+            self._listed = (Scanned(open_sources(con, folder, layout.geography.areas, form, scratch), ()),)
+        self._facts: list[TableFacts] = []
+        self._counts: dict[tuple[str, str], NDArray[np.int64]] = {}
+
+    def read(self) -> RecordData:
+        """Everything; the findings alone where the columns are not those of the layout."""
+        self._check_columns()
+        if self._stops():
+            return self._data()
+        layout = self._layout
+        self._check_keys()
+        listed = self._listed or tuple(self._tables[table] for table in self._located)
+        self._found += list_areas(self._con, listed, layout.geography, layout.form)
+        for one in listed if self._listed else ():
+            self._found += one.rejected(self._con)
+        self._forget_rejects()
+        geocodes, codes = read_codes(self._con, layout.geography)
+        coded = {table: self._code(table) for table in self._tables if self._rules(table)}
+        if not len(geocodes) and not self._stops():
+            self._found += finding(
+                listed[0].label,
+                "",
+                "no-areas",
+                1,
+                "there is no area",
+                "one area at least",
+                "check that the file is whole",
+            )
+        if self._stops():
+            return self._data(codes)
+        root = layout.rules
+        spine = build_spine(geocodes, root)
+        exact = {one.name: self._histogram(one, coded[one.table], spine) for one in layout.histograms}
+        facilities = self._units(coded, spine)
+        if self._stops():
+            return self._data(codes)
+        files = tuple(Path(one.label) for scanned in self._tables.values() for one in scanned.sources)
+        blocks = BlockData(spine, None, facilities, None, (), files, others=exact, names=codes.names)
+        return self._data(codes, blocks)
+
+    def _stops(self) -> bool:
+        return any(one.severity == "stop" for one in self._found)
+
+    @property
+    def _located(self) -> tuple[Table, ...]:
+        """Tables that have the columns of the areas themselves."""
+        columns = self._layout.geography.columns
+        return tuple(table for table, scanned in self._tables.items() if all(map(scanned.has, columns)))
+
+    def _data(self, codes: AreaCodes | None = None, blocks: BlockData | None = None) -> RecordData:
+        return RecordData(merge_findings(self._found), tuple(self._facts), codes, blocks, self._counts)
+
+    # what is read of which table
+
+    def _rules(self, table: Table) -> tuple[AttributeRule, ...]:
+        """The rules of the attributes of a table, each once."""
+        rules = [rule for one in self._layout.histograms if one.table == table for rule in one.rules]
+        units = self._layout.units
+        if units is not None and units.table == table:
+            rules.append(units.rule)
+        return tuple(dict.fromkeys(rules))
+
+    def _own_columns(self, table: Table) -> tuple[str, ...]:
+        """Columns that are read of a table itself."""
+        layout, scanned, rules = self._layout, self._tables[table], self._rules(table)
+        columns = [
+            *(layout.geography.columns if rules else ()),
+            *(name for rule in rules for name in rule.columns),
+        ]
+        joined = self._tables.get("households") if table == "persons" and layout.key else None
+        own = [name for name in columns if joined is None or scanned.has(name) or not joined.has(name)]
+        return tuple(dict.fromkeys([*own, *([layout.key] if layout.key else [])]))
+
+    def _joined_columns(self) -> tuple[str, ...]:
+        """Columns of households that persons take from theirs."""
+        own = self._own_columns("persons")
+        columns = [
+            *self._layout.geography.columns,
+            *(name for rule in self._rules("persons") for name in rule.columns),
+        ]
+        return tuple(name for name in dict.fromkeys(columns) if name not in own)
+
+    def _check_columns(self) -> None:
+        for table, scanned in self._tables.items():
+            self._found += [one for source in scanned.sources for one in source.findings]
+            if not self._stops():
+                self._found += scanned.missing(self._own_columns(table))
+        for scanned in self._listed:
+            self._found += [one for source in scanned.sources for one in source.findings]
+            self._found += scanned.missing(self._layout.geography.columns)
+        if not self._stops() and "persons" in self._tables:
+            self._check_relation(set(self._joined_columns()))
+
+    def _check_relation(self, joined: set[str]) -> None:
+        """Refuse attributes of persons that would change for all members of a household when its own record changes."""
+        for one in self._layout.histograms:
+            for rule in one.rules if one.table == "persons" else ():
+                taken = joined & set(rule.columns)
+                if taken and rule.name != one.kind:
+                    self._found.append(
+                        Finding(
+                            self._tables["households"].label, ", ".join(sorted(taken)), "relation", "stop", 0,
+                            f"attribute {rule.name} of persons is read from their household, whose answers may change with one person: then the records "
+                            "of all its members would change, which the stated loss does not cover",
+                            "of a household only its area and the kind of unit, which do not change",
+                            "count it in a histogram with record = household; or, where it is each person's own answer, put it into the persons file",
+                        )
+                    )  # fmt: skip
+
+    def _check_keys(self) -> None:
+        """Keys of households are there once; those of persons are keys of households."""
+        layout, households = self._layout, self._tables.get("households")
+        if not layout.key or households is None:
+            return
+        key = f"trim(CAST({identifier(layout.key)} AS VARCHAR))"
+        with engine_errors(households.label):
+            missing, twice = self._row(
+                f"SELECT coalesce(sum(n) FILTER (WHERE k IS NULL OR k = ''), 0), coalesce(sum(n - 1) FILTER (WHERE k <> ''), 0) FROM "
+                f"(SELECT {key} AS k, count(*) AS n FROM ({households.sql([layout.key])}) GROUP BY 1)"
+            )
+        self._found += households.rejected(self._con)
+        allowed, fix = "one row a household, each with its own key", "correct the file of households"
+        self._found += finding(
+            households.label, layout.key, "missing", int(missing), "households without a key", allowed, fix
+        )
+        self._found += finding(
+            households.label,
+            layout.key,
+            "duplicate",
+            int(twice),
+            "keys of households given twice",
+            allowed,
+            fix,
+        )
+
+    # coding
+
+    def _rows(self, table: Table) -> str:
+        """A query for the rows of a table with all columns that are read, those of the household of a person included."""
+        scanned, layout = self._tables[table], self._layout
+        own = self._own_columns(table)
+        joined = self._joined_columns() if table == "persons" else ()
+        if not joined:
+            return scanned.sql(own)
+        key = identifier(layout.key)
+        columns = ", ".join(f"any_value({identifier(name)}) AS {identifier(name)}" for name in joined)
+        households = self._tables["households"].sql([layout.key, *joined])
+        chosen = ", ".join(
+            [f"p.{identifier(name)}" for name in own] + [f"h.{identifier(name)}" for name in joined]
+        )
+        known = f"(SELECT trim(CAST({key} AS VARCHAR)) AS key_of_household, true AS is_known, {columns} FROM ({households}) GROUP BY 1)"
+        return (
+            f"SELECT {chosen}, p.file_of_row, h.is_known FROM ({scanned.sql(own)}) p LEFT JOIN {known} h "
+            f"ON trim(CAST(p.{key} AS VARCHAR)) = h.key_of_household"
+        )
+
+    def _code(self, table: Table) -> str:
+        """Make the table of coded rows: ``leaf``, a level for each rule, and ``unit``; note what breaks a rule."""
+        layout, scanned, rules = self._layout, self._tables[table], self._rules(table)
+        own, joined = self._own_columns(table), self._joined_columns() if table == "persons" else ()
+        name, levels = f"coded_{table}", path_columns(layout.geography)
+        texts = [f"{text_sql(rule)} AS text_{place}" for place, rule in enumerate(rules)]
+        texts += [one for place, rule in enumerate(rules) for one in where_sql(rule, f"text_{place}")]
+        # a header in the middle of a text file: every column that is read has its name
+        headers = " AND ".join(
+            f"CAST({identifier(column)} AS VARCHAR) = {quote_text(column)}" for column in own
+        )
+        is_header = f"({headers})" if all(one.text for one in scanned.sources) else "false"
+        units = layout.units
+        counted = units is not None and units.table == table == "persons"
+        unit = f"hash(trim(CAST({identifier(layout.key)} AS VARCHAR)))" if counted else "0::UBIGINT"
+        no_key = (
+            f"coalesce(trim(CAST({identifier(layout.key)} AS VARCHAR)) IN ('', {quote_list(layout.form.missing)}), true)"
+            if counted
+            else "false"
+        )
+        unknown = "is_known IS NULL" if joined else "false"
+        inner = (
+            f"SELECT {', '.join([*path_sql(layout.geography, layout.form), *texts])}, {is_header} AS is_header, {unit} AS unit, "
+            f"{no_key} AS no_key, {unknown} AS no_household, file_of_row FROM ({self._rows(table)})"
+        )
+        area = (
+            f"CASE WHEN {' OR '.join(f'r.{one} IS NULL' for one in levels)} THEN {NO_AREA} "
+            f"WHEN {' OR '.join(f'length(r.{one}) > {LONGEST_CODE}' for one in levels)} THEN {LONG_AREA} ELSE coalesce(l.leaf, {OTHER_AREA}) END"
+        )
+        coded = [
+            f"{level_sql(rule, layout.form, f'r.text_{place}', f'v{place}.level')} AS level_of_{place}"
+            for place, rule in enumerate(rules)
+        ]
+        joins = [f"LEFT JOIN {LEAVES} l ON {' AND '.join(f'r.{one} = l.{one}' for one in levels)}"]
+        joins += [
+            f"LEFT JOIN {value_rows(rule)} AS v{place}(text, level) ON r.text_{place} = v{place}.text"
+            for place, rule in enumerate(rules)
+        ]
+        chosen = ", ".join(
+            [
+                f"{area} AS leaf",
+                *coded,
+                "r.unit",
+                "r.is_header",
+                "r.no_key",
+                "r.no_household",
+                "r.file_of_row",
+            ]
+        )
+        query = f"SELECT {chosen} FROM ({inner}) r {' '.join(joins)}"
+        try:
+            with engine_errors(scanned.label):
+                self._con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
+        except duckdb.BinderException:
+            if not any(_has_expression(rule) for rule in rules):
+                raise
+            raise DataError(_type_words(rules, scanned.label)) from None
+        self._found += scanned.rejected(self._con)
+        self._note(table, name, rules)
+        return name
+
+    def _note(self, table: Table, name: str, rules: Sequence[AttributeRule]) -> None:
+        """What the coded rows of a table say: rows, columns, and broken rules."""
+        layout, scanned = self._layout, self._tables[table]
+        rows, headers, no_key, no_household, no_area, too_long, other = self._row(
+            f"SELECT count(*) FILTER (WHERE NOT coalesce(is_header, false)), count(*) FILTER (WHERE is_header), "
+            f"count(*) FILTER (WHERE no_key), count(*) FILTER (WHERE no_household), count(*) FILTER (WHERE leaf = {NO_AREA}), "
+            f"count(*) FILTER (WHERE leaf = {LONG_AREA}), count(*) FILTER (WHERE leaf = {OTHER_AREA} AND NOT coalesce(is_header, false)) FROM {name}"
+        )
+        own = self._own_columns(table)
+        lower = {one.lower() for one in own}
+        files = {
+            one.label: (
+                tuple(c for c in one.columns if c.lower() in lower),
+                tuple(c for c in one.columns if c.lower() not in lower),
+            )
+            for one in scanned.sources
+        }
+        self._facts.append(TableFacts(table, int(rows), files))
+        label, columns = scanned.label, ", ".join(layout.geography.columns)
+        text = f"text of 1 to {LONGEST_CODE} characters in every column"
+        self._found += finding(label, "", "header-again", int(headers), "rows that repeat the header", "one header, in the first row",
+                               "remove them; files were probably joined")  # fmt: skip
+        if not rows:
+            self._found.append(Finding(label, "", "header-only", "stop", 0, "the file has a header and no rows", "one row at least",
+                                       "check that the file was written completely"))  # fmt: skip
+        self._found += finding(label, layout.key, "missing", int(no_key), f"{table} without a key of their unit", "a key in every row",
+                               "correct the file, or count units from a file of households")  # fmt: skip
+        self._found += finding(label, layout.key, "no-household", int(no_household), "persons whose household is not in the file of households",
+                               "keys of that file", "add the household, or correct the key")  # fmt: skip
+        self._found += finding(
+            label,
+            columns,
+            "missing",
+            int(no_area),
+            "rows without a code of their area",
+            text,
+            "correct the file",
+        )
+        self._found += finding(
+            label,
+            columns,
+            "too-long",
+            int(too_long),
+            "codes of areas that are too long",
+            text,
+            "correct the file",
+        )
+        if other:
+            self._found += self._unlisted(table, int(other))
+        for place, rule in enumerate(rules):
+            with engine_errors(label):
+                counted = self._con.execute(
+                    f"SELECT level_of_{place}, count(*) FROM {name} WHERE NOT coalesce(is_header, false) GROUP BY 1"
+                ).fetchall()
+            by_level = {int(level): int(count) for level, count in counted}
+            self._found += attribute_findings(rule, label, by_level, layout.form)
+            sizes = np.array([by_level.get(level, 0) for level in range(rule.levels)], np.int64)
+            for one in layout.histograms:
+                if one.table == table and rule in one.rules:
+                    self._counts[one.name, rule.name] = sizes
+
+    def _unlisted(self, table: Table, rows: int) -> list[Finding]:
+        """Rows of areas that are not on the list, and how many of these have codes that lost a zero or got decimals."""
+        layout, scanned = self._layout, self._tables[table]
+        rule, label, columns = layout.geography, scanned.label, ", ".join(layout.geography.columns)
+        levels = path_columns(rule)
+        equal = " AND ".join(f"r.{one} = l.{one}" for one in levels)
+        zero = " AND ".join(
+            f"r.{one} IN (l.{one}, substr(l.{one}, 2)) AND (r.{one} = l.{one} OR l.{one} LIKE '0%')"
+            for one in levels
+        )
+        decimal = " OR ".join(f"regexp_full_match(r.{one}, '[0-9]+[.]0+')" for one in levels)
+        with engine_errors(label):
+            lost, decimals = self._row(
+                f"WITH strange AS (SELECT {', '.join(f'r.{one}' for one in levels)}, count(*) AS n FROM (SELECT {', '.join(path_sql(rule, layout.form))} "
+                f"FROM ({self._rows(table)})) r ANTI JOIN {LEAVES} l ON {equal} GROUP BY ALL) "
+                f"SELECT coalesce(sum(n) FILTER (WHERE EXISTS (SELECT 1 FROM {LEAVES} l WHERE {zero})), 0), coalesce(sum(n) FILTER (WHERE {decimal}), 0) FROM strange r"
+            )
+        self._forget_rejects()
+        lost, decimals = min(int(lost), rows), min(int(decimals), rows)
+        found = finding(label, columns, "lost-zero", lost, "codes of no area that are codes of the list without a leading zero; lost a leading zero?",
+                        "codes as text, with all their digits", "write the columns as text; spreadsheets drop leading zeros")  # fmt: skip
+        found += finding(label, columns, "decimal", decimals, "codes with decimals, as spreadsheets write numbers", "codes as text",
+                         "write the columns as text")  # fmt: skip
+        left = rows - lost - decimals
+        found += finding(label, columns, "unknown-area", left, "rows of areas that are not in the list of areas",
+                         f"areas of {rule.areas}", "add the area to the list, or correct the codes of the rows")  # fmt: skip
+        return found
+
+    # counting
+
+    def _histogram(self, one: RecordHistogram, coded: str, spine: Spine) -> ExactHistograms:
+        rules = self._rules(one.table)
+        cell = "0::BIGINT"
+        for rule in one.rules:
+            cell = f"({cell}) * {rule.levels} + level_of_{rules.index(rule)}"
+        with engine_errors(_COUNTS):
+            table = self._con.execute(
+                f"SELECT leaf * {one.schema.cells}::BIGINT + {cell} AS key, count(*) AS n FROM {coded} "
+                f"WHERE level_of_{rules.index(one.rules[0])} >= 0 GROUP BY 1 ORDER BY 1"
+            ).to_arrow_table()
+        keys, counts = (table[name].to_numpy().astype(np.int64) for name in ("key", "n"))
+        histograms, _, large = histograms_of(spine, keys, counts, one.schema.cells)
+        label = self._tables[one.table].label
+        self._found += finding(
+            label, "", "too-large", large, "counts that do not fit", f"at most {MOST_COUNT:,}"
+        )
+        self._found += zero_findings(histograms, one.empty, label, one.table)
+        return histograms
+
+    def _units(self, coded: Mapping[Table, str], spine: Spine) -> NDArray[np.int32]:
+        """Counts of units by area and kind, shape (areas, kinds)."""
+        units = self._layout.units
+        if units is None:
+            return np.zeros((spine.leaf.nodes, 0), np.int32)
+        kind = f"level_of_{self._rules(units.table).index(units.rule)}"
+        name = coded[units.table]
+        with engine_errors(_COUNTS):
+            if units.table == "persons":
+                (several,) = self._row(
+                    f"SELECT count(*) FROM (SELECT 1 FROM {name} GROUP BY unit HAVING count(DISTINCT leaf * {units.kinds}::BIGINT + {kind}) > 1)"
+                )
+                self._found += finding(
+                    self._tables["persons"].label, self._layout.key, "unit", int(several),
+                    "units whose persons are in several areas or kinds of units (rows are units)", "one area and one kind for all persons of a unit",
+                    "correct the key, the area or the kind",
+                )  # fmt: skip
+            counted = "count(DISTINCT unit)" if units.table == "persons" else "count(*)"
+            rows = self._con.execute(
+                f"SELECT leaf, {kind} AS kind, {counted} AS n FROM {name} GROUP BY 1, 2"
+            ).to_arrow_table()
+        found = np.zeros((spine.leaf.nodes, units.kinds), np.int32)
+        found[rows["leaf"].to_numpy(), rows["kind"].to_numpy()] = rows["n"].to_numpy()
+        return found
+
+    def _row(self, query: str) -> tuple[int, ...]:
+        row = self._con.execute(query).fetchone()
+        return () if row is None else tuple(row)
+
+    def _forget_rejects(self) -> None:
+        """Lines that a scan before the counting could not read are reported by the counting."""
+        for scanned in self._tables.values():
+            scanned.rejected(self._con)
+
+
+def _has_expression(rule: AttributeRule) -> bool:
+    return rule.where is not None or not isinstance(rule.source, str)
+
+
+def _type_words(rules: Sequence[AttributeRule], label: str) -> str:
+    names = ", ".join(f"[read.attributes.{rule.name}]" for rule in rules if _has_expression(rule))
+    return (
+        f"{label}: an expression of {names} does not fit the types of its columns; allowed: functions of the types of the columns, which are text in text files; "
+        "fix: convert them, as in birth_date::DATE or try_cast(income AS DOUBLE)"
+    )
+
+
+def require_readable(data: RecordData) -> BlockData:
+    """The blocks of a reading; DataError with every finding that stops."""
+    raise_if_fatal(data.findings, "records")
+    if data.blocks is None:
+        raise ValueError("a reading without blocks has a finding that stops")
+    return data.blocks

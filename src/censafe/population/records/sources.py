@@ -1,0 +1,353 @@
+"""Files of records as the embedded engine sees them: where they are, how their text is written, and which columns they have."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import shutil
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Final
+
+import duckdb
+
+from censafe.errors import DataError, StorageError
+from censafe.geography.parquet_tables import require_plausible_size
+from censafe.model.entries import nearest
+from censafe.model.folders import packed_words
+from censafe.population.files.delimited import DELIMITER_NAMES, csv_scan, shown_names, take_rejects
+from censafe.population.files.relation import engine_errors, quote_paths, quote_text
+from censafe.population.findings import Finding, merge_findings
+from censafe.population.records.layout import DELIMITERS, TextForm
+
+PACKED: Final = (".zip", ".gz")
+_ENDINGS: Final = (".csv", ".txt", ".tsv", ".dat", ".parquet")
+_HEAD: Final = 1 << 16  # characters of the beginning of a file
+_FIX: Final = "write the file again"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, or a table of a database, that the engine can scan.
+
+    Args:
+        columns: of its header, in their order; empty where it has none that can be read.
+        scan: a FROM item whose columns are those of the header.
+        rejects: the engine's tables of lines that it could not read.
+    """
+
+    label: str
+    columns: tuple[str, ...] = ()
+    scan: str = field(default="", repr=False)
+    rejects: tuple[str, str] | None = None
+    findings: tuple[Finding, ...] = ()
+    text: bool = False
+
+    @cached_property
+    def by_name(self) -> Mapping[str, str]:
+        """Columns as the header writes them, by their names in small letters, as the engine tells names apart."""
+        return {name.lower(): name for name in self.columns}
+
+
+def identifier(name: str) -> str:
+    """A name of a column in the language of the engine.
+
+    Example:
+        >>> identifier("birth date")
+        '"birth date"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def matching(folder: Path, pattern: str) -> tuple[Path, ...]:
+    """Files below a folder that a name or glob means, sorted; DataError where there is none or it leads outside."""
+    place = pattern.partition(".duckdb:")[0] + ".duckdb" if ".duckdb:" in pattern else pattern
+    parts = Path(place).parts
+    if not parts or Path(place).is_absolute() or ".." in parts:
+        raise DataError(f"{pattern}: leads out of the data folder; allowed: a name or glob below {folder}")
+    exact = folder / place
+    paths = (
+        (exact,) if exact.is_file() else tuple(sorted(path for path in folder.glob(place) if path.is_file()))
+    )
+    if not paths:
+        raise DataError(
+            f"{folder}: there is no file {place}; allowed: a name or glob of CSV or Parquet files, or FILE.duckdb:TABLE, below the data folder; "
+            f"fix: correct [read] of the configuration{packed_words(folder)}"
+        )
+    return paths
+
+
+def open_sources(
+    con: duckdb.DuckDBPyConnection, folder: Path, pattern: str, form: TextForm, scratch: Path
+) -> tuple[Source, ...]:
+    """The files of one table; packed ones are unpacked in the scratch folder."""
+    paths = matching(folder, pattern)
+    _, mark, table = pattern.partition(".duckdb:")
+    if mark:
+        return (_database_table(con, paths[0], table),)
+    found: list[Source] = []
+    for path in paths:
+        label = path.relative_to(folder).as_posix()
+        for inner, place in _unpacked(path, label, scratch):
+            kind = inner.lower().removesuffix(".gz")
+            found.append(
+                _parquet(con, place, label) if kind.endswith(".parquet") else _text(place, label, form)
+            )
+    return tuple(found)
+
+
+def _unpacked(path: Path, label: str, scratch: Path) -> list[tuple[str, Path]]:
+    """The name of the content and its place: the file itself, or what was packed in it."""
+    name = path.name.lower()
+    try:
+        if name.endswith(".zip"):
+            with zipfile.ZipFile(path) as archive:
+                members = [one for one in archive.infolist() if Path(one.filename).suffix.lower() in _ENDINGS]
+                if not members:
+                    raise DataError(
+                        f"{label}: no file in the archive; allowed: {', '.join(_ENDINGS)}; fix: pack the table alone"
+                    )
+                pairs = []
+                for number, member in enumerate(members):
+                    place = scratch / f"{path.stem}-{number}{Path(member.filename).suffix.lower()}"
+                    with archive.open(member) as stream:
+                        _copy(stream, place)
+                    pairs.append((member.filename, place))
+                return pairs
+        if name.endswith(".parquet.gz"):
+            place = scratch / path.name.removesuffix(".gz")
+            with gzip.open(path) as stream:
+                _copy(stream, place)
+            return [(path.name, place)]
+    except (zipfile.BadZipFile, gzip.BadGzipFile, EOFError, RuntimeError, NotImplementedError):
+        raise DataError(
+            f"{label}: the archive cannot be unpacked; allowed: whole .zip or .gz files; fix: copy it again"
+        ) from None
+    except OSError:
+        raise StorageError(
+            f"{label}: the archive cannot be unpacked; check that it is whole and that the disk has room"
+        ) from None
+    return [(path.name, path)]
+
+
+def _copy(stream: IO[bytes] | gzip.GzipFile, place: Path) -> None:
+    place.touch(mode=0o600)
+    with place.open("wb") as target:
+        shutil.copyfileobj(stream, target, 1 << 20)
+
+
+def _database_table(con: duckdb.DuckDBPyConnection, path: Path, table: str) -> Source:
+    """A table of a database, which is attached to be read only."""
+    label = f"{path.name}:{table}"
+    name = f"source_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    with engine_errors(label):
+        con.execute(f"ATTACH IF NOT EXISTS {quote_text(str(path))} AS {name} (READ_ONLY)")
+        rows = con.execute(
+            f"SELECT table_name FROM duckdb_tables() WHERE database_name = '{name}' UNION "
+            f"SELECT view_name FROM duckdb_views() WHERE database_name = '{name}' AND NOT internal"
+        ).fetchall()
+    known = [row[0] for row in rows]
+    if table not in known:
+        raise DataError(
+            f"{path.name}: there is no table {table}.{nearest(table, known)} allowed: a table of the database"
+        )
+    scan = f"{name}.{identifier(table)}"
+    with engine_errors(label):
+        columns = tuple(row[0] for row in con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall())
+    return Source(label, columns, scan)
+
+
+def _parquet(con: duckdb.DuckDBPyConnection, path: Path, label: str) -> Source:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_metadata(path)
+        names = tuple(metadata.schema.to_arrow_schema().names)
+    except (pa.ArrowException, UnicodeDecodeError):
+        wrong = Finding(
+            label, "", "header", "stop", 0, "the file is not a whole Parquet file", "Parquet", _FIX
+        )
+        return Source(label, findings=(wrong,))
+    except OSError:
+        raise StorageError(f"{label}: the file cannot be read; check that it exists") from None
+    require_plausible_size(path, metadata)
+    return Source(
+        label, names, f"read_parquet([{quote_paths((path,))}])", findings=tuple(_repeated(label, names))
+    )
+
+
+def _text(path: Path, label: str, form: TextForm) -> Source:
+    """A text file whose first line has the names of the columns."""
+    head, problem = _head(path, label, form)
+    if problem:
+        return Source(label, findings=(problem,))
+    delimiter, problem = _delimiter(head, label, form)
+    if problem:
+        return Source(label, findings=(problem,))
+    try:
+        names = tuple(
+            name.strip() for name in next(csv.reader(head.splitlines(keepends=True), delimiter=delimiter), [])
+        )
+    except csv.Error:
+        return Source(
+            label,
+            findings=(_unreadable(label, "the first line cannot be read", "one row of names of columns"),),
+        )
+    scan, rejects = csv_scan((path,), [f"c{place}" for place in range(len(names))], delimiter, form.encoding)
+    renamed = ", ".join(f"c{place} AS {identifier(name)}" for place, name in enumerate(names))
+    repeated = tuple(_repeated(label, names))
+    return Source(
+        label, names, "" if repeated else f"(SELECT {renamed} FROM {scan})", rejects, repeated, text=True
+    )
+
+
+def _unreadable(label: str, problem: str, allowed: str, rule: str = "header", fix: str = _FIX) -> Finding:
+    return Finding(label, "", rule, "stop", 0, problem, allowed, fix)
+
+
+def _head(path: Path, label: str, form: TextForm) -> tuple[str, Finding | None]:
+    """The beginning of a text file, without a mark of byte order."""
+    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        with opener(path, "rb") as stream:
+            raw = stream.read(_HEAD)
+    except (gzip.BadGzipFile, EOFError):
+        return "", _unreadable(
+            label, "the archive cannot be unpacked", "whole .gz files", "rows", "copy it again"
+        )
+    except OSError:
+        raise StorageError(f"{label}: the file cannot be read; check that it exists") from None
+    if not raw.strip():
+        return "", _unreadable(label, "the file is empty", "a row of names of columns, and one row a record")
+    marked = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if marked != (form.encoding == "utf-16"):
+        other = "utf-16" if marked else "not utf-16"
+        return "", _unreadable(
+            label, f"the file is {other}, and [read] says encoding = {form.encoding}", "the encoding of [read]", "encoding", "correct encoding in [read]"
+        )  # fmt: skip
+    encoding = {"utf-8": "utf-8-sig"}.get(form.encoding, form.encoding)
+    try:
+        if form.encoding == "utf-16":  # a line end has two bytes
+            text = raw[: len(raw) // 2 * 2].decode(encoding, "ignore")
+        else:
+            text = raw[: raw.rfind(b"\n") + 1 or len(raw)].decode(encoding)
+    except UnicodeDecodeError:
+        return "", _unreadable(
+            label, f"the text is not {form.encoding}", f"text in {form.encoding}", "encoding",
+            'give its encoding in [read], such as encoding = "latin-1"',
+        )  # fmt: skip
+    if not text.splitlines()[0].strip():
+        return "", _unreadable(label, "the first line is blank", "a row of names of columns")
+    return text, None
+
+
+def _delimiter(head: str, label: str, form: TextForm) -> tuple[str, Finding | None]:
+    """The mark that parts the first rows into equally many values, the most of them; that of the form where it has one."""
+    first = head.splitlines()[0]
+    if form.delimiter is not None:
+        others = [DELIMITER_NAMES[mark] for mark in DELIMITERS if mark != form.delimiter and mark in first]
+        if others and form.delimiter not in first:
+            return "", _unreadable(
+                label, f"the file is {others[0]}-delimited", f"the delimiter {form.delimiter} of [read]", "delimiter",
+                "correct delimiter in [read], or leave it out",
+            )  # fmt: skip
+        return form.delimiter, None
+    rows = head.splitlines(keepends=True)[:20]
+    if len(rows) > 2 and len(head) >= _HEAD // 2:
+        rows = rows[:-1]
+    scores: list[tuple[bool, int, str]] = []
+    for mark in DELIMITERS:
+        try:
+            widths = [len(row) for row in csv.reader(rows, delimiter=mark) if row]
+        except csv.Error:
+            continue
+        if widths and widths[0] > 1:
+            common = Counter(widths).most_common(1)[0][0] == widths[0]
+            scores.append((common, widths[0], mark))
+    return (max(scores)[2] if scores else ","), None
+
+
+def _repeated(label: str, names: Sequence[str]) -> list[Finding]:
+    """A finding for columns of one name; small and capital letters are alike."""
+    counts = Counter(name.lower() for name in names)
+    twice = list(dict.fromkeys(name for name in names if counts[name.lower()] > 1 and name))
+    if not twice:
+        return []
+    shown = [name for name in twice if name.isidentifier()][:5]
+    return [Finding(label, ", ".join(shown), "header", "stop", 0, "columns repeated", "each name of a column once", "rename or remove one of them")]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """The files of one table, and which of the columns that are read each has."""
+
+    sources: tuple[Source, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """How messages call the table."""
+        return (
+            self.sources[0].label
+            if len(self.sources) == 1
+            else f"{self.sources[0].label} and {len(self.sources) - 1} more"
+        )
+
+    def has(self, column: str) -> bool:
+        """Whether every file has a column."""
+        return all(column.lower() in one.by_name for one in self.sources)
+
+    def sql(self, columns: Iterable[str], number: bool = False) -> str:
+        """A query for some columns under their names in the configuration, of all files one after another."""
+        names = list(dict.fromkeys(columns))
+        parts = []
+        for place, one in enumerate(self.sources):
+            chosen = [f"{identifier(one.by_name[name.lower()])} AS {identifier(name)}" for name in names]
+            chosen += [f"{place} AS file_of_row"]
+            chosen += ["row_number() OVER () AS row_of_file"] if number else []
+            parts.append(f"SELECT {', '.join(chosen)} FROM {one.scan}")
+        return " UNION ALL ".join(parts)
+
+    def missing(self, columns: Sequence[str]) -> list[Finding]:
+        """A finding for every file that lacks some columns."""
+        found = []
+        for one in self.sources:
+            absent = [name for name in dict.fromkeys(columns) if name.lower() not in one.by_name]
+            if absent and one.columns:
+                known = shown_names(one.columns, columns)
+                hints = "".join(nearest(name, known.split(", ")) for name in absent) if known else ""
+                found.append(
+                    Finding(one.label, ", ".join(absent), "header", "stop", 0, "columns missing",
+                            f"the columns that [read] names{f'; the file also has {known}' if known else ''}",
+                            f"correct [read], or the header of the file.{hints}")
+                )  # fmt: skip
+        return found
+
+    def rejected(self, con: duckdb.DuckDBPyConnection) -> list[Finding]:
+        """Lines that the last scan could not read."""
+        found: list[Finding] = []
+        for one in self.sources:
+            if one.rejects is not None:
+                allowed = f"{len(one.columns)} values in every row, as in the header, quotes only around whole values"
+                with suppress(duckdb.CatalogException), engine_errors(one.label):
+                    found += [
+                        Finding(
+                            one.label,
+                            part.column,
+                            part.rule,
+                            part.severity,
+                            part.rows,
+                            part.problem,
+                            part.allowed,
+                            part.fix,
+                        )
+                        for part in take_rejects(con, one.rejects, allowed)
+                    ]
+        return list(merge_findings(found))

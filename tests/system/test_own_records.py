@@ -1,0 +1,93 @@
+"""A country's own files from end to end: a configuration that reads them, a run, its certificate, and a second estimate."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.commands import CommandLine
+from support.own_records import CELLS, READ, ROWS, own_config, text_of
+
+LIST = [("Île", "N1:E 1"), ("Île", "N1:E 2"), ("Nord", "N1:E 1"), ("Nord", "N2:E 1"), ("Süd", "N9:E 9")]
+
+
+def country(folder: Path, *, listed: bool, rho: str = "1000000") -> tuple[Path, Path]:
+    """A configuration and its data."""
+    data = folder / "data"
+    data.mkdir()
+    (data / "persons.csv").write_text(text_of(ROWS), encoding="utf-8")
+    read = READ
+    if listed:
+        read = READ.replace('"records"', '"areas.csv"')
+        (data / "areas.csv").write_text(text_of(LIST, mark=",", header=("Région", "grid")), encoding="utf-8")
+    config = folder / "own.toml"
+    config.write_text(own_config(read, rho=rho), encoding="utf-8")
+    return config, data
+
+
+def published(out: Path, level: str) -> dict[str, dict[int, int]]:
+    """Counts by the code of an area, in its own words."""
+    found: dict[str, dict[int, int]] = {}
+    for row in pq.read_table(out / "histograms" / f"residents_{level}.parquet").to_pylist():
+        found.setdefault(row["geocode"], {})[row["cell"]] = row["count"]
+    return found
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_without_noise_the_records_come_back_under_their_own_codes(
+    censafe: CommandLine, tmp_path: Path, listed: bool
+) -> None:
+    config, data = country(tmp_path, listed=listed)
+    out = tmp_path / "out"
+    done = censafe("run", "topdown", config, data, out, "--test-key", 1, "--quiet")
+    assert done.code == 0, done.err
+    with (out / "areas.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    codes = {(row["Région"], row["grid"]): row["geocode"] for row in rows if row["level"] == "Grid"}
+    assert list(codes) == sorted(
+        LIST if listed else CELLS
+    )  # in the order of their codes, empty areas of the list included
+    counts = published(out, "Grid")
+    assert {path: counts[code] for path, code in codes.items() if code in counts} == CELLS
+    names = {
+        row["geocode"]: row["NAME"]
+        for row in pq.read_table(out / "histograms" / "residents_Region.parquet").to_pylist()
+    }
+    assert set(names.values()) >= {"Île", "Nord"}
+    words = (out / "certificate.html").read_text(encoding="utf-8")
+    assert ("That an area has a record, or none, is not protected" in words) is not listed
+    assert "its level in every attribute follows from this row alone" in words
+    before = (out / "areas.csv").read_bytes()
+    again = censafe("estimate", out, "--quiet")
+    assert again.code == 0, again.err
+    assert (out / "areas.csv").read_bytes() == before
+    assert published(out, "Grid") == counts
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert "areas.csv" in manifest["outputs"]
+    assert json.loads(manifest["config"]["settings"]["read"])["areas"] == (
+        "areas.csv" if listed else "records"
+    )
+
+
+def test_the_plan_states_that_occupied_areas_are_published(censafe: CommandLine, tmp_path: Path) -> None:
+    words = []
+    for listed in (True, False):
+        folder = tmp_path / str(listed)
+        folder.mkdir()
+        done = censafe("plan", "topdown", country(folder, listed=listed)[0])
+        assert done.code == 0, done.err
+        words.append(done.out)
+    assert "which areas (Grid) have records" not in words[0]
+    assert "which areas (Grid) have records" in words[1]
+
+
+def test_without_a_list_of_areas_both_ways_are_explained(censafe: CommandLine, tmp_path: Path) -> None:
+    config, _ = country(tmp_path, listed=False)
+    config.write_text(config.read_text(encoding="utf-8").replace('areas = "records"', ""), encoding="utf-8")
+    done = censafe("plan", "topdown", config)
+    assert done.code == 1
+    assert 'areas = "areas.csv"' in done.err and 'areas = "records"' in done.err
