@@ -137,8 +137,7 @@ def _unpacked(path: Path, label: str, scratch: Path) -> list[tuple[str, Path]]:
 
 
 def _copy(stream: IO[bytes] | gzip.GzipFile, place: Path) -> None:
-    place.touch(mode=0o600)
-    with place.open("wb") as target:
+    with place.open("xb") as target:  # the folder is private
         shutil.copyfileobj(stream, target, 1 << 20)
 
 
