@@ -13,6 +13,7 @@ from censafe.version import __version__ as __version__
 if TYPE_CHECKING:
     from censafe.api.attacks import compare_defenses, rank_records, reconstruct
     from censafe.api.cards import card
+    from censafe.api.certificates import certificate, certificate_sentences
     from censafe.api.comparisons import compare, public_report, redraw_report
     from censafe.api.data import (
         SyntheticData,
@@ -73,6 +74,7 @@ _NAMES = {
     ),
     "api.attacks": ("compare_defenses", "rank_records", "reconstruct"),
     "api.cards": ("card",),
+    "api.certificates": ("certificate", "certificate_sentences"),
     "api.figures": ("Figure", "choropleth"),
     "api.frames": ("Frame", "Frames"),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
@@ -108,6 +110,8 @@ __all__ = [
     "SyntheticData",
     "attack_power",
     "card",
+    "certificate",
+    "certificate_sentences",
     "choropleth",
     "compare",
     "compare_defenses",

@@ -80,6 +80,7 @@ OWN: dict[str, tuple[int, str]] = {
     "evaluate topdown C D E --runs 1 --workers 1": (0, ""),
     "evaluate report E": (0, ""),
     "evaluate pair D R O --config C": (0, ""),
+    "certificate R --out O": (0, ""),
     "plan topdown C": (0, ""),
     "plan topdown C D": (0, ""),
     "plan topdown C R": (0, ""),
@@ -134,6 +135,7 @@ def test_every_verb_on_a_schema(censafe: CommandLine, tmp_path: Path, schema: st
         assert (done.code, message in done.err) == (code, True), (words, done.err)
 
 
+NO_ANONYMITY, MANIFEST_FILE = "has no section on anonymity", "manifest.json: there is no such file"
 MARGINS, MANIFEST, TABLES = (
     "margins of error",
     "manifest.json is missing",
@@ -157,6 +159,7 @@ ON_FOLDERS: dict[str, tuple[str, ...]] = {
     "tables R --table P1 --geography state --intervals replicates": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "replicates", EVALUATION, MANIFEST),
     "tables R --segments O": ("whose tables are in", "whose tables are in", "Demographic and Housing", NO_TABLES, "Demographic and Housing", EVALUATION, MANIFEST),
     "card R --geoid 44 --out O": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "neither linear estimates", EVALUATION, MANIFEST),
+    "certificate R --out O": (*(NO_ANONYMITY,) * 4, MANIFEST_FILE, EVALUATION, MANIFEST_FILE),
     "evaluate uncertainty R O --runs 2 --workers 1": (MARGINS, MARGINS, "", "", MANIFEST, EVALUATION, MANIFEST),
     "evaluate report R": (REPORT, REPORT, REPORT, REPORT, REPORT, "", REPORT),
     "plan topdown pl94-us R --tables P1": (LACKS, LACKS, "", LACKS, "no input file", EVALUATION, "no input file"),

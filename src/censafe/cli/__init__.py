@@ -32,6 +32,7 @@ __all__ = ["main"]
 VERBS = {
     "attack": "Reconstruct and re-identify records from published tables (output confidential).",
     "card": "Write a one-page profile of an area with intervals and notes on fitness for use.",
+    "certificate": "Write what a release means for anonymity, for print and in any language.",
     "configs": "List and print the configurations that come with censafe.",
     "demo": "Run all products and their evaluations on a synthetic state.",
     "doctor": "Check this machine: versions, memory, disk, and what is missing.",

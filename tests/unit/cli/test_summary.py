@@ -19,7 +19,7 @@ from support.commands import CommandLine
 SHARED = {"command", "files", "out", "stages", "summary"}
 WITHOUT_JSON = {"configs show", "explore", "ledger new"}
 """They print a file as it is, open a page, and begin an empty file."""
-AT_ONCE = {"card", "configs keys", "configs list", "doctor", "evaluate report", "ledger show", "ledger verify", "plan"}  # fmt: skip
+AT_ONCE = {"card", "certificate", "configs keys", "configs list", "doctor", "evaluate report", "ledger show", "ledger verify", "plan"}  # fmt: skip
 """Commands without stages, and so without ``--quiet``."""
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.model import Definition
+from censafe.model.proven import proven
 
 _ORDERS = 1 + np.logspace(-4, 3, 4000)  # a grid of orders is a valid bound: more orders only lower it
 
@@ -36,6 +37,33 @@ def largest_power(loss: Fraction, definition: Definition, level: Fraction) -> fl
     else:
         power = _zcdp_power(float(loss), alpha)
     return min(1.0, math.ceil(power * 10_000 - 1e-6) / 10_000)
+
+
+@proven("guess.proof.md", digest="45ac16e39b776b53")
+def best_guess(loss: Fraction, definition: Definition) -> float:
+    """Largest chance to guess right which of two equally likely neighbors was the input, rounded up to a ten-thousandth.
+
+    Source: data processing inequality, as in :func:`largest_power`, at equal error both ways; ``guess.proof.md``.
+
+    Example:
+        >>> best_guess(Fraction(1, 4), Definition.PURE), best_guess(Fraction(1, 10), Definition.ZCDP), best_guess(Fraction(0), Definition.ZCDP)
+        (0.5622, 0.6109, 0.5)
+    """
+    if loss < 0:
+        raise ValueError("the loss must not be negative")
+    if definition is Definition.PURE:
+        chance = 1 / (1 + math.exp(-float(loss)))
+    else:
+        low, chance = 0.5, 1.0
+        for _ in range(60):
+            middle = (low + chance) / 2
+            if middle in (low, chance):
+                break
+            if _possible(float(loss), 1 - middle, middle):
+                low = middle
+            else:
+                chance = middle
+    return min(1.0, math.ceil(chance * 10_000 - 1e-6) / 10_000)
 
 
 def _zcdp_power(rho: float, alpha: float) -> float:

@@ -18,6 +18,7 @@ from censafe.products.topdown.configuration.config import TopdownConfig
 from censafe.products.topdown.configuration.invariants import exact_figures
 from censafe.products.topdown.configuration.layout import published_levels
 from censafe.products.topdown.configuration.outputs import outputs_of, title_of
+from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.descents import Estimates
 from censafe.products.topdown.files import area_names, write_files
 from censafe.products.topdown.folder import AREA_CODES, ESTIMATE_FILES, RUN_FACTS, write_facts
@@ -25,9 +26,10 @@ from censafe.products.topdown.intake.equations import is_held
 from censafe.products.topdown.intake.spines import spine_document, spine_remarks
 from censafe.products.topdown.labels import COPIES
 from censafe.products.topdown.moves import paths_of
-from censafe.products.topdown.plan import loss_statements
+from censafe.products.topdown.plan import counted_units, exact_levels, loss_statements
 from censafe.products.topdown.readings import loss_readings
 from censafe.publication.atomic import atomic_text, move_into_place
+from censafe.publication.certificate.anonymity import ExactFigures, anonymity_values
 from censafe.publication.certificate.levels import LevelEstimates
 from censafe.publication.certificate.page import write_certificate
 from censafe.publication.certificate.statement import CertificateInput, CheckGroup
@@ -178,6 +180,18 @@ def _statement(release: TopdownRelease, records: Mapping[str, int]) -> Certifica
     fitted = (_FITTED_AT_ONCE,) if config.choices.passes == "one" else ()
     if config.choices.information == "lower":
         fitted = (*fitted, _BY_QUERY if any(map(is_held, config.histograms)) else _FROM_BELOW)
+    readings = [
+        {
+            "histogram": reading.histogram,
+            "kind": reading.kind,
+            "name": reading.name,
+            "exact": f"{reading.loss.numerator}/{reading.loss.denominator}",
+            "change": reading.change,
+            "decimal": float(reading.loss),
+            "epsilon": float(reading.loss) if reading.epsilons is None else reading.epsilons.tight,
+        }
+        for reading in loss_readings(config, _DELTA, paths_of(config, estimates.public.run), release.cited)
+    ]
     contents = LevelEstimates(
         facts=estimates.facts,
         records=records,
@@ -193,20 +207,8 @@ def _statement(release: TopdownRelease, records: Mapping[str, int]) -> Certifica
             *imputed,
         ),
         solves=estimates.reports,
-        readings=[
-            {
-                "histogram": reading.histogram,
-                "kind": reading.kind,
-                "name": reading.name,
-                "exact": f"{reading.loss.numerator}/{reading.loss.denominator}",
-                "change": reading.change,
-                "decimal": float(reading.loss),
-                "epsilon": float(reading.loss) if reading.epsilons is None else reading.epsilons.tight,
-            }
-            for reading in loss_readings(
-                config, _DELTA, paths_of(config, estimates.public.run), release.cited
-            )
-        ],
+        readings=readings,
+        anonymity=_anonymity(release, readings),
     )
     return CertificateInput(
         manifest,
@@ -220,3 +222,19 @@ def _statement(release: TopdownRelease, records: Mapping[str, int]) -> Certifica
         ledger_total=release.ledger_total,
         confidence=release.confidence,
     )
+
+
+def _anonymity(release: TopdownRelease, readings: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Numbers for legal readers, of schemas that are not those of the U.S. census."""
+    config, plan = release.config, release.manifest.plan
+    known = set(map(id, shipped_schemas().values()))
+    if any(id(one.schema) in known for one in config.histograms):
+        return None
+    levels = published_levels(config)
+    exact = [
+        ExactFigures(
+            one.name, tuple(name for name in exact_levels(one) if name in levels), bool(counted_units(one))
+        )
+        for one in config.histograms
+    ]
+    return anonymity_values(plan.total, plan.definition, readings, levels, exact)

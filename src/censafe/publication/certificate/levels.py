@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from censafe.errors import CheckError
 from censafe.model import NoiseLaw, ReleasePlan
 from censafe.model.measurements import run_result
 from censafe.model.plan import NoiseSource
+from censafe.publication.certificate.anonymity import anonymity_section, read_sentences
 from censafe.publication.certificate.tables import SYMBOLS, Document, budget_entries, noise_entries
 from censafe.publication.certificate.words import ESTIMATED, NOISE
 from censafe.publication.pages.markup import (
@@ -29,7 +30,18 @@ from censafe.publication.pages.markup import (
 )
 
 
-def _readings(readings: Sequence[Document], symbol: str) -> str:
+class AreaWords(NamedTuple):
+    """Words for an area of any level, for one of the lowest level, and for the areas whose names are used."""
+
+    unit: str
+    lowest: str
+    kind: str
+
+
+_CENSUS: Final = AreaWords("geounit", "block", "standard census areas")
+
+
+def _readings(readings: Sequence[Document], symbol: str, areas: AreaWords) -> str:
     if not readings:
         return ""
     groups = []
@@ -44,12 +56,12 @@ def _readings(readings: Sequence[Document], symbol: str) -> str:
         "What the loss means for a single question",
         paragraphs(
             "An attacker who knows everything about a person except one answer, or who knows the area of a person but not the "
-            "block, learns less than the total loss allows: only queries that distinguish the possible answers count. Questions of all "
+            f"{areas.lowest}, learns less than the total loss allows: only queries that distinguish the possible answers count. Questions of all "
             "histograms are about a person or a household, with the records that follow; those of one histogram are by rows, about "
             "one record of it. Where the "
-            "budget of a block depends on the spine, the largest value of any block is shown. Where block totals are published "
-            "exactly, a record cannot be in another block by itself; two records then exchange places, and both are counted. "
-            "Areas are standard census areas."
+            f"budget of a {areas.lowest} depends on the spine, the largest value of any {areas.lowest} is shown. Where {areas.lowest} totals are published "
+            f"exactly, a record cannot be in another {areas.lowest} by itself; two records then exchange places, and both are counted. "
+            f"Areas are {areas.kind}."
         ),
         grouped_table(
             "Loss by question", ("Question", symbol, "\N{GREEK SMALL LETTER EPSILON}"), groups, numbers=2
@@ -57,7 +69,7 @@ def _readings(readings: Sequence[Document], symbol: str) -> str:
     )
 
 
-def _noise(document: Document, symbol: str) -> str:
+def _noise(document: Document, symbol: str, areas: AreaWords) -> str:
     percent = number(100 * document["confidence"])
     entries = [(entry["table"], level) for entry in document["tables"] for level in entry["levels"]]
     laws = sorted({level["law"] for _, level in entries})
@@ -71,7 +83,7 @@ def _noise(document: Document, symbol: str) -> str:
             if query.startswith(f"{histogram}.") and level["level"] == level_name
         ]
         spent = sum(level["budget_decimal"] for _, level in own)
-        facts = f"{count_of(own[0][1]['regions'], 'geounit')}; {symbol} = {number(spent)}, {100 * spent / by_rows:.1f}%"
+        facts = f"{count_of(own[0][1]['regions'], areas.unit)}; {symbol} = {number(spent)}, {100 * spent / by_rows:.1f}%"
         head = HtmlCell(f"{escape(histogram)}, {escape(level_name)} <span>{escape(facts)}</span>")
         rows = [
             (
@@ -89,7 +101,7 @@ def _noise(document: Document, symbol: str) -> str:
         "shares",
         "Budget and noise by level and query",
         paragraphs(
-            "Every query was measured in every geounit of its level, including those without population. The table shows the "
+            f"Every query was measured in every {areas.unit} of its level, including those without population. The table shows the "
             f"noise of one noisy measurement: in {percent} of 100 cases it is within the margin of error. Published counts are "
             "estimates from all noisy measurements together. Because no count may be negative, small counts tend to be biased "
             "upward and large counts downward. Noise is not the only source of error: the census itself has errors."
@@ -100,7 +112,7 @@ def _noise(document: Document, symbol: str) -> str:
     )
 
 
-def _solves(estimated: Document) -> str:
+def _solves(estimated: Document, areas: AreaWords) -> str:
     rows = []
     for histogram, levels in estimated["solves"].items():
         for level in levels:
@@ -115,12 +127,19 @@ def _solves(estimated: Document) -> str:
                     f"{level['gap_most']:.1e}",
                 )
             )
-    headers = ("Level", "Geounits", "Problems solved", "Certified", "Not certified", "Largest gap")
+    headers = (
+        "Level",
+        f"{areas.unit.capitalize()}s",
+        "Problems solved",
+        "Certified",
+        "Not certified",
+        "Largest gap",
+    )
     return section(
         "estimates",
         "How the counts were estimated",
         paragraphs(
-            "From the top level down, the counts of all children of a geounit were estimated together by weighted least squares: "
+            f"From the top level down, the counts of all children of {'an' if areas.unit[0] in 'aeiou' else 'a'} {areas.unit} were estimated together by weighted least squares: "
             "nonnegative, adding up to the parent in every cell, consistent with everything that is published exactly, and "
             "otherwise as close to the noisy measurements as possible. They were then rounded to whole numbers that satisfy the "
             "same constraints, and checked. The gap bounds the distance of a solution from the optimum, in half chi-square units; "
@@ -152,6 +171,7 @@ class LevelEstimates:
     Args:
         readings: losses that answer one question about a record whose other values are known: histogram, kind, name, which
             records change, exact loss, and ``epsilon`` (by the tight bound where the loss is rho).
+        anonymity: numbers of the section for legal readers, and the areas' own levels; None for schemas of the U.S. census.
     """
 
     facts: Sequence[LevelFacts]
@@ -161,6 +181,7 @@ class LevelEstimates:
     solves: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     readings: Sequence[Mapping[str, Any]] = ()
     exact_records: Sequence[str] = ()
+    anonymity: Mapping[str, Any] | None = None
 
     @property
     def stamped(self) -> Sequence[LevelFacts]:
@@ -178,7 +199,8 @@ class LevelEstimates:
     def noise_words(self) -> list[str]:
         """The laws, in words, and that no published count is a noisy one."""
         words = {NOISE[fact.law.kind].partition(" The number may be")[0] for fact in self.facts}
-        return [*sorted(words), ESTIMATED]
+        estimated = ESTIMATED if self.anonymity is None else ESTIMATED.replace("geounit", "area")
+        return [*sorted(words), estimated]
 
     def tables(self, total: Fraction, confidence: Fraction) -> Iterator[Mapping[str, Any]]:
         """One entry for each query, with its levels and its share of the loss by rows."""
@@ -197,6 +219,7 @@ class LevelEstimates:
     def more(self) -> Mapping[str, Any]:
         """Records, exact figures and solves."""
         return {
+            **({} if self.anonymity is None else {"anonymity": dict(self.anonymity)}),
             "estimated": {
                 "records": dict(self.records),
                 "exact": list(self.exact),
@@ -204,7 +227,7 @@ class LevelEstimates:
                 "remarks": list(self.remarks),
                 "readings": [dict(reading) for reading in self.readings],
                 "solves": {name: [dict(level) for level in levels] for name, levels in self.solves.items()},
-            }
+            },
         }
 
     def published(self, document: Mapping[str, Any]) -> tuple[str, str]:
@@ -218,13 +241,20 @@ class LevelEstimates:
     def sections(self, document: Mapping[str, Any]) -> str:
         """What is exact, the noise of every query by level, and how the estimates were found."""
         symbol, estimated = SYMBOLS[document["loss"]["kind"]], document["estimated"]
-        exact = estimated["exact"]
+        exact, values = estimated["exact"], document.get("anonymity")
+        areas, legal = _CENSUS, ""
+        if values is not None:
+            areas = AreaWords(
+                "area", values["levels"][-1], f"those of the levels {', '.join(values['levels'])}"
+            )
+            legal = anonymity_section(values, list(estimated["records"]), read_sentences())
         return "\n".join(
             (
+                legal,
                 section("exact", "What is published exactly", paragraphs(*exact)) if exact else "",
-                _readings(estimated["readings"], symbol),
-                _noise(document, symbol),
-                _solves(estimated),
+                _readings(estimated["readings"], symbol, areas),
+                _noise(document, symbol, areas),
+                _solves(estimated, areas),
             )
         )
 

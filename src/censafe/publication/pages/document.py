@@ -15,11 +15,11 @@ _COLORFUL: Final = 0.2
 _SEEN: Final = 3.0
 
 
-def document_html(title: str, body: str, footer: str) -> str:
+def document_html(title: str, body: str, footer: str, *, language: str = "en") -> str:
     """A page of HTML; nothing on it is loaded from elsewhere and nothing is a script."""
     style = resources.files("censafe.publication.pages").joinpath("page.css").read_text(encoding="utf-8")
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<!DOCTYPE html>\n<html lang="{escape(language)}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}{_figure_colors(body)}</style>\n</head>\n<body>\n<main>\n{body}\n"
         f"<footer>{escape(footer)}</footer>\n</main>\n</body>\n</html>\n"

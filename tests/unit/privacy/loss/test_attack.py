@@ -5,7 +5,7 @@ from statistics import NormalDist
 import pytest
 
 from censafe.model import Definition
-from censafe.privacy.loss.attack import largest_power
+from censafe.privacy.loss.attack import best_guess, largest_power
 
 FIVE = Fraction(5, 100)
 
@@ -44,3 +44,26 @@ def test_nonsense_is_refused() -> None:
         largest_power(Fraction(-1), Definition.PURE, FIVE)
     with pytest.raises(ValueError, match="level"):
         largest_power(Fraction(1), Definition.PURE, Fraction(1))
+
+
+@pytest.mark.parametrize("definition", list(Definition))
+@pytest.mark.parametrize("loss", ["1/1000", "1/10", "1", "3"])
+def test_no_point_of_the_curve_gives_a_better_guess(definition: Definition, loss: str) -> None:
+    """Both bounds are of the same region: the best point of the curve is the one with equal errors, and the guess attains it."""
+    best = best_guess(Fraction(loss), definition)
+    levels = [Fraction(number, 200) for number in range(1, 200)]
+    guesses = [(1 - float(level) + largest_power(Fraction(loss), definition, level)) / 2 for level in levels]
+    assert max(guesses) <= best + 1e-4
+    assert max(guesses) >= best - 0.004
+
+
+@pytest.mark.parametrize("rho", ["1/1000", "1/10", "1", "2"])
+def test_no_guess_from_gaussian_noise_beats_the_bound(rho: str) -> None:
+    gaussian = NormalDist().cdf(math.sqrt(2 * Fraction(rho)) / 2)
+    assert gaussian <= best_guess(Fraction(rho), Definition.ZCDP) <= 1
+
+
+def test_randomized_response_attains_the_guess_of_pure_dp() -> None:
+    assert best_guess(Fraction(math.log(3)), Definition.PURE) == pytest.approx(0.75, abs=1e-4)
+    with pytest.raises(ValueError, match="negative"):
+        best_guess(Fraction(-1), Definition.PURE)
