@@ -82,6 +82,6 @@ def test_nothing_is_printed_on_standard_output_by_a_refused_command(
 ) -> None:
     done = censafe("tables", tmp_path / "no-run", "--table", "P1", "--geography", "county", "--json")
     assert (done.code, done.out) == (1, "")
-    assert "is not a run folder" in done.err
+    assert "there is no such file or folder" in done.err
     with pytest.raises(UsageError):
         Evaluation(tmp_path, "Found.").figure("none")
