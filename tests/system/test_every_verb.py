@@ -146,6 +146,7 @@ COLUMNS, EVALUATION, LACKS = (
     "holds an evaluation; name the folder of a finished run",
     "/run has no ",
 )
+NO_RESULTS = "no published results are recognized; it holds no files"
 REPORT = "holds no finished evaluation with a report"
 # By folder in the order of ON_FOLDERS: words of the refusal, or nothing where the verb does its work.
 FOLDERS = ("phsafe", "safetab-p", "pl94", "1940", "microdata", "evaluation", "empty")
@@ -154,11 +155,11 @@ ON_FOLDERS: dict[str, tuple[str, ...]] = {
     "estimate R --intervals --simulations 2": (MARGINS, MARGINS, "", "", MANIFEST, EVALUATION, MANIFEST),
     "estimate R --tables P1": ("as they are measured", "as they are measured", "", "fills census tables", MANIFEST, EVALUATION, MANIFEST),
     "replicate R --count 2": (MARGINS, MARGINS, "", "", MANIFEST, EVALUATION, MANIFEST),
-    "tables R --table P1 --geography state": ("whose tables are in", "whose tables are in", "", NO_TABLES, "", EVALUATION, MANIFEST),
-    "tables R --table P1 --geography state --intervals linear": ("whose tables are in", "whose tables are in", "", NO_TABLES, "no linear estimates", EVALUATION, MANIFEST),
-    "tables R --table P1 --geography state --intervals replicates": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "replicates", EVALUATION, MANIFEST),
-    "tables R --segments O": ("whose tables are in", "whose tables are in", "Demographic and Housing", NO_TABLES, "Demographic and Housing", EVALUATION, MANIFEST),
-    "card R --geoid 44 --out O": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "neither linear estimates", EVALUATION, MANIFEST),
+    "tables R --table P1 --geography state": ("whose tables are in", "whose tables are in", "", NO_TABLES, "", EVALUATION, NO_RESULTS),
+    "tables R --table P1 --geography state --intervals linear": ("whose tables are in", "whose tables are in", "", NO_TABLES, "no linear estimates", EVALUATION, NO_RESULTS),
+    "tables R --table P1 --geography state --intervals replicates": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "replicates", EVALUATION, NO_RESULTS),
+    "tables R --segments O": ("whose tables are in", "whose tables are in", "Demographic and Housing", NO_TABLES, "Demographic and Housing", EVALUATION, NO_RESULTS),
+    "card R --geoid 44 --out O": ("whose tables are in", "whose tables are in", "for intervals of replicates", NO_TABLES, "neither linear estimates", EVALUATION, NO_RESULTS),
     "certificate R --out O": (*(NO_ANONYMITY,) * 4, MANIFEST_FILE, EVALUATION, MANIFEST_FILE),
     "evaluate uncertainty R O --runs 2 --workers 1": (MARGINS, MARGINS, "", "", MANIFEST, EVALUATION, MANIFEST),
     "evaluate report R": (REPORT, REPORT, REPORT, REPORT, REPORT, "", REPORT),

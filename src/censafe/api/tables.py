@@ -74,7 +74,8 @@ def tables(
     """Tables of the DHC or of the redistricting data from the published histograms of a finished run, or from microdata.
 
     Args:
-        run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr), or of microdata in the Bureau's layout: text, also zipped, separated by ``|`` or commas.
+        run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr); or results as they were published: microdata (PPMF, MDF), or summary files of
+            P.L. 94-171 or the DHC, as a folder, file, ``.zip`` or ``.gz``.
         table: one or more names, such as ``P12``; with `wide`, or where it is a table of medians, one.
         geography: ``us``, ``state``, ``county``, ``tract``, ``block_group`` or ``block``; of runs also ``place``, ``cousub`` or ``aiannh``; None with
             `areas`.

@@ -31,9 +31,7 @@ from censafe.publication.stamps import STAMP_NOTES, Stamp, stamp_of
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _FORMAT = "censafe manifest 1"
-_EVALUATION = (
-    "evaluation.json"  # of a folder that compares with the truth, and has a manifest of another kind
-)
+EVALUATION = "evaluation.json"  # of a folder that compares with the truth, and has a manifest of another kind
 FROM_FILES: Final = "public measurements"
 """What stands for the kind of key in the manifest of estimates from the files of others."""
 PACKAGES: Final = (
@@ -162,7 +160,7 @@ def read_manifest(path: Path) -> Manifest:
         raise StorageError(
             stopped_words(path.parent) or f"{path} is missing; {path.parent} is not a run folder"
         )
-    if (path.parent / _EVALUATION).is_file():
+    if (path.parent / EVALUATION).is_file():
         raise UsageError(f"{path.parent} holds an evaluation; name the folder of a finished run")
     try:
         document = {"published_data": False, "post_processing": {}, **read_stored(path)}

@@ -8,13 +8,15 @@ from typing import Final, NamedTuple
 
 from censafe.errors import CensafeError, StorageError, UsageError
 from censafe.geography.packed import PackedFile
-from censafe.publication.manifest import stopped_words
+from censafe.publication.atomic import is_moving
+from censafe.publication.manifest import read_manifest, stopped_words
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.results.microdata import missing_columns, text_header
 
 RUN: Final = "a run folder (manifest.json)"
 MICRODATA: Final = "microdata of persons or units (PPMF, MDF: TABBLKST to TABBLK and the codes of a record)"
-FORMS: Final = (RUN, MICRODATA)
+SUMMARY: Final = "summary files of a state (SSgeo2020.pl and SS000012020.pl to SS000032020.pl of P.L. 94-171, or SSgeo2020.dhc and its segments)"
+FORMS: Final = (RUN, MICRODATA, SUMMARY)
 """The forms in words, without their packing."""
 _PACKING: Final = "each as a file, folder, .zip or .gz; text separated by commas, pipes, tabs or semicolons"
 _COLUMNS: Final = 6
@@ -30,8 +32,8 @@ def require_there(path: Path) -> None:
     """Refuse a path that is not there, or a folder in which a run was stopped."""
     if not path.exists():
         raise StorageError(f"{path}: there is no such file or folder; fix: check the path")
-    if words := stopped_words(path):
-        raise StorageError(words)
+    if path.is_dir() and (is_moving(path) or stopped_words(path)):
+        read_manifest(path / "manifest.json")  # says what was stopped
 
 
 def unrecognized(path: Path, files: Sequence[PackedFile], layouts: Sequence[MicrodataLayout]) -> UsageError:

@@ -13,10 +13,13 @@ from censafe.errors import UsageError
 from censafe.geography.area_tables import TEXT
 from censafe.geography.packed import PackedFile, packed_files
 from censafe.geography.regions import states
+from censafe.geography.summary_files import StateFiles, state_files
+from censafe.publication.manifest import EVALUATION
 from censafe.publication.microdata.layouts import MicrodataLayout
 from censafe.publication.stamps import DEMONSTRATION, STAMP, STAMP_NOTES, Stamp
 from censafe.results.forms import require_there, unrecognized
 from censafe.results.microdata import MicrodataRows, TextHeader, missing_columns, shows_cells, text_header
+from censafe.results.summary import Segments, SummaryFiles
 
 MANIFEST: Final = "manifest.json"
 _EARLIER: Final = "TABTRACT"
@@ -30,18 +33,20 @@ class PublishedSource:
     Args:
         words: what was recognized, in one line; empty for a run folder.
         rows: rows of microdata by the name of their layout; none of other forms.
+            summary: tables of summary files; None of other forms.
         others: files that were passed over.
     """
 
     path: Path
     words: str = ""
     rows: Mapping[str, MicrodataRows] = field(default_factory=dict, repr=False)
+    summary: SummaryFiles | None = None
     others: tuple[PackedFile, ...] = ()
 
     @property
     def is_run(self) -> bool:
-        """Whether it is the folder of a run."""
-        return (self.path / MANIFEST).is_file()
+        """Whether it is the folder of a run, or of an evaluation."""
+        return (self.path / MANIFEST).is_file() or (self.path / EVALUATION).is_file()
 
     @cached_property
     def stamp(self) -> Stamp | None:
@@ -50,24 +55,38 @@ class PublishedSource:
         return next((one for one in (STAMP, DEMONSTRATION) if (folder / STAMP_NOTES[one][0]).exists()), None)
 
 
-def resolve(
-    path: Path, layouts: Mapping[str, MicrodataLayout], *, state: str | None = None
-) -> PublishedSource:
-    """What a path holds.
+@dataclass(frozen=True)
+class KnownForms:
+    """What the files of published results may look like, beyond run folders.
 
     Args:
         layouts: of microdata, by name.
-        state: two-digit code of the only state that is read of microdata; None for all.
+        segments: of summary files, by the ending of their names.
+    """
+
+    layouts: Mapping[str, MicrodataLayout]
+    segments: Mapping[str, Segments] = field(default_factory=dict)
+
+
+def resolve(path: Path, forms: KnownForms, *, state: str | None = None) -> PublishedSource:
+    """What a path holds.
+
+    Args:
+        state: two-digit code of the only state that is read of files of several; None for all.
 
     Raises:
         UsageError: no form is recognized; with the nearest one, what the files lack of it, and all forms.
         StorageError: there is no such path, or a run in it was stopped.
     """
-    if (path / MANIFEST).is_file():
+    if (path / MANIFEST).is_file() or (path / EVALUATION).is_file():
         return PublishedSource(path)
     require_there(path)
     notes = {note for note, _ in STAMP_NOTES.values()}
     files = [one for one in packed_files(path) if one.name not in notes]
+    summary = [one for one in state_files(files) if one.product in forms.segments]
+    if summary:
+        return _summary(path, summary, forms, state)
+    layouts = forms.layouts
     texts = [one for one in files if one.suffix in TEXT and (one.suffix or len(files) == 1)]
     headers = {file: text_header(file) for file in texts}
     counted = {name: layout for name, layout in layouts.items() if shows_cells(layout)}
@@ -85,7 +104,36 @@ def resolve(
     used = {part for one in rows.values() for part in one.parts}
     named = {part for parts in found.values() for part in parts}
     others = tuple(file for file in files if file not in named)
-    return PublishedSource(path, _words(rows, {file: headers[file] for file in sorted(used)}), rows, others)
+    return PublishedSource(
+        path, _words(rows, {file: headers[file] for file in sorted(used)}), rows, others=others
+    )
+
+
+def _summary(
+    path: Path, found: Sequence[StateFiles], forms: KnownForms, state: str | None
+) -> PublishedSource:
+    """The summary files of one product."""
+    products = sorted({one.product for one in found})
+    if len(products) > 1:
+        raise UsageError(
+            f"{path}: summary files of P.L. 94-171 (.pl) and of the DHC (.dhc); allowed: those of one product; fix: name the folder or archive of one of them"
+        )
+    codes = {one.postal.lower(): one.code for one in states()}
+    chosen = tuple(one for one in found if state is None or codes.get(one.state) == state)
+    if not chosen:
+        names = ", ".join(sorted(codes.get(one.state, one.state) for one in found))
+        raise UsageError(
+            f"{path}: no summary files of state {state}; allowed: {names}; fix: give its two-digit code"
+        )
+    segments = forms.segments[products[0]]
+    missing = [
+        number for number in range(1, len(segments) + 1) if any(number not in one.segments for one in chosen)
+    ]
+    files = [file for one in chosen for file in (one.header, *one.segments.values()) if file is not None]
+    packing = "".join(f", {words}" for words in sorted({file.packing for file in files} - {""}))
+    lacking = f", without segment {', '.join(map(str, missing))}" if missing else ""
+    words = f"summary files of {_RECORDS[_PRODUCT[products[0]]]} ({', '.join(one.state.upper() for one in chosen)}){packing}{lacking}"
+    return PublishedSource(path, words, summary=SummaryFiles(_PRODUCT[products[0]], chosen, segments))
 
 
 def _parts(path: Path, name: str, files: Sequence[PackedFile], state: str | None) -> tuple[PackedFile, ...]:
@@ -113,6 +161,8 @@ def _parts(path: Path, name: str, files: Sequence[PackedFile], state: str | None
 
 
 _RECORDS: Final = {"pl94": "the redistricting data", "dhc": "the DHC"}
+_PRODUCT: Final = {"pl": "pl94", "dhc": "dhc"}
+"""Of summary files, by the ending of their names."""
 
 
 def _words(rows: Mapping[str, MicrodataRows], headers: Mapping[PackedFile, TextHeader]) -> str:

@@ -88,7 +88,7 @@ from censafe.cli.summary import json_option, show_summary
 def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool, **given: Any) -> None:
     """Make tables of the Demographic and Housing Characteristics File, or of the redistricting data, from the finished RUN of topdown.
 
-    RUN is the folder of a run, or a folder with microdata in the Bureau's layout.
+    RUN is a run folder, or results as they were published: microdata (PPMF, MDF), or summary files of P.L. 94-171 or the DHC, as a folder, file, .zip or .gz.
 
     \b
     Examples:

@@ -16,7 +16,7 @@ from censafe.geography.packed import PackedFile, packed_files
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.results.microdata import coded, number_batches, text_header
-from censafe.results.source import PublishedSource, resolve
+from censafe.results.source import KnownForms, PublishedSource, resolve
 
 
 class RecordRows(NamedTuple):
@@ -76,7 +76,7 @@ def _microdata(path: Path) -> PublishedSource | None:
         return None
     layouts = {name: layout for name, layout in microdata_layouts().items() if name.startswith("pl94-")}
     try:
-        return resolve(path, layouts)
+        return resolve(path, KnownForms(layouts))
     except UsageError:
         return None
 

@@ -10,10 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import DataError, StorageError
+from censafe.errors import DataError
 from censafe.geography.geocodes import pack_geocodes
 from censafe.geography.identifiers import doubtful_blocks
+from censafe.geography.packed import PackedFile
 from censafe.geography.spines.tree import build_spine
+from censafe.geography.summary_files import (
+    GEO_FIELDS,
+    GEOCODE,
+    LOGRECNO,
+    NAME,
+    SEGMENT_FILE,
+    SEGMENT_KEYS,
+    SEGMENT_LOGRECNO,
+    STUSAB,
+    SUMLEV,
+    read_fields,
+)
 from censafe.model.folders import matching_files
 from censafe.model.topdown.pl94 import GQ_ITEMS, RACE_ITEMS, TABLE_ITEMS
 from censafe.population.blocks.areas import area_numbers, in_order
@@ -31,10 +44,7 @@ from censafe.population.findings import Finding, finding, raise_if_fatal
 _Ints = NDArray[np.int64]
 
 
-_GEO_FIELDS = 97
-_STUSAB = 1
-_SUMLEV, _FILE, _LOGRECNO = 2, 6, 7
-_GEOID, _NAME = 9, 87
+_FILE = 6
 _NAMED = (
     "040",
     "050",
@@ -51,8 +61,6 @@ _BLOCK_PARTS = (
     (34, 4),
 )  # field (from 0) and digits of the parts of a geocode
 _AREA_FIELDS = {"aiannhce": (35, "AIANHH"), "placefp": (29, "PLACE"), "cousubfp": (17, "COUSUB")}
-_KEYS = 5
-_SEGMENT_FILE, _SEGMENT_LOGRECNO = 3, 4
 _SEGMENTS: tuple[tuple[str, ...], ...] = (("P1", "P2"), ("P3", "P4", "H1"), ("P5",))
 _SHAPE = (8, 2, 2, 63)
 _FACILITIES = "number of facilities: one for each kind of group quarters that has persons in a block"
@@ -97,15 +105,16 @@ def find_legacy(folder: Path) -> tuple[Path, ...]:
     return tuple(files[0] for files in found)
 
 
-def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
-    """Read the block records (summary level 750) of a state.
+def read_legacy(places: tuple[Path | PackedFile, ...], layout: HistogramLayout) -> BlockData:
+    """Read the block records (summary level 750) of a state, from its header and its three segments.
 
     Source:
         2020 Census P.L. 94-171 technical documentation, legacy format; tables P1 to P5 and H1.
     """
+    files = tuple(one if isinstance(one, PackedFile) else PackedFile(one) for one in places)
     if layout.schema is not None and layout.schema.shape != _SHAPE:
         raise DataError(
-            f"{files[0].parent}: P.L. 94-171 files hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63), which is not the "
+            f"{files[0].path.parent}: P.L. 94-171 files hold hhgq x votingage x hispanic x cenrace (8 x 2 x 2 x 63), which is not the "
             f"schema {layout.schema.name}; fix: give a histogram file"
         )
     header = _header(files[0])
@@ -138,31 +147,32 @@ def read_legacy(files: tuple[Path, ...], layout: HistogramLayout) -> BlockData:
         raise_if_fatal(facility_findings(persons, facilities, layout, names), "P.L. 94-171 tables")
     occupancy = occupancy_of(spine, housing, occupied) if layout.occupied else None
     areas = in_order({kind: column[order] for kind, column in header.areas.items()}, spine.leaf.codes)
-    return BlockData(spine, persons, facilities, occupancy, tuple(imputed), files, areas, names=header.names)
+    paths = tuple(dict.fromkeys(one.path for one in files))
+    return BlockData(spine, persons, facilities, occupancy, tuple(imputed), paths, areas, names=header.names)
 
 
-def _header(path: Path) -> _Header:
+def _header(path: PackedFile) -> _Header:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     parts = (field for field, _ in _BLOCK_PARTS)
     fields = (
-        _STUSAB,
-        _SUMLEV,
+        STUSAB,
+        SUMLEV,
         _FILE,
-        _LOGRECNO,
-        _GEOID,
-        _NAME,
+        LOGRECNO,
+        GEOCODE,
+        NAME,
         *parts,
         *(field for field, _ in _AREA_FIELDS.values()),
     )
-    table = _read(path, _GEO_FIELDS, dict.fromkeys(fields, "string"))
-    all_records = np.sort(_numbers(_texts(table, _LOGRECNO)))
-    state = str(table.column(f"f{_STUSAB}")[0]) if table.num_rows else ""
+    table = read_fields(path, GEO_FIELDS, dict.fromkeys(fields, pa.string()))
+    all_records = np.sort(_numbers(_texts(table, LOGRECNO)))
+    state = str(table.column(f"f{STUSAB}")[0]) if table.num_rows else ""
     wrong = _marker_findings(path.name, table, state, _FILE, "00")
-    named = table.filter(pc.is_in(table.column(f"f{_SUMLEV}"), pa.array(_NAMED)))
-    names = dict(zip(_texts(named, _GEOID).tolist(), _texts(named, _NAME).tolist(), strict=True))
-    table = table.filter(pc.equal(table.column(f"f{_SUMLEV}"), "750"))
+    named = table.filter(pc.is_in(table.column(f"f{SUMLEV}"), pa.array(_NAMED)))
+    names = dict(zip(_texts(named, GEOCODE).tolist(), _texts(named, NAME).tolist(), strict=True))
+    table = table.filter(pc.equal(table.column(f"f{SUMLEV}"), "750"))
     if not table.num_rows:
         raise DataError(f"{path.name}: no block records; allowed: records of summary level 750")
     codes = np.zeros(table.num_rows, np.int64)
@@ -171,7 +181,7 @@ def _header(path: Path) -> _Header:
         part = pack_geocodes(_texts(table, field), digits)
         bad |= part < 0
         codes = codes * 10**digits + np.maximum(part, 0)
-    records = _numbers(_texts(table, _LOGRECNO))
+    records = _numbers(_texts(table, LOGRECNO))
     repeated = int(np.count_nonzero((np.diff(all_records) == 0) & (all_records[1:] >= 0)))
     found: list[Finding] = wrong
     areas = {
@@ -199,7 +209,7 @@ def _header(path: Path) -> _Header:
 
 def _marker_findings(name: str, table: Any, state: str, field: int, number: str) -> list[Finding]:
     """Records of another state than that of the header, or of another file than the name says."""
-    others = int(np.count_nonzero(_texts(table, _STUSAB) != state))
+    others = int(np.count_nonzero(_texts(table, STUSAB) != state))
     files = int(np.count_nonzero(np.char.zfill(_texts(table, field), 2) != number))
     return [
         *finding(name, "STUSAB", "state", others, "records of another state than the first one of the header",
@@ -218,15 +228,17 @@ def _numbers(texts: NDArray[np.str_]) -> _Ints:
     return pack_geocodes(np.char.zfill(texts, digits), digits)
 
 
-def _segment(path: Path, number: int, header: _Header, records: _Ints) -> _Tables:
+def _segment(path: PackedFile, number: int, header: _Header, records: _Ints) -> _Tables:
     """Tables of a segment, from 0, with rows in the order of the records asked for."""
+    import pyarrow as pa
+
     names = _SEGMENTS[number]
     items = [TABLE_ITEMS[name] for name in names]
-    fields = _KEYS + sum(items)
-    keys = dict.fromkeys((_STUSAB, _SEGMENT_FILE, _SEGMENT_LOGRECNO), "string")
-    types = {**keys, **dict.fromkeys(range(_KEYS, fields), "int32")}
-    table = _read(path, fields, types)
-    numbers = _numbers(_texts(table, _SEGMENT_LOGRECNO))
+    fields = SEGMENT_KEYS + sum(items)
+    keys = dict.fromkeys((STUSAB, SEGMENT_FILE, SEGMENT_LOGRECNO), pa.string())
+    types = {**keys, **dict.fromkeys(range(SEGMENT_KEYS, fields), pa.int32())}
+    table = read_fields(path, fields, types)
+    numbers = _numbers(_texts(table, SEGMENT_LOGRECNO))
     unknown = int(np.count_nonzero(~np.isin(numbers, header.records)))
     order = np.argsort(numbers, kind="stable")
     place = np.minimum(np.searchsorted(numbers[order], records), len(order) - 1)
@@ -235,7 +247,7 @@ def _segment(path: Path, number: int, header: _Header, records: _Ints) -> _Table
     twice = int((np.searchsorted(numbers[order], records, side="right") - place > 1).sum())
     raise_if_fatal(
         [
-            *_marker_findings(path.name, table, header.state, _SEGMENT_FILE, f"{number + 1:02}"),
+            *_marker_findings(path.name, table, header.state, SEGMENT_FILE, f"{number + 1:02}"),
             *finding(path.name, "LOGRECNO", "no-header", unknown, "records that the header does not have",
                      "one record of the header for each record", "copy the header and the three segments again"),
             *finding(path.name, "LOGRECNO", "missing", missing, "block records of the header that are not here",
@@ -246,7 +258,7 @@ def _segment(path: Path, number: int, header: _Header, records: _Ints) -> _Table
         "P.L. 94-171 segment",
     )  # fmt: skip
     tables = {}
-    start = _KEYS
+    start = SEGMENT_KEYS
     for name, width in zip(names, items, strict=True):
         columns = [table.column(f"f{field}").to_numpy()[rows] for field in range(start, start + width)]
         tables[name] = np.stack(columns, axis=1)
@@ -254,40 +266,7 @@ def _segment(path: Path, number: int, header: _Header, records: _Ints) -> _Table
     return tables
 
 
-def _read(path: Path, fields: int, types: dict[int, str]) -> Any:
-    """Some fields, named f0, f1, ..., of a pipe-delimited file without header."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    kinds = {"string": pa.string(), "int32": pa.int32()}
-    names = [f"f{field}" for field in range(fields)]
-    try:
-        if not path.stat().st_size:
-            raise DataError(f"{path.name}: the file is empty; fix: copy it again")
-        table = arrow_csv.read_csv(
-            path,
-            read_options=arrow_csv.ReadOptions(column_names=names, encoding="latin1"),
-            parse_options=arrow_csv.ParseOptions(delimiter="|", quote_char=False),
-            convert_options=arrow_csv.ConvertOptions(
-                include_columns=[f"f{field}" for field in types],
-                column_types={f"f{field}": kinds[kind] for field, kind in types.items()},
-                null_values=[],
-                strings_can_be_null=False,
-            ),
-        )
-    except OSError:
-        raise StorageError(f"{path.name}: the file cannot be read; check that it exists") from None
-    except pa.ArrowInvalid:
-        raise DataError(
-            f"{path.name}: lines without exactly {fields} fields, or items that are not whole numbers; allowed: {fields} "
-            "pipe-separated fields a line, no header line; fix: copy the file again"
-        ) from None
-    if not table.num_rows:
-        raise DataError(f"{path.name}: the file has blank lines only; fix: copy it again")
-    return table
-
-
-def _sum_findings(tables: _Tables, files: tuple[Path, ...]) -> list[Finding]:
+def _sum_findings(tables: _Tables, files: tuple[PackedFile, ...]) -> list[Finding]:
     """Totals that are not the sums of their items, and negative items."""
     found: list[Finding] = []
     place = {name: path.name for path, names in zip(files[1:], _SEGMENTS, strict=True) for name in names}

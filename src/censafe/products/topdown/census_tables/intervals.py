@@ -20,7 +20,7 @@ from censafe.products.topdown.census_tables.linear import (
 )
 from censafe.products.topdown.census_tables.microdata_source import MicrodataSource, open_source
 from censafe.products.topdown.census_tables.source import Geography, SourceWithIntervals, TableSource
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
+from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 
 LEAST_REPLICATES: Final = 10
 """Fewer give no intervals."""
@@ -181,10 +181,7 @@ def valued(
         Ranges of areas, values of shape (areas of the range, lines), and their intervals; None without any.
     """
     replicates = source.replicates if isinstance(source, ReplicatedSource) else ()
-    own, *others = (
-        tabulated(table, source.schema(table), one.histograms(table, geography), geography.areas)
-        for one in (source, *replicates)
-    )
+    own, *others = (one.values(table, geography) for one in (source, *replicates))
     for areas, values in own:
         if not others:
             linear = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -12,13 +13,16 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.geography.area_names import AreaNames
 from censafe.model.sparse import SparseLevel
-from censafe.products.topdown.census_tables.definitions import SCHEMAS
-from censafe.products.topdown.census_tables.source import LEVELS, HistogramSource, TableSource
+from censafe.products.topdown.census_tables.definitions import SCHEMAS, CensusTable, census_tables
+from censafe.products.topdown.census_tables.segments import segment_layout
+from censafe.products.topdown.census_tables.source import LEVELS, Geography, HistogramSource, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.outputs import microdata_layouts
 from censafe.results.microdata import MicrodataRows
-from censafe.results.source import PublishedSource, resolve
+from censafe.results.source import KnownForms, PublishedSource, resolve
+from censafe.results.summary import AreaRecords, Segments, SummaryFiles
 
+_PL_SEGMENTS: Final = (("P1", "P2"), ("P3", "P4", "H1"), ("P5",))
 _DIGITS: Final = {"us": 0, "state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 16}
 
 
@@ -33,8 +37,97 @@ def open_source(path: Path, state: str | None = None) -> TableSource:
         for name, layout in microdata_layouts().items()
         if layout.schema.name in {schema for schemas in SCHEMAS.values() for schema in schemas.values()}
     }
-    published = resolve(path, layouts, state=state)
-    return HistogramSource(path) if published.is_run else MicrodataSource(published)
+    published = resolve(path, KnownForms(layouts, _segments()), state=state)
+    if published.is_run:
+        return HistogramSource(path)
+    return (
+        MicrodataSource(published)
+        if published.summary is None
+        else SummarySource(published, published.summary)
+    )
+
+
+def _segments() -> dict[str, Segments]:
+    """Tables of each segment of summary files with their numbers of cells, by the ending of the files."""
+    layout, dhc, pl94 = segment_layout(), census_tables(), census_tables("pl94")
+    return {
+        "dhc": tuple(
+            tuple((name, layout.empty.get(name, len(dhc[name].lines))) for name in names)
+            for names in layout.segments
+        ),
+        "pl": tuple(tuple((name, len(pl94[name].lines)) for name in names) for names in _PL_SEGMENTS),
+    }
+
+
+class SummarySource(TableSource):
+    """Published tables of the areas of summary files; those of a list are sums of blocks."""
+
+    def __init__(self, published: PublishedSource, files: SummaryFiles) -> None:
+        super().__init__(files.product, published.path)
+        self._files = files
+        self._areas: dict[str, AreaRecords] = {}
+        self.stamp = published.stamp
+        self.recognized = published.words
+        names = {
+            code: name
+            for word in self.levels
+            if word != "block"
+            for areas in [self._records(word)]
+            for code, name in zip(areas.codes.tolist(), areas.names.tolist(), strict=True)
+        }
+        self.names = AreaNames(names, census=True)
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        """What the tables count."""
+        return tuple(
+            dict.fromkeys(one.histogram for one in self.tables.values() if one.name in self._files.tables)
+        )
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Words for the levels of which there are records, the widest first."""
+        return self._files.levels
+
+    @property
+    def blocks(self) -> NDArray[np.int64] | None:
+        """Geocodes of all blocks as numbers, rising."""
+        return np.sort(self._records("block").codes.astype(np.int64)) if "block" in self.levels else None
+
+    def holds(self, table: CensusTable) -> bool:
+        """Whether the segment of a table is there."""
+        return table.name in self._files.tables
+
+    def _records(self, word: str) -> AreaRecords:
+        if word not in self._areas:
+            self._areas[word] = self._files.areas(word)
+        return self._areas[word]
+
+    def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
+        """The areas of a level."""
+        codes = np.sort(self._records(word).codes)
+        return word, codes, AreaBlocks(codes, np.arange(len(codes)))
+
+    def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
+        """Refused: tables do not say how many records every cell has."""
+        raise UsageError(
+            f"{self.place}: {self.recognized} have tables of areas and no histogram of {histogram}; fix: name a run folder or microdata of the same release"
+        )
+
+    def values(self, table: CensusTable, geography: Geography) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Values of a table: those of the areas themselves, or sums over blocks."""
+        if table.median and geography.listed:
+            raise UsageError(
+                f"table {table.name}: the median of an area does not follow from those of its blocks; fix: name a run folder or microdata of the same release"
+            )
+        records = self._records(geography.level)
+        own = self._files.values(table.name, records)[np.argsort(records.codes, kind="stable")]
+        if own.shape[1] != len(table.lines):
+            raise UsageError(f"table {table.name}: {self.place} has other cells than those defined here")
+        inside = geography.areas.area >= 0
+        values = np.zeros((len(geography.areas.names), own.shape[1]))
+        np.add.at(values, geography.areas.area[inside], own[inside])
+        yield slice(0, len(values)), values
 
 
 class MicrodataSource(TableSource):

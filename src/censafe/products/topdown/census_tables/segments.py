@@ -23,7 +23,6 @@ from censafe.geography.regions import states
 from censafe.model.observer import Observer, work_done
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.census_tables.source import OFF_SPINE, Geography, TableSource, is_published
-from censafe.products.topdown.census_tables.tabulate import tabulated
 from censafe.publication.atomic import atomic_folder
 
 _OWN: Final = {"place": "PLACE", "cousub": "COUSUB", "aiannh": "AIANHH"}
@@ -70,7 +69,7 @@ def write_segment_files(
         )
     if "state" not in source.levels:
         raise UsageError("segments: files are written state by state, and the run publishes no states")
-    codes = source.level("state")[1].tolist() if state is None else [state]
+    codes = source.level("state")[2].names.tolist() if state is None else [state]
     names = []
     with atomic_folder(out) as folder:
         for code in codes:
@@ -165,9 +164,8 @@ def _cells(source: TableSource, table: CensusTable, geography: Geography) -> lis
     if table.needs or not source.holds(table) or not is_published(table, geography):
         cells = segment_layout().empty.get(table.name, len(table.lines))
         return [pa.nulls(size, pa.string())] * cells
-    level = source.histograms(table, geography)
     values = np.empty((size, len(table.lines)), np.float64)
-    for areas, found in tabulated(table, source.schema(table), level, geography.areas):
+    for areas, found in source.values(table, geography):
         values[areas] = found
     if not table.median:
         return [pa.array(np.rint(column).astype(np.int64)) for column in values.T]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,7 @@ from censafe.model.entries import nearest
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import SCHEMAS, CensusTable, census_tables
-from censafe.products.topdown.census_tables.tabulate import AreaBlocks
+from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.folder import ESTIMATES, GEOGRAPHY
 from censafe.publication.manifest import read_manifest
@@ -115,6 +115,10 @@ class TableSource(ABC):
         """Schema of the histogram of a table."""
         return shipped_schemas()[SCHEMAS[self.product][table.histogram]].schema
 
+    def values(self, table: CensusTable, geography: Geography) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Values of a table, some areas at a time: a range of areas and their values, shape (areas of the range, lines)."""
+        yield from tabulated(table, self.schema(table), self.histograms(table, geography), geography.areas)
+
     def histograms(self, table: CensusTable, geography: Geography) -> SparseLevel:
         """Histograms of the geounits of a geography; those of the last call are at hand."""
         wanted = (table.histogram, geography.level)
@@ -140,6 +144,10 @@ class TableSource(ABC):
 
     def listed(self, read: Callable[[GeocodeForm], ListedBlocks], state: str | None) -> tuple[Geography, ...]:
         """The areas of a list, by kind."""
+        if "block" not in self.levels:
+            raise UsageError(
+                f"{self.place}: areas of a list are made of blocks, and there are numbers of {', '.join(self.levels)} alone; fix: name results that are published for blocks"
+            )
         level, geounits, _ = self.level("block")
         form = GeocodeForm(len(geounits[0]))
         own, every = form.pack(geounits), self.blocks
@@ -210,6 +218,14 @@ class SourceWithIntervals(TableSource):
     def read(self, histogram: str, level: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """Published histograms of geounits."""
         return self._source.read(histogram, level, geounits)
+
+    def holds(self, table: CensusTable) -> bool:
+        """Whether there are counts of what the table counts."""
+        return super().holds(table) and self._source.holds(table)
+
+    def values(self, table: CensusTable, geography: Geography) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Values of a table, some areas at a time."""
+        yield from self._source.values(table, geography)
 
 
 class HistogramSource(TableSource):

@@ -25,7 +25,7 @@ from censafe.publication.manifest import Manifest, read_manifest
 from censafe.publication.microdata.histograms import histogram_geounits, read_histograms
 from censafe.publication.stamps import DEMONSTRATION, STAMP, Stamp
 from censafe.results.microdata import MicrodataRows
-from censafe.results.source import resolve
+from censafe.results.source import KnownForms, resolve
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +124,9 @@ def microdata_result(name: str, folder: Path, theirs: TopdownConfig, source: str
     """The microdata of a folder or file."""
     known = {**microdata_layouts(), **theirs.microdata}
     layouts = {one.name: outputs_of(one).microdata for one in theirs.histograms}
-    published = resolve(folder, {layout: known[layout] for names in layouts.values() for layout in names})
+    published = resolve(
+        folder, KnownForms({layout: known[layout] for names in layouts.values() for layout in names})
+    )
     rows = {
         histogram: next((published.rows[layout] for layout in names if layout in published.rows), None)
         for histogram, names in layouts.items()
