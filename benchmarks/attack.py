@@ -48,10 +48,10 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
     met: dict[str, int] = {}
     for variability in (False, True):
         started, before = time.perf_counter(), processor_seconds()
-        found, met = solved(tables, SolveChoices(variability=variability, workers=arguments.workers))
+        reconstruction, met = solved(tables, SolveChoices(variability=variability, workers=arguments.workers))
         seconds.append(round(time.perf_counter() - started, 1))
         processor.append(round(processor_seconds() - before, 1))
-    populated = found.population > 0
+    populated = reconstruction.population > 0
     return {
         "blocks": len(people.blocks),
         "persons": len(people),
@@ -59,9 +59,9 @@ def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, float | in
         "variability_s": seconds[1],
         "reconstruct_processor_s": processor[0],
         "variability_processor_s": processor[1],
-        "unknown": int(np.isnan(found.variability).sum()),
-        "zero_share": round(float((found.variability[populated] == 0).mean()), 4),
-        "slowest_block_s": round(float(found.seconds.max()), 2),
+        "unknown": int(np.isnan(reconstruction.variability).sum()),
+        "zero_share": round(float((reconstruction.variability[populated] == 0).mean()), 4),
+        "slowest_block_s": round(float(reconstruction.seconds.max()), 2),
     } | met
 
 
@@ -73,8 +73,8 @@ def processor_seconds() -> float:
 def solved(tables: PublishedTables, choices: SolveChoices) -> tuple[Reconstruction, dict[str, int]]:
     if tables.lines is None:
         return reconstruct(tables.workload, tables.low, tables.high, choices), {}
-    found = reconstruct_tracts(tables.lines, tables.low, tables.tract_values, tables.tract, choices, 0)
-    return found.records, {"tracts": len(found.status), "tracts_met": int((found.status == "exact").sum())}
+    tracts = reconstruct_tracts(tables.lines, tables.low, tables.tract_values, tables.tract, choices, 0)
+    return tracts.records, {"tracts": len(tracts.status), "tracts_met": int((tracts.status == "exact").sum())}
 
 
 def main() -> None:

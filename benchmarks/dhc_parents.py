@@ -57,27 +57,27 @@ class Program:
 
 
 def problems(
-    data: Path, root: dict[str, str], most: int, each: int, seed: int
+    data: Path, root: dict[str, str], most: int, parents: int, seed: int
 ) -> dict[str, list[PassProblem]]:
     """Problems of the first pass of persons by level, of the records in a folder; `root` as it is set in a configuration."""
-    found: dict[str, list[PassProblem]] = defaultdict(list)
+    by_level: dict[str, list[PassProblem]] = defaultdict(list)
     levels: list[str] = []
 
-    def level(task: Any, *given: Any, **options: Any) -> Any:
+    def level(task: Any, *arguments: Any, **options: Any) -> Any:
         levels.append(task.level.name)
-        return estimate(task, *given, **options)
+        return estimate(task, *arguments, **options)
 
-    def kept(*given: Any) -> PassProblem:
-        made = pass_problem(*given)
-        own = found[levels[-1]]
+    def kept(*arguments: Any) -> PassProblem:
+        problem = pass_problem(*arguments)
+        own = by_level[levels[-1]]
         if (
-            made.held.size
-            and 0 < len(made.entries.child) <= most
-            and len(own) < each
-            and len(made.sums.size) > 1
+            problem.held.size
+            and 0 < len(problem.entries.child) <= most
+            and len(own) < parents
+            and len(problem.sums.size) > 1
         ):
-            own.append(made)
-        return made
+            own.append(problem)
+        return problem
 
     estimate = estimate_operator_level
     config = load_config("dhc-us", {**root, "measure": "persons"})
@@ -91,7 +91,7 @@ def problems(
         patch.object(parent, "pass_problem", kept),
     ):
         rehearse(config, loaded, seed, results=results)
-    return found
+    return by_level
 
 
 def rows_of(problem: PassProblem) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
@@ -104,10 +104,12 @@ def rows_of(problem: PassProblem) -> tuple[sparse.csr_matrix, sparse.csr_matrix]
         at.append(first + entries.child[own] * size + label[entries.column[own]])
         who.append(own)
     row, column = np.concatenate(at), np.concatenate(who)
-    held = sparse.csr_matrix((np.ones(len(row)), (row, column)), (len(sums.right), n))
+    sums_of_rows = sparse.csr_matrix((np.ones(len(row)), (row, column)), (len(sums.right), n))
     if not len(sums.column):
-        return held, sparse.csr_matrix((0, n))
-    return held, sparse.csr_matrix((np.ones(n), (entries.column, np.arange(n))), (len(sums.column), n))
+        return sums_of_rows, sparse.csr_matrix((0, n))
+    return sums_of_rows, sparse.csr_matrix(
+        (np.ones(n), (entries.column, np.arange(n))), (len(sums.column), n)
+    )
 
 
 def program(problem: PassProblem) -> Program:
@@ -207,8 +209,8 @@ def by_highs(form: Program) -> Callable[[], _Floats]:
 
 def timed(solve: Callable[[], _Floats]) -> tuple[float, _Floats]:
     started = time.perf_counter()
-    found = solve()
-    return time.perf_counter() - started, found
+    solution = solve()
+    return time.perf_counter() - started, solution
 
 
 def row(level: str, own: list[PassProblem]) -> Row:
@@ -236,9 +238,9 @@ def row(level: str, own: list[PassProblem]) -> Row:
     }
 
 
-def rows(data: Path, root: dict[str, str], most: int, each: int, seed: int) -> list[Row]:
+def rows(data: Path, root: dict[str, str], most: int, parents: int, seed: int) -> list[Row]:
     """Rows of all levels with parents that are small enough."""
-    return [row(level, own) for level, own in problems(data, root, most, each, seed).items() if own]
+    return [row(level, own) for level, own in problems(data, root, most, parents, seed).items() if own]
 
 
 def page(rows: list[Row]) -> list[str]:

@@ -125,31 +125,36 @@ def write_answers(loaded: Loaded, load: LevelWorkload, folder: Path, files: int,
             rows = measured_rows(loaded, load, depth, chosen, seed + 1000 * depth + number)
             rows = [rows[one] for one in rng.permutation(len(rows)).tolist()]
             if rows:
-                found = table(
+                answers = table(
                     [codes[chosen[one]] for one, *_ in rows], [f"{name}_dpq" for _, name, *_ in rows],
                     [shapes[name] for _, name, *_ in rows], [values for *_, values, _ in rows], [one for *_, one in rows],
                     [""] * len(rows), [recodes[name] for _, name, *_ in rows], schema.names, WIDTHS[number % len(WIDTHS)],
                 )  # fmt: skip
                 pq.write_table(
-                    found, folder / DPQUERY / place / f"part-{number:05}.snappy.parquet", row_group_size=64
+                    answers, folder / DPQUERY / place / f"part-{number:05}.snappy.parquet", row_group_size=64
                 )
             number += 1
 
 
 def figures(
-    one: LinearConstraint, loaded: Loaded, load: LevelWorkload, depth: int
+    constraint: LinearConstraint, loaded: Loaded, load: LevelWorkload, depth: int
 ) -> NDArray[np.int64] | None:
     """What a constraint says of every geounit of a level, shape (geounits, figures); None where another histogram says it."""
     facts, nodes = loaded.facts, loaded.facts.spine.levels[depth].nodes
-    if isinstance(one.right, FacilityCounts):
+    if isinstance(constraint.right, FacilityCounts):
         order = facts.run.order
         units = facts.facilities if order is None else facts.facilities[order]
-        found = np.zeros((nodes, len(one.right.each)), np.int64)
-        np.add.at(found, facts.spine.ancestors(depth), units.astype(np.int64) * np.array(one.right.each))
-        return found
-    if not isinstance(one.right, PublishedAnswers):
+        units_of = np.zeros((nodes, len(constraint.right.each)), np.int64)
+        np.add.at(
+            units_of, facts.spine.ancestors(depth), units.astype(np.int64) * np.array(constraint.right.each)
+        )
+        return units_of
+    if not isinstance(constraint.right, PublishedAnswers):
         return None
-    label, exact = load.histogram.schema.grouped(one.groups).label, loaded.exact[load.histogram.name][depth]
+    label, exact = (
+        load.histogram.schema.grouped(constraint.groups).label,
+        loaded.exact[load.histogram.name][depth],
+    )
     width = int(label.max()) + 1
     place = np.repeat(np.arange(nodes), np.diff(exact.node_ptr)) * width + label[exact.cell]
     inside = label[exact.cell] >= 0
@@ -168,17 +173,17 @@ def write_constraints(loaded: Loaded, load: LevelWorkload, folder: Path) -> None
     for place, mine in places(codes, load, digits):
         (folder / CONSTRAINT / place).mkdir(parents=True)
         rows = [
-            (codes[node], one, values[node]) for one, values in stated if values is not None for node in mine.tolist()
+            (codes[node], constraint, values[node]) for constraint, values in stated if values is not None for node in mine.tolist()
         ]  # fmt: skip
-        found = table(
+        frame = table(
             [code for code, *_ in rows], [f"{one.name}_con" for _, one, _ in rows], [[len(values), *single] for *_, values in rows],
             [values for *_, values in rows], [0.0] * len(rows), [one.relation for _, one, _ in rows],
             [(SUMMED,) * len(schema.names)] * len(rows), schema.names, pa.int64(),
         )  # fmt: skip
-        pq.write_table(found, folder / CONSTRAINT / place / "part-00000.snappy.parquet", row_group_size=4096)
+        pq.write_table(frame, folder / CONSTRAINT / place / "part-00000.snappy.parquet", row_group_size=4096)
 
 
-def made(folder: Path, arguments: argparse.Namespace) -> tuple[Path, dict[str, int]]:
+def measurement_files(folder: Path, arguments: argparse.Namespace) -> tuple[Path, dict[str, int]]:
     """Measurement files in the folder, made where they are not there, and how large they are."""
     name = f"dhc-public-{arguments.blocks}-seed-{arguments.seed}"
     files, sizes, data = folder / name, folder / f"{name}.json", folder / f"{name}-records"
@@ -203,12 +208,12 @@ def made(folder: Path, arguments: argparse.Namespace) -> tuple[Path, dict[str, i
         * sum(prod(full_shape(schemas[load.histogram.name], query)) for query in load.queries)
         for load in loads
     )
-    found = {"blocks": spine.leaf.nodes, "geounits": sum(nodes.values()), "answers": answers}
+    facts = {"blocks": spine.leaf.nodes, "geounits": sum(nodes.values()), "answers": answers}
     blocks = sorted({code[-16:] for code in spine.leaf.names(np.arange(spine.leaf.nodes)).tolist()})
     (folder / f"{name}-blocks.txt").write_text("\n".join(blocks))
-    sizes.write_text(json.dumps(found))
+    sizes.write_text(json.dumps(facts))
     print(f"files: {time.process_time() - started:.0f} CPU s", file=sys.stderr)
-    return files, found
+    return files, facts
 
 
 def area_list(files: Path, number: int, out: Path, seed: int) -> Path:
@@ -222,7 +227,7 @@ def area_list(files: Path, number: int, out: Path, seed: int) -> Path:
 
 
 def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    files, sizes = made(folder, arguments)
+    files, sizes = measurement_files(folder, arguments)
     with TemporaryDirectory(dir=folder) as scratch:
         out = Path(scratch) / "out"
         words = ["estimate", "topdown", "dhc-us", str(out), "--measurements", str(files)]

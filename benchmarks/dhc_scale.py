@@ -70,16 +70,16 @@ JOINT = {"joint": "true"}
 TEST = ("--test-key", "1", "--quiet")
 FITTED = "persons and households that fit: "  # how stages of joint persons and households begin
 LINEAR = ("linear estimates ", "estimate tables of ")  # how stages of linear estimates begin
-_SHOWN = 0.01  # hours
+_SHORTEST = 0.01  # hours
 _Counts = NDArray[np.int64]
 
 
 def histogram(out: Path, name: str) -> tuple[NDArray[np.str_], _Counts, _Counts, _Counts]:
     """Geocodes of the blocks with records, and of every row the block among them, the cell and the count."""
-    found = pq.read_table(out / "histograms" / f"{name}_Block.parquet", columns=["geocode", "cell", "count"])
-    column = found["geocode"].unify_dictionaries().combine_chunks()
+    rows = pq.read_table(out / "histograms" / f"{name}_Block.parquet", columns=["geocode", "cell", "count"])
+    column = rows["geocode"].unify_dictionaries().combine_chunks()
     codes, place = np.unique(np.array(column.dictionary.to_pylist()), return_inverse=True)
-    cell, count = (found[field].to_numpy().astype(np.int64) for field in ("cell", "count"))
+    cell, count = (rows[field].to_numpy().astype(np.int64) for field in ("cell", "count"))
     return codes, place[column.indices.to_numpy()], cell, count
 
 
@@ -94,8 +94,8 @@ def grouped(rows: tuple[NDArray[np.str_], _Counts, _Counts, _Counts], groups: _C
     }
 
 
-def differing(one: dict[str, int], other: dict[str, int]) -> int:
-    return sum(one.get(key, 0) != other.get(key, 0) for key in one.keys() | other.keys())
+def differing(counts: dict[str, int], other: dict[str, int]) -> int:
+    return sum(counts.get(key, 0) != other.get(key, 0) for key in counts.keys() | other.keys())
 
 
 def violations(out: Path, pl94: Path, product: str) -> int:
@@ -142,12 +142,12 @@ def inputs(
 
 def relations_of(out: Path) -> dict[str, Any]:
     """What the manifest says of relations of persons and households, with the exceptions counted by reason; nothing without `joint`."""
-    found: dict[str, Any] = manifest(out)["post_processing"].get("relations") or {}
-    if not found:
-        return found
-    exceptions = found.pop("exceptions")
-    found["exceptions_by_reason"] = dict(Counter(one["reason"].split(":")[0] for one in exceptions))
-    return found
+    relations: dict[str, Any] = manifest(out)["post_processing"].get("relations") or {}
+    if not relations:
+        return relations
+    exceptions = relations.pop("exceptions")
+    relations["exceptions_by_reason"] = dict(Counter(one["reason"].split(":")[0] for one in exceptions))
+    return relations
 
 
 def nation_hours(stages: Mapping[str, float], solves: Mapping[str, Any]) -> dict[str, float]:
@@ -218,7 +218,7 @@ def text(measured: dict[str, Any]) -> Iterator[str]:
     yield from topdown_table(measured["stages"], measured["seconds"])
     yield f"\n{'the nation, extrapolated':<40}{'hours':>10}"
     for name, hours in measured["nation_hours"].items():
-        if hours >= _SHOWN:
+        if hours >= _SHORTEST:
             yield f"{name:<40}{hours:>10.3f}"
     if measured["peers"]:
         yield from ("", *dhc_parents.page(measured["peers"]))

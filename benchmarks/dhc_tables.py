@@ -143,16 +143,16 @@ def counted(folder: Path, persons: int, seed: int, geography: str) -> Path:
     synthesize(folder / "records", persons=persons, states=(folder.name,), seed=seed, layout="dhc")
     records = read_dhc(dhc_files(folder / "records"), PL94_PR)
     depth = records.spine.names.index(LEVELS[geography])
-    made = folder / "making"
-    made.mkdir(exist_ok=True)
+    partial = folder / "making"
+    partial.mkdir(exist_ok=True)
     for name, exact in records.histograms.items():
         cells = shipped_schemas()[name].schema.cells
         blocks = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
         level = sum_histograms(records.spine, blocks, cells)[depth]
-        path = made / f"{name.removeprefix('dhc-')}_{LEVELS[geography]}.parquet"
+        path = partial / f"{name.removeprefix('dhc-')}_{LEVELS[geography]}.parquet"
         write_histograms(path, level, schema=name)
     shutil.rmtree(folder / "records")
-    made.rename(out)
+    partial.rename(out)
     return out
 
 

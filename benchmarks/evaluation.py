@@ -95,10 +95,10 @@ def make(folder: Path, persons: int, seed: int) -> None:
     new = rng.choice(key // SCHEMA.schema.cells, len(key) // 2) * SCHEMA.schema.cells
     new += rng.choice(cell, len(new))
     keys, place = np.unique(np.concatenate([key, new]), return_inverse=True)
-    held = np.bincount(place, np.concatenate([np.maximum(count + noise, 0), np.ones(len(new))])).astype(
+    published = np.bincount(place, np.concatenate([np.maximum(count + noise, 0), np.ones(len(new))])).astype(
         np.int64
     )
-    write(folder / "published.parquet", blocks, keys[held > 0], held[held > 0])
+    write(folder / "published.parquet", blocks, keys[published > 0], published[published > 0])
     pq.write_table(pa.table({"geocode": blocks}), folder / "blocks.parquet")
 
 
@@ -125,7 +125,7 @@ def measure(folder: Path) -> dict[str, Any]:
         )
     # the largest first, so that no thread is left with it at the end
     lists = [*(level_areas(pair.spine, name) for name in reversed(pair.spine.names)), places(pair)]
-    found = in_threads(lambda areas: measure_areas(pair, areas), lists)
+    measured = in_threads(lambda areas: measure_areas(pair, areas), lists)
     with stage(stages, "sample of half the persons, its errors"):
         sampled = pair.with_runs(sample_runs(pair, Fraction(1, 2), replicates=1, seed=1))
 
@@ -135,15 +135,15 @@ def measure(folder: Path) -> dict[str, Any]:
             rows = accuracy([match(sampled, areas, "detailed")]).num_rows
         return rows, own
 
-    found += in_threads(sample_errors, lists)
+    measured += in_threads(sample_errors, lists)
     started = time.process_time()  # two threads fill the tables, and nothing else runs
     tables = fill_book(shipped_book(), SummarySources((pair,), (lists[-1],)))
     numbers = summary_long(tables, ("1",)).num_rows
     stages["tables of the summary metrics"] = time.process_time() - started
-    for _, own in found:
+    for _, own in measured:
         for name, seconds in own.items():
             stages[name] = stages.get(name, 0.0) + seconds
-    rows = numbers + sum(one for one, _ in found)
+    rows = numbers + sum(one for one, _ in measured)
     return {"blocks": pair.spine.leaf.nodes, "cells": SCHEMA.schema.cells, "numbers": rows, "stages": stages}
 
 

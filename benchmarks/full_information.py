@@ -86,7 +86,9 @@ def estimate(
     return observer.stages, Child("", time.perf_counter() - started, time.process_time(), peak)
 
 
-def made(folder: Path, arguments: argparse.Namespace, settings: Mapping[str, str]) -> tuple[Path, Path]:
+def measurement_files(
+    folder: Path, arguments: argparse.Namespace, settings: Mapping[str, str]
+) -> tuple[Path, Path]:
     """Histograms and measurement files in the folder, made where they are not there."""
     persons, states, _ = size_of(arguments)
     name = f"nation-{arguments.like or ''}{persons}-seed-{arguments.seed}"
@@ -104,7 +106,7 @@ def made(folder: Path, arguments: argparse.Namespace, settings: Mapping[str, str
 def measure(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     persons, _, root = size_of(arguments)
     settings = {"measure": "persons", **root}
-    data, files = made(folder, arguments, settings)
+    data, files = measurement_files(folder, arguments, settings)
     out = folder / "estimates"
     shutil.rmtree(out, ignore_errors=True)
     chosen = {**settings, "information": arguments.information}

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 markdown: Callable[..., list[str]] = import_module("measured").markdown
 write_table: Callable[..., None] = import_module("measured").write_table
 MEASURED_RUNS = ROOT / "src/censafe/planning/prices/measured_runs.json"
-_SHOWN = 0.05  # seconds
+_SHORTEST = 0.05  # seconds
 
 
 class Child(NamedTuple):
@@ -91,10 +91,12 @@ def table(stages: Mapping[str, float], seconds: float) -> list[str]:
 
 def topdown_table(stages: Mapping[str, float], seconds: float) -> list[str]:
     """Lines of seconds by stage of TopDown, without parts of stages and what takes no time."""
-    shown = {
-        name: value for name, value in stages.items() if value >= _SHOWN and not name.startswith("of which")
+    long_stages = {
+        name: value
+        for name, value in stages.items()
+        if value >= _SHORTEST and not name.startswith("of which")
     }
-    return table(shown, seconds)
+    return table(long_stages, seconds)
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:

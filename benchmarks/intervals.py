@@ -65,10 +65,10 @@ class Hits:
         self.shares: dict[tuple[str, str, str], list[tuple[float, ...]]] = defaultdict(list)
         self.counts: dict[tuple[str, str, str], int] = {}
 
-    def add(self, key: tuple[str, str, str], held: list[np.ndarray]) -> None:
-        if held[0].size:
-            self.shares[key].append(tuple(float(one.mean()) for one in held))
-            self.counts[key] = held[0].size
+    def add(self, key: tuple[str, str, str], covered: list[np.ndarray]) -> None:
+        if covered[0].size:
+            self.shares[key].append(tuple(float(one.mean()) for one in covered))
+            self.counts[key] = covered[0].size
 
     def rows(self) -> Iterator[dict[str, Any]]:
         for (interval, histogram, kind), shares in self.shares.items():
@@ -90,14 +90,14 @@ class Hits:
 
 def sixteen(folder: Path, target: Path) -> Path:
     """The same persons under the schema of blocks-16: group quarters left out, eight groups of Hispanic origin and race."""
-    found = pq.read_table(folder / "histogram.parquet")
-    _, adult, hispanic, race = np.unravel_index(found["cell"].to_numpy(), (8, 2, 2, 63))
+    rows = pq.read_table(folder / "histogram.parquet")
+    _, adult, hispanic, race = np.unravel_index(rows["cell"].to_numpy(), (8, 2, 2, 63))
     cell = adult * 8 + np.where(hispanic == 1, 0, np.minimum(race, 6) + 1)
     table = pa.table(
         {
-            "geocode": found["geocode"].cast(pa.string()),
+            "geocode": rows["geocode"].cast(pa.string()),
             "cell": pa.array(cell, pa.int32()),
-            "count": found["count"],
+            "count": rows["count"],
         }
     )
     summed = table.group_by(["geocode", "cell"]).aggregate([("count", "sum")])
@@ -151,13 +151,13 @@ def all_sets(loaded: Loaded, areas: int, seed: int) -> tuple[AreaSet, ...]:
 
 def objectives(config: TopdownConfig, loaded: Loaded, histogram: str, seed: int) -> list[LevelObjective]:
     store, facts = cast(MeasurementStore, TestMeasurementStore(plan_release(config), seed)), loaded.facts
-    found = []
+    levels = []
     loads = [load for load in workloads(config) if load.histogram.name == histogram]
     for load, counts in zip(loads, loaded.exact[histogram], strict=True):
         budgets = facts.budgets[load.part.name]
         measured = measure_stored(load, counts, budgets, store, stored_files(load, facts))
-        found.append(LevelObjective.measured([query.label for query in load.queries], measured))
-    return found
+        levels.append(LevelObjective.measured([query.label for query in load.queries], measured))
+    return levels
 
 
 def weights_of(queries: tuple[IntervalQuery, ...]) -> csr_array:
@@ -192,11 +192,13 @@ def speed(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def truths(config: TopdownConfig, loaded: Loaded) -> Mapping[str, SparseLevel]:
-    found = {}
-    for one in config.histograms:
-        exact = standard_levels(loaded.facts.run, loaded.exact[one.name], one.schema.schema.cells)[-1]
-        found[one.name] = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
-    return found
+    by_histogram = {}
+    for histogram in config.histograms:
+        exact = standard_levels(
+            loaded.facts.run, loaded.exact[histogram.name], histogram.schema.schema.cells
+        )[-1]
+        by_histogram[histogram.name] = SparseLevel(exact.geounits, exact.node_ptr, exact.cell, exact.count)
+    return by_histogram
 
 
 def coverage(folder: Path, arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -210,12 +212,12 @@ def coverage(folder: Path, arguments: argparse.Namespace) -> list[dict[str, Any]
             own = objectives(config, loaded, name, 1000 * arguments.seed + draw)
             tree = linear_tree(config.histogram(name), loaded.facts, own)
             functionals = Functionals.of(tree.blocks, weights)
-            for one in area_estimates(tree, functionals, loaded.facts.run, sets):
-                uncertain = one.variances > 0
-                error = np.abs(one.values - one.areas.sums(blocks))[uncertain]
-                spread = np.sqrt(one.variances[uncertain])
-                held = [error <= NormalDist().inv_cdf(0.5 + level / 2) * spread for level in LEVELS]
-                hits.add(("unbiased", name, one.areas.kind), held)
+            for estimates in area_estimates(tree, functionals, loaded.facts.run, sets):
+                uncertain = estimates.variances > 0
+                error = np.abs(estimates.values - estimates.areas.sums(blocks))[uncertain]
+                spread = np.sqrt(estimates.variances[uncertain])
+                covered = [error <= NormalDist().inv_cdf(0.5 + level / 2) * spread for level in LEVELS]
+                hits.add(("unbiased", name, estimates.areas.kind), covered)
     for draw in range(arguments.published):
         _published(config, loaded, sets, true, 7000 + 1000 * arguments.seed + draw, hits)
     return list(hits.rows())
@@ -235,23 +237,23 @@ def _published(
     weights = {name: weights_of(own) for name, own in queries.items()}
     runs = list(further_runs(config, loaded.facts, published, runs=FURTHER, seed=seed, workers=1))
     for name, own in queries.items():
-        truth, given = (counts_of(level, weights[name]) for level in (true[name], published[name][-1]))
+        truth, counts = (counts_of(level, weights[name]) for level in (true[name], published[name][-1]))
         repeated = [counts_of(run[name], weights[name]) for run in runs]
-        for one in sets:
-            held: list[list[np.ndarray]] = [[] for _ in LEVELS]
+        for areas in sets:
+            covered: list[list[np.ndarray]] = [[] for _ in LEVELS]
             first = 0
             for query in own:
                 part = slice(first, first + len(query.labels))
                 first = part.stop
-                here, is_true = one.sums(given[:, part]), one.sums(truth[:, part])
+                here, is_true = areas.sums(counts[:, part]), areas.sums(truth[:, part])
                 classes = ErrorClasses()
                 for further in repeated:
-                    classes.add(here, one.sums(further[:, part]))
+                    classes.add(here, areas.sums(further[:, part]))
                 for place, level in enumerate(LEVELS):
                     low, high = classes.ends(here, level)
                     uncertain = (low < high) | (is_true != here)
-                    held[place].append(((low <= is_true) & (is_true <= high))[uncertain])
-            hits.add(("published", name, one.kind), [np.concatenate(parts) for parts in held])
+                    covered[place].append(((low <= is_true) & (is_true <= high))[uncertain])
+            hits.add(("published", name, areas.kind), [np.concatenate(parts) for parts in covered])
 
 
 def text(measured: Any) -> Iterator[str]:

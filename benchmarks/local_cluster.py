@@ -66,10 +66,10 @@ def engine_of(name: str, folder: Path) -> Iterator[RunningEngine]:
     command = [str(home / "bin" / "spark-submit"), "--master", _MASTER]
     for option in options:
         command += ["--conf", option]
-    given = os.environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    environment = os.environ | {"SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
     with (folder / "spark.log").open("wb") as log:
         words = [*command, "--class", _SERVER, "spark-internal"]
-        server = subprocess.Popen(words, cwd=folder, env=given, stdout=log, stderr=log)
+        server = subprocess.Popen(words, cwd=folder, env=environment, stdout=log, stderr=log)
     running, stop = RunningEngine(f"spark=sc://127.0.0.1:{port}"), Event()
     try:
         _await(port, server)

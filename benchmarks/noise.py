@@ -118,7 +118,7 @@ def opendp_ns(kind: str, scale: float, repeats: int) -> float | None:
 def row(kind: str, scale: int, key: PartKey, draws: int, repeats: int) -> dict[str, Any]:
     law = NoiseLaw.gaussian(Fraction(scale**2)) if kind == "gaussian" else NoiseLaw.laplace(Fraction(scale))
     ours = best_ns(addressed(law, key, 100, draws // 100), draws // 100 * 100, repeats)
-    theirs = opendp_ns(kind, float(scale), 3)
+    opendp = opendp_ns(kind, float(scale), 3)
     return {
         "law": kind,
         "scale": scale,
@@ -126,8 +126,8 @@ def row(kind: str, scale: int, key: PartKey, draws: int, repeats: int) -> dict[s
         "kernel_ns": round(kernel_ns(law, kernels, repeats), 3),
         "numpy_kernel_ns": round(kernel_ns(law, numpy_kernels, repeats), 3),
         "table_build_ms": round(build_ms(law), 2),
-        "opendp_ns": None if theirs is None else round(theirs, 1),
-        "ratio_to_opendp": None if theirs is None else round(theirs / ours, 1),
+        "opendp_ns": None if opendp is None else round(opendp, 1),
+        "ratio_to_opendp": None if opendp is None else round(opendp / ours, 1),
     }
 
 
@@ -175,8 +175,8 @@ def value_time_correlation(key: PartKey, calls: int = 20_000) -> tuple[float, fl
         draw(law, key, query=query, geounits=unit, answers=1, out=out)
         times[call] = time.perf_counter_ns() - start
         values[call] = out[0, 0]
-    found = stats.spearmanr(times, np.abs(values))
-    return round(float(found.statistic), 4), round(float(found.pvalue), 4)
+    correlation = stats.spearmanr(times, np.abs(values))
+    return round(float(correlation.statistic), 4), round(float(correlation.pvalue), 4)
 
 
 def measure(_: Path, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def run(checkout: Path, data: Path, out: Path, words: Sequence[str]) -> Child:
     """One command of a checkout, into a folder that is not there."""
     for folder in (out, out.with_name(f"{out.name}-redistricting")):
         shutil.rmtree(folder, ignore_errors=True)
-    given = {"DATA": str(data), "OUT": str(out)}
-    command = [*COMMAND, *(given.get(word, word) for word in words)]
+    places = {"DATA": str(data), "OUT": str(out)}
+    command = [*COMMAND, *(places.get(word, word) for word in words)]
     if words[0] == "run":
         command += ["--test-key", "1", "--quiet"]
     elif words[0] == "evaluate":

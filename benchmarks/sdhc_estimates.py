@@ -132,10 +132,10 @@ def seconds(exact: dict[str, NoisyCells], folder: Path, arguments: argparse.Name
 def inside(truth: Floats, z: Floats, sigma: Floats) -> list[NDArray[np.bool_]]:
     """Whether intervals hold the truth: equal-tailed and shortest, each with its own ends and with rounded ones."""
     ends = (truncated_quantile(0.05, z, sigma**2), truncated_quantile(0.95, z, sigma**2))
-    found = []
+    covered = []
     for low, high in (ends, shortest_interval(0.9, z, sigma**2)):
-        found += [(low <= truth) & (truth <= high), (np.floor(low) <= truth) & (truth <= np.ceil(high))]
-    return found
+        covered += [(low <= truth) & (truth <= high), (np.floor(low) <= truth) & (truth <= np.ceil(high))]
+    return covered
 
 
 def expected_coverage(truth: Floats, sigma: Floats) -> Floats:
@@ -143,14 +143,14 @@ def expected_coverage(truth: Floats, sigma: Floats) -> Floats:
     totals = np.zeros(4)
     pairs, number = np.unique(np.stack([truth.ravel(), sigma.ravel()]), axis=1, return_counts=True)
     far = pairs[0] > FAR * pairs[1]
-    for one, wide, count in zip(pairs[0][~far], pairs[1][~far], number[~far], strict=True):
+    for count_true, wide, count in zip(pairs[0][~far], pairs[1][~far], number[~far], strict=True):
         fine = (np.arange(GRID) + 0.5) / GRID * 2 * FAR - FAR  # the table's own integral has no whole numbers
-        whole = np.arange(-int(FAR * wide), int(FAR * wide) + 1)
-        for kind, noise in ((0, fine * wide), (1, whole)):
+        whole_numbers = np.arange(-int(FAR * wide), int(FAR * wide) + 1)
+        for kind, noise in ((0, fine * wide), (1, whole_numbers)):
             weight = np.exp(-(noise**2) / (2 * wide**2))
-            held = inside(one, one + noise, wide)
+            covered = inside(count_true, count_true + noise, wide)
             totals[[kind, 2 + kind]] += (
-                count * np.array([weight @ held[kind], weight @ held[2 + kind]]) / weight.sum()
+                count * np.array([weight @ covered[kind], weight @ covered[2 + kind]]) / weight.sum()
             )
     # far from 0 a count is covered when the whole noise is at most the margin of error, rounded up
     reach = (np.ceil(MARGIN * pairs[1][far]) + 0.5) / pairs[1][far]
@@ -172,7 +172,7 @@ def counts(
     for repetition in range(repetitions):
         drawn = with_noise(cells, rng)
         z = drawn.count.astype(np.float64)
-        tallies += [np.mean(held) for held in inside(truth, z, sigma)]
+        tallies += [np.mean(covered) for covered in inside(truth, z, sigma)]
         noisy_tally += float(np.mean(np.abs(z - truth) <= MARGIN * sigma))
         error = np.rint(truncated_mean(z, sigma**2)) - truth
         off.append(np.mean((error / sigma) ** 2))
@@ -180,14 +180,20 @@ def counts(
         if near.any():
             small.append(np.mean((error / sigma)[near]))
         if repetition % SPARSE == 0:
-            found = estimate_counts(drawn, rules, SETTINGS)
+            estimates = estimate_counts(drawn, rules, SETTINGS)
             of = [
                 cells.count[:, [cells.cells.index(c) for c in group]].sum(axis=1)
                 for group in rules.margins.values()
             ]
-            held = np.stack(of, axis=1)
-            width = found.sums
-            sums.append(float(np.mean((found.low[:, :width] <= held) & (held <= found.high[:, :width]))))
+            true_sums = np.stack(of, axis=1)
+            width = estimates.sums
+            sums.append(
+                float(
+                    np.mean(
+                        (estimates.low[:, :width] <= true_sums) & (true_sums <= estimates.high[:, :width])
+                    )
+                )
+            )
     plain, equal, plain_short, short = (float(tally) for tally in tallies / repetitions)
     return {
         "table": rules.table,
@@ -228,9 +234,9 @@ def ratios(
             pairs = [(float(z), float(v)) for z, v in zip(num.count[0], num.variance[0], strict=True)]
             below = [(float(z), float(v)) for z, v in zip(den.count[0], den.variance[0], strict=True)]
             if rules.form == "shared":
-                found = estimate_joint(pairs[0], pairs[1], below[0], model)[0]
+                estimate = estimate_joint(pairs[0], pairs[1], below[0], model)[0]
             else:
-                found = estimate_single(
+                estimate = estimate_single(
                     (pairs[0][0] + pairs[1][0], pairs[0][1] + pairs[1][1]),
                     (below[0][0] + below[1][0], below[0][1] + below[1][1]),
                     model,
@@ -238,11 +244,11 @@ def ratios(
             truth = truth_num / truth_den
             noisy_den = float(den.count.sum())
             raw_ratio = float(num.count.sum()) / noisy_den if noisy_den else float("nan")
-            errors.append(found.ratio - truth)
+            errors.append(estimate.ratio - truth)
             raw.append(raw_ratio - truth)
             raw_out.append(not rules.lowest <= raw_ratio <= model.largest)
-            covered.append(found.low <= truth <= found.high)
-            lengths.append(found.high - found.low)
+            covered.append(estimate.low <= truth <= estimate.high)
+            lengths.append(estimate.high - estimate.low)
     return {
         "table": rules.table,
         "fits": len(errors),

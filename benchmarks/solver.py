@@ -153,15 +153,15 @@ def lifted(case: Instance) -> tuple[Any, Floats, Any, Floats, Floats]:
     children, cells = case.problem.B.shape
     weight, answers = case.detailed
     diagonal, linear = [np.full(children * cells, weight)], [-weight * answers.ravel()]
-    each = sparse.eye(children)
+    identity = sparse.eye(children)
     blocks = []
     for w, member, y in case.queries:
         diagonal.append(np.full(y.size, w))
         linear.append(-w * y.ravel())
-        blocks.append(sparse.kron(each, member))
+        blocks.append(sparse.kron(identity, member))
     lifts = sum(block.shape[0] for block in blocks)
     sums = sparse.kron(np.ones((1, children)), sparse.eye(cells))
-    rows = sparse.kron(each, case.problem.rows.astype(float))
+    rows = sparse.kron(identity, case.problem.rows.astype(float))
     pad = [sparse.csr_matrix((part.shape[0], lifts)) for part in (sums, rows)]
     bounds = sparse.hstack([sparse.eye(children * cells), sparse.csr_matrix((children * cells, lifts))])
     matrix = sparse.vstack(
@@ -252,10 +252,10 @@ def measure(level: Level, repeats: int) -> dict[str, Any]:
         for name, make in solvers.items():
             other, x = timed(make(case), max(1, repeats // 3) if case.problem.cells < 300 else 0)
             row[f"{name}_ms"].append(other)
-            theirs = objective(case.problem, x)
-            row[f"{name}_excess"].append(ours - theirs)
+            peer = objective(case.problem, x)
+            row[f"{name}_excess"].append(ours - peer)
             if name == "clarabel":
-                row["relative_excess"].append((ours - theirs) / max(1.0, abs(theirs)))
+                row["relative_excess"].append((ours - peer) / max(1.0, abs(peer)))
     worst = ("gap", "relative_excess", *(f"{name}_excess" for name in solvers))
     middle = {key: float(np.max(v) if key in worst else np.median(v)) for key, v in row.items() if v}
     return {"level": level.name, "children": level.children, **middle}

@@ -42,8 +42,8 @@ def store(data: Path, folder: Path, config: TopdownConfig, seed: int) -> int:
             _write(load, _some(exact, part.nodes(at)), _facts(public, part, load, at), once, seed + number)
             for table in ("DPQuery", "Constraint"):
                 (place / table).mkdir(parents=True, exist_ok=True)
-                for one in sorted((once / table).iterdir()):
-                    one.rename(place / table / one.name)
+                for file in sorted((once / table).iterdir()):
+                    file.rename(place / table / file.name)
             shutil.rmtree(once)
     write_facts(work, config, public, stamp=STAMP)
     work.rename(folder)
@@ -59,8 +59,8 @@ def _some(exact: ExactHistograms, nodes: slice) -> ExactHistograms:
 
 
 def _facts(public: PublicFacts, part: Subtree, load: LevelWorkload, depth: int) -> PublicFacts:
-    whole = public.budgets[load.part.name]
-    budgets = LevelBudgets(whole.kinds[part.nodes(depth)].copy(), whole.laws, whole.costs)
+    of_level = public.budgets[load.part.name]
+    budgets = LevelBudgets(of_level.kinds[part.nodes(depth)].copy(), of_level.laws, of_level.costs)
     return replace(facts_below(public, part), budgets={load.part.name: budgets})
 
 

@@ -63,12 +63,12 @@ def files_of(data: Path, name: str) -> list[Path]:
 def geocodes(data: Path, config: str) -> NDArray[np.int64]:
     """Codes of all blocks, from the file of units."""
     digits = RULES[config][-1].digits
-    found = []
+    codes = []
     for path in files_of(data, "units"):
         for batch in pq.ParquetFile(path).iter_batches(1 << 20, columns=["geocode"]):
             texts = np.array(batch.column(0).cast("string").to_pylist(), np.str_)
-            found.append(pack_geocodes(texts, digits))
-    return np.concatenate(found)
+            codes.append(pack_geocodes(texts, digits))
+    return np.concatenate(codes)
 
 
 def violations(out: Path, data: Path, config: str) -> tuple[int, int]:
@@ -85,9 +85,11 @@ def violations(out: Path, data: Path, config: str) -> tuple[int, int]:
             path = out / "histograms" / f"{name}_{level.name}.parquet"
             if not path.exists():  # above the root of a state's run
                 continue
-            found = read_histograms(path, levels[level.name].geounits)
-            same = np.array_equal(found.node_ptr, summed.node_ptr) and np.array_equal(found.cell, summed.cell)
-            wrong += int((found.count != summed.count).sum()) if same else len(summed.cell)
+            published = read_histograms(path, levels[level.name].geounits)
+            same = np.array_equal(published.node_ptr, summed.node_ptr) and np.array_equal(
+                published.cell, summed.cell
+            )
+            wrong += int((published.count != summed.count).sum()) if same else len(summed.cell)
     return spine.leaf.nodes, wrong
 
 

@@ -177,8 +177,8 @@ def _watch(
 ) -> tuple[bool, bool, int, resource.struct_rusage]:
     start, signalled, hung, pause = time.monotonic(), False, False, 0.002
     while True:
-        found, status, usage = os.wait4(child, os.WNOHANG)
-        if found:
+        finished, status, usage = os.wait4(child, os.WNOHANG)
+        if finished:
             return signalled, hung, status, usage
         if act and not signalled and processor_seconds(child) >= act[1]:
             act[0](child)
@@ -201,7 +201,7 @@ def processor_seconds(process: int) -> float:
 
 def orphans(child: int) -> list[int]:
     """Processes of a group that live on."""
-    found = []
+    processes = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -210,8 +210,8 @@ def orphans(child: int) -> list[int]:
         except OSError:
             continue
         if int(fields[2]) == child and fields[0] != "Z":
-            found.append(int(entry.name))
-    return found
+            processes.append(int(entry.name))
+    return processes
 
 
 def files(folder: Path) -> Iterator[tuple[str, Path]]:

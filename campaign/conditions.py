@@ -86,18 +86,18 @@ class Conditions:
             raise RuntimeError("nothing was started")
         ended = child.run(scenario.command(box, key), box, before=lambda: shim.clock(-years * YEAR))
         failures = said(first) + said(ended)
-        found = Failures(failures)
-        found.unless(ended.code == 0, f"exit code {ended.code} under an earlier clock: {ended.err[-400:]}")
-        found += finished(self._baselines, scenario, box, key, ledger)
-        return f"{years} years after a kill at {instant:.2f} s", found
+        problems = Failures(failures)
+        problems.unless(ended.code == 0, f"exit code {ended.code} under an earlier clock: {ended.err[-400:]}")
+        problems += finished(self._baselines, scenario, box, key, ledger)
+        return f"{years} years after a kill at {instant:.2f} s", problems
 
     def _one_folder(self, scenario: Scenario, chance: random.Random, box: Path) -> Verdict:
         ledger = box / "ledger.jsonl"
         key = ("--ledger", str(ledger))
         ends = together([scenario.command(box, key)] * 2, box, chance)
-        found = _either(ends, "another run", "another run holds")
-        found += finished(self._baselines, scenario, box, key, ledger)
-        return f"exit codes {[one.code for one in ends]}", found
+        failures = _either(ends, "another run", "another run holds")
+        failures += finished(self._baselines, scenario, box, key, ledger)
+        return f"exit codes {[one.code for one in ends]}", failures
 
     def _one_ledger(self, scenario: Scenario, chance: random.Random, box: Path) -> Verdict:
         ledger = box / "ledger.jsonl"
@@ -107,18 +107,18 @@ class Conditions:
             place.mkdir()
         commands = [scenario.command(place, key) for place in places]
         ends = together(commands, box, chance)
-        found = _either(ends, "another run holds the ledger")
+        failures = _either(ends, "another run holds the ledger")
         for place, command in zip(places, commands, strict=True):
             last = child.run(command, box / "last")
-            found.unless(last.code == 0, f"the same command ends with {last.code}: {last.err[-400:]}")
-            found.unless((place / "out" / "manifest.json").exists(), "nothing was released")
+            failures.unless(last.code == 0, f"the same command ends with {last.code}: {last.err[-400:]}")
+            failures.unless((place / "out" / "manifest.json").exists(), "nothing was released")
         twice = Scenario(
             scenario.name, scenario.words, cost=None if scenario.cost is None else 2 * scenario.cost
         )
-        found += [
-            one for one in paid(twice, ledger) if "part is paid" not in one
+        failures += [
+            failure for failure in paid(twice, ledger) if "part is paid" not in failure
         ]  # both runs have the same parts
-        return f"exit codes {[one.code for one in ends]}", found
+        return f"exit codes {[one.code for one in ends]}", failures
 
     def _vanishing(self, scenario: Scenario, chance: random.Random, box: Path) -> Verdict:
         ledger, out, away = box / "ledger.jsonl", box / "out", box / "away"
@@ -224,13 +224,13 @@ def together(commands: list[list[str]], box: Path, chance: random.Random) -> lis
 
 def _either(ends: list[Ended], *words: str) -> Failures:
     """Of two commands at once one may be refused, because of the other and with these words; one at least is done."""
-    found = Failures()
-    for one in ends:
-        found += said(one)
-        refused = one.code in (2, 3) and any(word in one.err for word in words)
-        found.unless(one.code == 0 or refused, f"exit code {one.code}: {one.err[-400:]}")
-    found.unless(any(one.code == 0 for one in ends), "neither was done")
-    return found
+    failures = Failures()
+    for ended in ends:
+        failures += said(ended)
+        refused = ended.code in (2, 3) and any(word in ended.err for word in words)
+        failures.unless(ended.code == 0 or refused, f"exit code {ended.code}: {ended.err[-400:]}")
+    failures.unless(any(one.code == 0 for one in ends), "neither was done")
+    return failures
 
 
 _RECORDS = {"run phsafe": "phsafe/data/persons.csv", "run safetab-p": "safetab/records/person-records.txt",

@@ -68,17 +68,17 @@ class Corruption:
 
 def corruptions(folder: Path) -> list[Corruption]:
     """All of them, for the inputs in a folder."""
-    found: list[Corruption] = []
+    listed: list[Corruption] = []
     for target in TARGETS:
         path = folder / target.file
-        found += _of_bytes(target)
+        listed += _of_bytes(target)
         if target.mark == "json":
-            found += _of_json(target, json.loads(path.read_text(encoding="utf-8")))
+            listed += _of_json(target, json.loads(path.read_text(encoding="utf-8")))
         elif target.mark:
-            found += _of_text(target, path.read_text(encoding="utf-8"))
+            listed += _of_text(target, path.read_text(encoding="utf-8"))
         else:
-            found += _of_parquet(target, pq.read_schema(path))
-    return found
+            listed += _of_parquet(target, pq.read_schema(path))
+    return listed
 
 
 def _bytes(change: Callable[[bytes], bytes]) -> Edit:
@@ -253,28 +253,30 @@ class BadInput:
     def trial(self, number: int, chance: random.Random, box: Path) -> Finding:
         """Spoil one file of a copy of the inputs and release; in the short form any one, in the long form each once."""
         short = self.long > self.short and chance.random() < 2 and "short" in self._folder.name
-        one = self._corruptions[chance.randrange(self.long) if short else number]
+        corruption = self._corruptions[chance.randrange(self.long) if short else number]
         world, copy = self._baselines.world.folder, box / "world"
-        scenario = world_of(self._baselines.world.scenarios[one.target.scenario], world, copy)
+        scenario = world_of(self._baselines.world.scenarios[corruption.target.scenario], world, copy)
         box.mkdir(parents=True)
-        top = one.target.file.split("/")[0]
+        top = corruption.target.file.split("/")[0]
         for name in {top, *(["config.json", "phsafe"] if scenario.name == "run phsafe" else [])}:
             source = world / name
             copy.mkdir(exist_ok=True)
             shutil.copytree(source, copy / name) if source.is_dir() else shutil.copy(source, copy / name)
-        one.edit(copy / one.target.file)
+        corruption.edit(copy / corruption.target.file)
         before = _listing(copy)
         ledger = box / "ledger.jsonl"
         ended = child.run(scenario.command(box, ("--ledger", str(ledger))), box, longest=60)
         failures = said(ended)
-        failures += _refused(one, ended, box, ledger, _listing(copy) == before)
-        name = (
-            f"{one.target.scenario}: {one.target.file}, {one.rule}{f' in {one.column}' if one.column else ''}"
-        )
+        failures += _refused(corruption, ended, box, ledger, _listing(copy) == before)
+        name = f"{corruption.target.scenario}: {corruption.target.file}, {corruption.rule}{f' in {corruption.column}' if corruption.column else ''}"
         return Finding(
             name,
             failures,
-            {"code": str(ended.code), "reader": one.target.file.rsplit("/", 1)[-1], "rule": one.rule},
+            {
+                "code": str(ended.code),
+                "reader": corruption.target.file.rsplit("/", 1)[-1],
+                "rule": corruption.rule,
+            },
         )
 
 
@@ -289,28 +291,31 @@ def world_of(scenario: Scenario, world: Path, copy: Path) -> Scenario:
     return Scenario(scenario.name, words, cost=scenario.cost)
 
 
-def _refused(one: Corruption, ended: child.Ended, box: Path, ledger: Path, inputs_stay: bool) -> Failures:
+def _refused(
+    corruption: Corruption, ended: child.Ended, box: Path, ledger: Path, inputs_stay: bool
+) -> Failures:
     """What is wrong with how a spoiled input was answered."""
-    found = Failures()
-    found.unless(
-        not one.fatal or ended.code in (1, 4), f"exit code {ended.code} where 1 is due: {ended.err[-300:]}"
+    failures = Failures()
+    failures.unless(
+        not corruption.fatal or ended.code in (1, 4),
+        f"exit code {ended.code} where 1 is due: {ended.err[-300:]}",
     )
-    found.unless(inputs_stay, "something was left beside the inputs")
-    file = one.target.file.rsplit("/", 1)[-1]
+    failures.unless(inputs_stay, "something was left beside the inputs")
+    file = corruption.target.file.rsplit("/", 1)[-1]
     if ended.code == 0:
-        return found + _clean(box, ended, file, published=True)
-    found.unless(ended.code in (1, 4), f"exit code {ended.code}: {ended.err[-300:]}")
-    found.unless(file.split(".")[0] in ended.err, f"the message does not name {file}: {ended.err[-300:]}")
-    found.unless(
-        not one.named or one.column in ended.err,
-        f"the message does not name {one.column}: {ended.err[-300:]}",
+        return failures + _clean(box, ended, file, published=True)
+    failures.unless(ended.code in (1, 4), f"exit code {ended.code}: {ended.err[-300:]}")
+    failures.unless(file.split(".")[0] in ended.err, f"the message does not name {file}: {ended.err[-300:]}")
+    failures.unless(
+        not corruption.named or corruption.column in ended.err,
+        f"the message does not name {corruption.column}: {ended.err[-300:]}",
     )
-    found.unless(bool(re.search(_FIX, ended.err)), f"the message names no fix: {ended.err[-300:]}")
-    found.unless(
+    failures.unless(bool(re.search(_FIX, ended.err)), f"the message names no fix: {ended.err[-300:]}")
+    failures.unless(
         not (box / "out").exists() and not (box / "out-redistricting").exists(), "an output folder was left"
     )
-    found.unless(not ledger.exists() or not child_rows(ledger), "the ledger was charged")
-    return found + _clean(box, ended, file, published=False)
+    failures.unless(not ledger.exists() or not child_rows(ledger), "the ledger was charged")
+    return failures + _clean(box, ended, file, published=False)
 
 
 _FIX = r"(?i)allowed|needed|expected|must|fix:|set |use |give |name |write |remove|make |check|correct|every |needs|export|see |add |only|should|no input file|which column"
@@ -325,21 +330,21 @@ def child_rows(ledger: Path) -> bool:
 
 def _clean(box: Path, ended: child.Ended, file: str, *, published: bool) -> Failures:
     """Whether the canary stands anywhere but in the inputs."""
-    found = Failures()
-    found.unless(
+    failures = Failures()
+    failures.unless(
         not [name for name, _ in child.files(box / "tmp")], "a file was left in the temporary folder"
     )
     if not file.startswith(RECORDS):
-        return found
-    found.unless(CANARY not in ended.err + ended.out, "a value of the input is in a message")
+        return failures
+    failures.unless(CANARY not in ended.err + ended.out, "a value of the input is in a message")
     for top in ("out", "tmp", "io"):
         for name, path in child.files(box / top):
             if path.is_file():
                 content = path.read_bytes()
-                found.unless(CANARY.encode() not in content, f"a value of the input is in {top}/{name}")
+                failures.unless(CANARY.encode() not in content, f"a value of the input is in {top}/{name}")
                 if published and path.suffix == ".parquet":
-                    found.unless(
+                    failures.unless(
                         CANARY not in str(pq.read_table(path).to_pydict()),
                         f"a value of the input is in {name}",
                     )
-    return found
+    return failures

@@ -47,24 +47,26 @@ class Kills:
 
     def _at_once(self, chosen: signal.Signals, ended: child.Ended, box: Path) -> Failures:
         """What must hold before the command is run a second time."""
-        found = Failures()
-        found.unless(_waited(lambda: child.orphans(ended.process)), "processes of the killed command live on")
+        failures = Failures()
+        failures.unless(
+            _waited(lambda: child.orphans(ended.process)), "processes of the killed command live on"
+        )
         if chosen is signal.SIGKILL or ended.code == 0:
-            return found
+            return failures
         expected = (128 + chosen, -chosen)
-        found.unless(
+        failures.unless(
             ended.code in expected, f"exit code {ended.code} after {chosen.name}: {ended.err[-400:]}"
         )
         strange = [
-            one for one in left(self._baselines, box) if not one.startswith(HIDDEN)
+            name for name in left(self._baselines, box) if not name.startswith(HIDDEN)
         ]  # of work that goes on
-        found.unless(not strange, f"left by {chosen.name}: {strange[:5]}")
-        return found
+        failures.unless(not strange, f"left by {chosen.name}: {strange[:5]}")
+        return failures
 
 
-def _waited(found: Callable[[], list[int]]) -> bool:
+def _waited(living: Callable[[], list[int]]) -> bool:
     start = time.monotonic()
-    while found():
+    while living():
         if time.monotonic() - start > WAIT:
             return False
         time.sleep(0.1)

@@ -159,47 +159,49 @@ class Ledgers:
 
     def trial(self, number: int, chance: random.Random, box: Path) -> Finding:
         """Tamper in one way, and release."""
-        one = chance.choice(TAMPERINGS) if self._quick else TAMPERINGS[number]
+        tampering = chance.choice(TAMPERINGS) if self._quick else TAMPERINGS[number]
         ledger, head = self._prepared(box)
-        one.do(ledger)
+        tampering.do(ledger)
         before = _state(box)
         told = child.run(("ledger", "verify", ledger, "--head", head), box, longest=60)
         failures = said(told)
-        aside = one.seen == "whole" or "its" in one.name.split()  # verify reads no key
+        aside = tampering.seen == "whole" or "its" in tampering.name.split()  # verify reads no key
         failures.unless((told.code == 0) == aside, f"verify ends with {told.code}: {told.err[-300:]}")
         failures.unless(_state(box) == before, "verify changed something")
-        if one.seen != "head":
+        if tampering.seen != "head":
             words = self._scenario.command(box, ("--ledger", str(ledger), "--spend-more"))
             ended = child.run(words, box, longest=60)
             failures += said(ended)
             failures += (
-                _released(ended, box) if one.seen == "whole" else _refused(ended, box, _state(box) == before)
+                _released(ended, box)
+                if tampering.seen == "whole"
+                else _refused(ended, box, _state(box) == before)
             )
-        return Finding(one.name, failures, {"seen by": one.seen})
+        return Finding(tampering.name, failures, {"seen by": tampering.seen})
 
 
 def _state(box: Path) -> list[tuple[str, str]]:
     """What lies where ledger and key should be, links and pipes not followed."""
-    found = []
+    states = []
     for path in sorted(box.glob("ledger*")):
         plain = path.is_file() and not path.is_symlink()
-        found.append((path.name, child.digest(path) if plain else f"{path.lstat().st_mode:o}"))
-    return found
+        states.append((path.name, child.digest(path) if plain else f"{path.lstat().st_mode:o}"))
+    return states
 
 
 def _refused(ended: child.Ended, box: Path, unchanged: bool) -> Failures:
-    found = Failures()
-    found.unless(
+    failures = Failures()
+    failures.unless(
         ended.code in (BUDGET, USAGE), f"exit code {ended.code} where {BUDGET} is due: {ended.err[-300:]}"
     )
-    found.unless("ledger" in ended.err, f"the message does not name the ledger: {ended.err[-300:]}")
-    found.unless(unchanged, "ledger or key were changed")
-    found.unless(not (box / "out").exists(), "something was written to the output")
-    return found
+    failures.unless("ledger" in ended.err, f"the message does not name the ledger: {ended.err[-300:]}")
+    failures.unless(unchanged, "ledger or key were changed")
+    failures.unless(not (box / "out").exists(), "something was written to the output")
+    return failures
 
 
 def _released(ended: child.Ended, box: Path) -> Failures:
-    found = Failures()
-    found.unless(ended.code == 0, f"exit code {ended.code}: {ended.err[-300:]}")
-    found.unless((box / "out" / "manifest.json").exists(), "nothing was released")
-    return found
+    failures = Failures()
+    failures.unless(ended.code == 0, f"exit code {ended.code}: {ended.err[-300:]}")
+    failures.unless((box / "out" / "manifest.json").exists(), "nothing was released")
+    return failures

@@ -93,26 +93,26 @@ class Baselines:
 
 def outputs(box: Path) -> dict[str, str]:
     """Contents of what a command wrote; files that hold times are left out, and the dates of certificates."""
-    found = {}
+    contents = {}
     for top in ("out", "out-redistricting"):
         place = box / top
         for name, path in [("", place)] if place.is_file() else list(child.files(place)):
             if path.name in DATED:
-                found[f"{top}/{name}"] = hashlib.sha256(_TIME.sub(b"", path.read_bytes())).hexdigest()
+                contents[f"{top}/{name}"] = hashlib.sha256(_TIME.sub(b"", path.read_bytes())).hexdigest()
             elif path.name not in VOLATILE:
-                found[f"{top}/{name}"] = child.digest(path)
-    return found
+                contents[f"{top}/{name}"] = child.digest(path)
+    return contents
 
 
 def said(ended: Ended) -> Failures:
     """What is wrong with how a command ended that was disturbed: never a fault of the program, and never silent."""
-    found = Failures()
-    found.unless(not ended.hung, "it hung")
-    found.unless("Traceback" not in ended.err, f"a traceback: {ended.err[-600:]}")
-    found.unless(ended.code != 70, f"exit code 70: {ended.err[-600:]}")
-    found.unless(ended.code in (0, 1, 2, 3, 4, 130, 143) or ended.code < 0, f"exit code {ended.code}")
-    found.unless(ended.code <= 0 or bool(ended.err.strip()), f"exit code {ended.code} without a message")
-    return found
+    failures = Failures()
+    failures.unless(not ended.hung, "it hung")
+    failures.unless("Traceback" not in ended.err, f"a traceback: {ended.err[-600:]}")
+    failures.unless(ended.code != 70, f"exit code 70: {ended.err[-600:]}")
+    failures.unless(ended.code in (0, 1, 2, 3, 4, 130, 143) or ended.code < 0, f"exit code {ended.code}")
+    failures.unless(ended.code <= 0 or bool(ended.err.strip()), f"exit code {ended.code} without a message")
+    return failures
 
 
 def finished(
@@ -121,23 +121,25 @@ def finished(
     """What is wrong after the same command has run to its end."""
     before = measured(box)
     ended = child.run(scenario.command(box, key), box)
-    found = Failures()
-    whole = scenario.name in ONCE and ended.code == USAGE and outputs(box) == baselines.expected(scenario)
-    if ended.code and not whole:  # a finished output that is not written over is what the command would give
-        found.append(f"the same command ends with {ended.code}: {ended.err[-600:]}")
-        return found
+    failures = Failures()
+    complete = scenario.name in ONCE and ended.code == USAGE and outputs(box) == baselines.expected(scenario)
+    if (
+        ended.code and not complete
+    ):  # a finished output that is not written over is what the command would give
+        failures.append(f"the same command ends with {ended.code}: {ended.err[-600:]}")
+        return failures
     if not before:
         baselines.note(scenario, ended.seconds)
     if ledger is None:
         expected, actual = baselines.expected(scenario), outputs(box)
         differing = sorted(name for name in {*expected, *actual} if expected.get(name) != actual.get(name))
-        found.unless(not differing, f"other outputs: {differing[:8]}")
+        failures.unless(not differing, f"other outputs: {differing[:8]}")
     else:
-        found += paid(scenario, ledger)
+        failures += paid(scenario, ledger)
         after = measured(box)
         changed = sorted(name for name, digest in before.items() if after.get(name) != digest)
-        found.unless(not changed, f"committed measurements changed: {changed[:5]}")
-    return found + left(baselines, box)
+        failures.unless(not changed, f"committed measurements changed: {changed[:5]}")
+    return failures + left(baselines, box)
 
 
 def measured(box: Path) -> dict[str, str]:
@@ -155,18 +157,18 @@ def measured(box: Path) -> dict[str, str]:
 
 def paid(scenario: Scenario, ledger: Path) -> Failures:
     """Whether the ledger holds the cost of the plan exactly once."""
-    found = Failures()
+    failures = Failures()
     report = verify(ledger)
     rows: list[Any] = [row for row in report.rows if row.state == "committed"]
     total = sum((row.cost for row in rows), Fraction(0))
     parts = [(row.part, row.cost) for row in rows]  # the DHC and its redistricting data share names
-    found.unless(total == scenario.cost, f"the ledger holds {total}, the plan costs {scenario.cost}")
-    found.unless(len(parts) == len(set(parts)), "a part is paid for twice")
-    found.unless(
+    failures.unless(total == scenario.cost, f"the ledger holds {total}, the plan costs {scenario.cost}")
+    failures.unless(len(parts) == len(set(parts)), "a part is paid for twice")
+    failures.unless(
         {row.state for row in report.rows} <= {"committed", "void"},
         f"states {sorted({row.state for row in report.rows})}",
     )
-    return found
+    return failures
 
 
 HIDDEN = "hidden files in the output"
@@ -177,12 +179,12 @@ EXPECTED = {"out", "out-redistricting", "tmp", "io", "ledger.jsonl", "ledger.key
 
 def left(baselines: Baselines, box: Path) -> Failures:
     """What lies where nothing should."""
-    found = Failures()
+    failures = Failures()
     strange = sorted({path.name for path in box.iterdir()} - EXPECTED)
-    found.unless(not strange, f"left beside the output: {strange}")
+    failures.unless(not strange, f"left beside the output: {strange}")
     temporary = [name for name, _ in child.files(box / "tmp")]
-    found.unless(not temporary, f"left in the temporary folder: {temporary[:5]}")
+    failures.unless(not temporary, f"left in the temporary folder: {temporary[:5]}")
     hidden = [name for name, path in child.files(box / "out") if path.name.startswith(".")]
-    found.unless(not hidden, f"{HIDDEN}: {hidden[:5]}")
-    found.unless(baselines.unchanged(), "the folders of the input changed")
-    return found
+    failures.unless(not hidden, f"{HIDDEN}: {hidden[:5]}")
+    failures.unless(baselines.unchanged(), "the folders of the input changed")
+    return failures

@@ -36,7 +36,7 @@ def write_report(folder: Path, seed: int) -> list[dict[str, Any]]:
 def _figures(part: str, trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
     own = [line for line in trials if line["part"] == part]
     failed = sum(bool(line["failures"]) for line in own)
-    found: list[dict[str, Any]] = [
+    figures: list[dict[str, Any]] = [
         {"figure": f"{part}.tried", "value": len(own)},
         {"figure": f"{part}.survived", "value": len(own) - failed},
         {"figure": f"{part}.failed", "value": failed},
@@ -48,13 +48,13 @@ def _figures(part: str, trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for name, value in line["facts"].items()
         if isinstance(value, str | bool)
     )
-    found += [
+    figures += [
         {"figure": f"{part}.{name}", "value": value}
         for line in own
         for name, value in line["facts"].items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     ]
-    return found + [
+    return figures + [
         {"figure": f"{part}.{name}.{value}", "value": count} for (name, value), count in sorted(facts.items())
     ]
 

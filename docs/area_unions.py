@@ -71,16 +71,18 @@ class Design:
 
     def config(self, case: Case, information: str) -> TopdownConfig:
         """The configuration of a case under this design; every level has `ratio` times the share of the one above it."""
-        made = load_config(case.config, {**case.settings, "information": information})
+        config = load_config(case.config, {**case.settings, "information": information})
         if self.loss is None:
-            return made
-        names = [level.name for level in made.run_levels]
-        above = len(made.levels) - len(names)
-        weights = {level.name: self.ratio ** max(0, place - above) for place, level in enumerate(made.levels)}
-        whole = sum(weights.values())
-        histogram = made.histograms[0].name
+            return config
+        names = [level.name for level in config.run_levels]
+        above = len(config.levels) - len(names)
+        weights = {
+            level.name: self.ratio ** max(0, place - above) for place, level in enumerate(config.levels)
+        }
+        total = sum(weights.values())
+        histogram = config.histograms[0].name
         shares = {
-            f"level_shares.{histogram}.{name}": str(Fraction(weight) / whole)
+            f"level_shares.{histogram}.{name}": str(Fraction(weight) / total)
             for name, weight in weights.items()
         }
         return at_loss(
@@ -120,22 +122,22 @@ def unions_of(loaded: Loaded, histogram: str) -> Iterator[tuple[str, int, csr_ar
         for size in SIZES:
             if place in PLACES[:2]:
                 of = (parent if place == PLACES[0] else above)[usable]
-                found = _within(rng, usable, of, size)
+                unions = _within(rng, usable, of, size)
             elif place == "neighbors":
                 first = rng.integers(0, len(usable) - size + 1, UNIONS)
-                found = [usable[one : one + size] for one in first]
+                unions = [usable[one : one + size] for one in first]
             else:
-                found = [rng.choice(usable, size, replace=False) for _ in range(UNIONS)]
-            if found:
-                yield place, size, _unions(found, leaves)
+                unions = [rng.choice(usable, size, replace=False) for _ in range(UNIONS)]
+            if unions:
+                yield place, size, _unions(unions, leaves)
 
 
 def _within(
     rng: np.random.Generator, usable: NDArray[np.int64], of: NDArray[np.integer], size: int
 ) -> list[NDArray[np.int64]]:
     """Unions each of which lies in one group and is not the whole of it."""
-    groups, held = np.unique(of, return_counts=True)
-    large = groups[held > size]
+    groups, sizes = np.unique(of, return_counts=True)
+    large = groups[sizes > size]
     if not len(large):
         return []
     return [rng.choice(usable[of == one], size, replace=False) for one in rng.choice(large, UNIONS)]
@@ -147,26 +149,28 @@ def concentrated(loaded: Loaded, histogram: str, groups: csr_array) -> dict[int,
     of = spine.levels[-2].parent[spine.levels[-1].parent]
     counts = (_matrix(loaded.exact[histogram][-1], groups.shape[0]) @ groups).toarray()
     records = counts.sum(axis=1)
-    rng, found = np.random.default_rng(SEED), {}
+    rng, by_size = np.random.default_rng(SEED), {}
     inside = [np.flatnonzero((of == one) & (records > 0)) for one in np.unique(of)]
     for size in SIZES[1:3]:
-        found[size] = []
+        by_size[size] = []
         for group in range(counts.shape[1]):
             share = counts[:, group] / np.maximum(records, 1)
             tops = [
-                one[np.argsort(-share[one], kind="stable")[:size]] for one in inside if len(one) > 2 * size
+                places[np.argsort(-share[places], kind="stable")[:size]]
+                for places in inside
+                if len(places) > 2 * size
             ]
             tops = [one for one in tops if counts[one, group].sum() >= FEWEST]
             chosen = [tops[one] for one in rng.integers(0, len(tops), UNIONS)] if tops else []
-            found[size].append(_unions(chosen, len(of)) if chosen else None)
-    return found
+            by_size[size].append(_unions(chosen, len(of)) if chosen else None)
+    return by_size
 
 
-def _unions(found: list[NDArray[np.int64]], leaves: int) -> csr_array:
+def _unions(unions: list[NDArray[np.int64]], leaves: int) -> csr_array:
     """Which geounits every union has, shape (unions, geounits)."""
-    rows = np.repeat(np.arange(len(found)), [len(one) for one in found])
+    rows = np.repeat(np.arange(len(unions)), [len(one) for one in unions])
     ones = np.ones(len(rows), np.int64)
-    return csr_array((ones, (rows, np.concatenate(found))), (len(found), leaves))
+    return csr_array((ones, (rows, np.concatenate(unions))), (len(unions), leaves))
 
 
 def groups_of(config: TopdownConfig) -> csr_array:
@@ -194,22 +198,22 @@ def errors(study: Study, config: TopdownConfig, draw: int) -> list[Any]:
     """L1 errors of one estimate, added up over unions, by place and size, then by count."""
     histogram = config.histograms[0]
     schema, cells = histogram.schema, histogram.schema.schema.cells
-    found = rehearse(config, study.loaded, draw).levels[histogram.name][-1]
-    difference = _matrix(found, cells) - _matrix(study.loaded.exact[histogram.name][-1], cells)
+    level = rehearse(config, study.loaded, draw).levels[histogram.name][-1]
+    difference = _matrix(level, cells) - _matrix(study.loaded.exact[histogram.name][-1], cells)
     names = [pair["cenrace" in schema.schema.names] for pair in QUERIES.values()]
     changes = [difference @ _members(schema.query(name).label) for name in names]
     groups = difference @ groups_of(config)
-    made: list[Any] = []
+    rows: list[Any] = []
     for place, size, members in study.unions:
         sums = [int(abs(members @ change).sum()) for change in changes]
-        made.append((place, size, UNIONS, *sums, *abs(members @ groups).sum(axis=0).tolist()))
+        rows.append((place, size, UNIONS, *sums, *abs(members @ groups).sum(axis=0).tolist()))
     for size, of_groups in study.concentrated.items():
         own = [
-            "" if one is None else int(abs(one @ groups[:, [group]]).sum())
-            for group, one in enumerate(of_groups)
+            "" if members is None else int(abs(members @ groups[:, [group]]).sum())
+            for group, members in enumerate(of_groups)
         ]
-        made.append((CONCENTRATED, size, UNIONS, *([""] * len(QUERIES)), *own))
-    return made
+        rows.append((CONCENTRATED, size, UNIONS, *([""] * len(QUERIES)), *own))
+    return rows
 
 
 def _members(label: NDArray[np.integer]) -> csr_array:
@@ -238,9 +242,9 @@ def run(case: Case, designs: list[Design], draws: int, work: Path) -> None:
     name = config.histograms[0].name
     study = Study(loaded, list(unions_of(loaded, name)), concentrated(loaded, name, groups_of(config)))
     for draw, design, choice in missing:
-        made = errors(study, design.config(case, choice), draw)
+        rows = errors(study, design.config(case, choice), draw)
         keys = (case.name, design.name, draw, choice)
-        DRAWS.add(dict(zip(DRAWS.fields, (*keys, *row), strict=True)) for row in made)
+        DRAWS.add(dict(zip(DRAWS.fields, (*keys, *row), strict=True)) for row in rows)
 
 
 def main() -> None:

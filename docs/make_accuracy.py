@@ -95,9 +95,9 @@ def main() -> None:
     parser.add_argument("--sweep", action="append", default=[], metavar="NAME=FOLDER")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    wanted = options.only.split(",") if options.only else [case.name for case in CASES]
+    names = options.only.split(",") if options.only else [case.name for case in CASES]
     for case in CASES:
-        if case.name in wanted and not (options.work / case.name / "report.html").exists():
+        if case.name in names and not (options.work / case.name / "report.html").exists():
             evaluate(case, options)
     done = [case for case in CASES if (options.work / case.name / "report.html").exists()]
     parts = [HEAD, *(section(case, options.work / case.name) for case in done)]

@@ -38,16 +38,16 @@ CERTAIN: Final = "nonmodal unique, zero variability"
 def line_of(rows: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> str:
     """One line of the table."""
     kind = "race_error" if names[0] in PARTIAL else "error"
-    shown = [
+    cells = [
         ", ".join("none" if rows[name][column] is None else f"{rows[name][column]:.{places}f}" for name in names)
         for column, places in (("putative_percent", 1), ("precision", 1), (f"{kind}_block", 2), (f"{kind}_tract", 2))
     ]  # fmt: skip
     if names[0] in PARTIAL:
-        shown[2] += f" ({PARTIAL[names[0]]})"
+        cells[2] += f" ({PARTIAL[names[0]]})"
     stem = names[0].rpartition(":")[0]
     words = [names[0], *(name.removeprefix(f"{stem}:") if "=" in name else name for name in names[1:])]
     title = names[0] if names[0].startswith("exact") else ", ".join(f"`{word}`" for word in words)
-    return f"| {title} | {' | '.join(shown)} |"
+    return f"| {title} | {' | '.join(cells)} |"
 
 
 def defenses_table(folder: Path) -> list[str]:
@@ -98,14 +98,16 @@ class AttackFrames:
 
     def percentiles(self) -> str:
         """Variability at the upper shares of the blocks."""
-        found = {row["percentile"]: row["variability"] for row in self.rows["variability_percentiles"]}
-        return ", ".join(f"{found[step]:.1f}" for step in (75, 80, 85, 90, 95, 100))
+        by_percentile = {
+            row["percentile"]: row["variability"] for row in self.rows["variability_percentiles"]
+        }
+        return ", ".join(f"{by_percentile[step]:.1f}" for step in (75, 80, 85, 90, 95, 100))
 
     def rate(self, population: str, column: str, data: str = "reconstruction") -> float:
         """A rate of the exact attacker in blocks of every size."""
-        wanted = ("exact", data, population, "all")
+        row_key = ("exact", data, population, "all")
         keys = ("attacker", "data", "population_attacked", "block_size")
-        (row,) = (row for row in self.rows["reidentification"] if tuple(row[key] for key in keys) == wanted)
+        (row,) = (row for row in self.rows["reidentification"] if tuple(row[key] for key in keys) == row_key)
         return float(row[column])
 
     def precisions(self, population: str) -> str:
@@ -183,10 +185,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--table", choices=TABLES, default="defenses")
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    lines = TABLES[given.table](given.folder)
-    write_table(ROOT / "docs" / "attack.md", given.table, "docs/make_attack.py", lines)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    lines = TABLES[options.table](options.folder)
+    write_table(ROOT / "docs" / "attack.md", options.table, "docs/make_attack.py", lines)
 
 
 if __name__ == "__main__":

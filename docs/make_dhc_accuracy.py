@@ -63,9 +63,9 @@ def main() -> None:
             data = Path(folder) / "data"
             synthesize(data, persons=options.persons, states=["50"], layout="dhc")
             free = measured(data, options.runs, EXACT, settings)
-            held = measured(data, options.runs, {}, settings)
+            constrained = measured(data, options.runs, {}, settings)
             exact = measured(data, options.runs, {}, settings | EXACT_OWN)
-        lines = table(free, held, exact, short=options.write == "dhc-handed-on")
+        lines = table(free, constrained, exact, short=options.write == "dhc-handed-on")
     emit("dhc.md", options.write, SCRIPT, lines, write=options.write is not None)
 
 
@@ -76,30 +76,32 @@ def county_table(runs: int) -> list[str]:
         with TemporaryDirectory() as folder:
             size = write_state(Path(folder), name)
             states[name] = size, measured(Path(folder) / "data", runs, EXACT, {"bypass": "false"})
-    columns = [(name, beside) for name in states for beside in (False, True)[: 1 if name == "blocks" else 2]]
-    words = (f"{name}, beside cut noise" if beside else name for name, beside in columns)
+    columns = [
+        (name, divided) for name in states for divided in (False, True)[: 1 if name == "blocks" else 2]
+    ]
+    words = (f"{name}, beside cut noise" if divided else name for name, divided in columns)
     rows = []
     for key in next(iter(states.values()))[1]:
         if key[1] == "County":
             slopes = (
-                slope_by_size(states[name][1][key], states[name][0], runs, beside=beside)
-                for name, beside in columns
+                slope_by_size(states[name][1][key], states[name][0], runs, beside=divided)
+                for name, divided in columns
             )
             rows.append((key[0], key[2], *(f"{steep:.2f} ± {error:.2f}" for steep, error in slopes)))
     means = [
-        "" if beside else f"{mean_slope(states[name][1], states[name][0], runs):.2f}"
-        for name, beside in columns
+        "" if divided else f"{mean_slope(states[name][1], states[name][0], runs):.2f}"
+        for name, divided in columns
     ]
     return [*markdown(("histogram", "query", *words), rows, words=2), f"| mean | | {' | '.join(means)} |"]
 
 
-def table(free: Found, held: Found, exact: Found, *, short: bool) -> list[str]:
+def table(free: Found, constrained: Found, exact: Found, *, short: bool) -> list[str]:
     """The lines of the table, from the three estimates; four of its columns alone where it is short."""
     header = ("histogram", "level", "query", "answers", "own estimation", "with redistricting data", "handed on", "at least", "added", "slope")  # fmt: skip
     rows = []
     for key, alone in free.items():
         steep = f"{slope(free, 'County', (key[2],)):.2f}" if key[1] == "County" else ""
-        both, own = held[key], exact[key]
+        both, own = constrained[key], exact[key]
         parts = (alone.ratio, both.ratio, both.handed_on(own), both.unavoidable, both.added(own))
         rows.append((*key, f"{alone.errors.shape[1]:,}", *(f"{part:.2f}" for part in parts), steep))
     if short:

@@ -64,9 +64,9 @@ def measure(data: Path, draws: Sequence[int]) -> None:
         rows = []
         store = SingleStore(plan_release(configs["level"]), draw)
         for name, config in configs.items():
-            made = rehearse(config, loaded, draw, results=results, store=store)
+            estimates = rehearse(config, loaded, draw, results=results, store=store)
             rows += [
-                {"draw": draw, "information": name, **row} for row in errors(config, loaded, made.levels)
+                {"draw": draw, "information": name, **row} for row in errors(config, loaded, estimates.levels)
             ]
         DRAWS.add(rows)
         sys.stderr.write(f"draw {draw}\n")
@@ -100,13 +100,13 @@ def errors(
     for histogram in config.histograms:
         cells = histogram.schema.schema.cells
         own = [
-            SparseLevel(one.geounits, one.node_ptr, one.cell, one.count)
-            for one in loaded.exact[histogram.name]
+            SparseLevel(level.geounits, level.node_ptr, level.cell, level.count)
+            for level in loaded.exact[histogram.name]
         ]
         truth = standard_levels(run, own, cells)
-        for name, exact, made in zip(run.standard.names, truth, levels[histogram.name], strict=True):
+        for name, exact, estimate in zip(run.standard.names, truth, levels[histogram.name], strict=True):
             for text in histogram.query_shares[config.run_levels[0].name]:
-                error = missed(made, exact, histogram.schema.query(text).label).mean()
+                error = missed(estimate, exact, histogram.schema.query(text).label).mean()
                 yield {
                     "histogram": histogram.name, "level": name, "query": text,
                     "geounits": len(exact.geounits), "error": error,

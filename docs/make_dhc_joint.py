@@ -50,26 +50,26 @@ Errors = dict[tuple[str, str, str], tuple[float, float]]
 def summed(entries: tuple[Counts, Counts, Counts], query: CellQuery, places: Counts) -> Counts:
     """Answers of a query in the areas of some blocks, shape (areas, answers)."""
     block, cell, count = entries
-    found = np.zeros((int(places.max()) + 1, query.answers), np.int64)
+    sums = np.zeros((int(places.max()) + 1, query.answers), np.int64)
     label = query.label[cell]
     inside = label >= 0
-    np.add.at(found, (places[block[inside]], label[inside]), count[inside])
-    return found
+    np.add.at(sums, (places[block[inside]], label[inside]), count[inside])
+    return sums
 
 
 def runs_of(folder: Path, data: Path, key: int) -> list[Path]:
     """Runs of one key, as ever and with persons and households that fit; made where they are not there."""
-    found = []
+    runs = []
     for joint in ("false", "true"):
         out = folder / f"dhc-{key}-{joint}"
         if not (out / "manifest.json").exists():
             chosen = configuration("topdown", "dhc-us", {"root": "State", "joint": joint})
             release(chosen, data, out, test_key=key, results={"redistricting": folder / "pl94"})
-        found.append(out)
-    relations = json.loads((found[1] / "manifest.json").read_text())["post_processing"]["relations"]
+        runs.append(out)
+    relations = json.loads((runs[1] / "manifest.json").read_text())["post_processing"]["relations"]
     words = {name: value for name, value in relations.items() if name != "exceptions"}
     sys.stderr.write(f"key {key}: {words}\n")
-    return found
+    return runs
 
 
 def published(out: Path, name: str, codes: NDArray[np.str_]) -> tuple[Counts, Counts, Counts]:
@@ -81,7 +81,7 @@ def published(out: Path, name: str, codes: NDArray[np.str_]) -> tuple[Counts, Co
 
 def errors_of(records: DhcData, runs: list[Path]) -> Errors:
     """Mean absolute error of an answer by histogram, query and level: as ever, and fitting."""
-    codes, found = records.spine.leaf.geounits, {}
+    codes, means_of = records.spine.leaf.geounits, {}
     schemas = {one.name: one.schema for one in load_config("dhc-us").histograms}
     for name, queries in QUERIES.items():
         exact = records.histograms[f"dhc-{name}"]
@@ -94,8 +94,8 @@ def errors_of(records: DhcData, runs: list[Path]) -> Errors:
             places = np.unique([code[:digits] for code in codes.tolist()], return_inverse=True)[1]
             true, *ours = (summed(side, schemas[name].query(text), places) for side in sides)
             means = [float(np.abs(one - true).sum() / len(true)) for one in ours]
-            found[name, text, level] = (means[0], means[1])
-    return found
+            means_of[name, text, level] = (means[0], means[1])
+    return means_of
 
 
 def main() -> None:

@@ -87,10 +87,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
-    wanted = options.only.split(",") if options.only else [case.name for case in CASES]
+    names = options.only.split(",") if options.only else [case.name for case in CASES]
     with tempfile.TemporaryDirectory(prefix="full-information-") as work:
         for case in CASES:
-            if case.name in wanted and not options.page:
+            if case.name in names and not options.page:
                 run(case, options.draws, Path(work))
     write_page()
 

@@ -86,29 +86,29 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=4)
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--write", action="store_true")
-    given = parser.parse_args()
-    truth = without_noise(given.work, given.persons)
-    areas = write_areas(truth, given.work / "areas.csv")
+    options = parser.parse_args()
+    truth = without_noise(options.work, options.persons)
+    areas = write_areas(truth, options.work / "areas.csv")
     parts = []
-    for key in range(21, 21 + given.keys):
-        run = released(given.work, key, given.count, areas)
+    for key in range(21, 21 + options.keys):
+        run = released(options.work, key, options.count, areas)
         parts += [compared(key, run, truth, level) for level in LEVELS]
     cells = pa.concat_tables(parts)
     levels = list(rows_of(cells, "level", LEVELS))
     tables = {
-        "coverage": shown(("level", "true number", "cells", *COVERAGE), levels, coverage),
-        "widths": shown(
+        "coverage": sized_table(("level", "true number", "cells", *COVERAGE), levels, coverage),
+        "widths": sized_table(
             ("level", "true number", *WIDTHS), levels, lambda part: [sized(one) for one in numbers(part)[6:]]
         ),
     }
     for level in LEVELS:
         rows = list(rows_of(cells.filter(pc.field("level") == level), "table", TABLES))
-        tables[level] = shown((f"{level}: table", "true number", "cells", *SHORT), rows, short)
+        tables[level] = sized_table((f"{level}: table", "true number", "cells", *SHORT), rows, short)
     for name, lines in tables.items():
         script = "docs/make_intervals_compared.py"
-        emit("intervals_compared.md", f"compared-{name}", script, lines, write=given.write)
-    if given.csv is not None:
-        write_csv(given.csv, cells)
+        emit("intervals_compared.md", f"compared-{name}", script, lines, write=options.write)
+    if options.csv is not None:
+        write_csv(options.csv, cells)
 
 
 def write_areas(truth: Path, path: Path) -> Path:
@@ -133,23 +133,26 @@ def released(work: Path, key: int, count: int, areas: Path) -> Path:
 def compared(key: int, run: Path, truth: Path, level: str) -> Cells:
     """All cells of a level of one release that have any noise."""
     rows = pq.read_table(run / ESTIMATES, filters=[("geography", "=", level), ("sd", ">", EXACT)])
-    wanted = list(zip(rows["area"].to_pylist(), rows["variable"].to_pylist(), strict=True))
+    cells = list(zip(rows["area"].to_pylist(), rows["variable"].to_pylist(), strict=True))
     linear = {name: rows[name].to_numpy() for name in ("estimate", "sd", "lo90", "hi90", "lo95", "hi95")}
-    true = looked_up(censafe.tables(truth, TABLES, level).arrow, "value", wanted)
-    found = {
-        one: censafe.tables(run, TABLES, level, intervals="replicates", confidence=one).arrow
-        for one in CONFIDENCES
+    true = looked_up(censafe.tables(truth, TABLES, level).arrow, "value", cells)
+    intervals = {
+        level_of_confidence: censafe.tables(
+            run, TABLES, level, intervals="replicates", confidence=level_of_confidence
+        ).arrow
+        for level_of_confidence in CONFIDENCES
     }
     (low, high), (low_95, high_95) = (
-        [looked_up(found[one], end, wanted) for end in ("low", "high")] for one in CONFIDENCES
+        [looked_up(intervals[level_of_confidence], end, cells) for end in ("low", "high")]
+        for level_of_confidence in CONFIDENCES
     )
-    value = looked_up(found["0.9"], "value", wanted)
+    value = looked_up(intervals["0.9"], "value", cells)
     cut = LinearIntervals(linear["lo90"], linear["hi90"], linear["estimate"], linear["sd"]).whole(value)
     return pa.table(
         {
-            "key": np.full(len(wanted), key),
+            "key": np.full(len(cells), key),
             "table": rows["table"].combine_chunks(),
-            "level": [level] * len(wanted),
+            "level": [level] * len(cells),
             "true": true,
             "linear": (linear["lo90"] <= true) & (true <= linear["hi90"]),
             "cut": (cut[0] <= true) & (true <= cut[1]),
@@ -165,10 +168,10 @@ def compared(key: int, run: Path, truth: Path, level: str) -> Cells:
     )
 
 
-def looked_up(table: pa.Table, column: str, wanted: list[tuple[str, str]]) -> np.ndarray:
+def looked_up(table: pa.Table, column: str, cells: list[tuple[str, str]]) -> np.ndarray:
     """Values of areas and variables; 0 in areas without a row, in which nothing was counted."""
     known = dict(zip(keys(table), table[column].to_pylist(), strict=True))
-    return np.array([known.get(one, 0) for one in wanted], np.float64)
+    return np.array([known.get(one, 0) for one in cells], np.float64)
 
 
 def rows_of(cells: Cells, column: str, values: Iterable[str]) -> Iterator[tuple[str, str, Cells]]:
@@ -181,7 +184,7 @@ def rows_of(cells: Cells, column: str, values: Iterable[str]) -> Iterator[tuple[
             yield value, size, part
 
 
-def shown(
+def sized_table(
     header: Sequence[str], rows: Iterable[tuple[str, str, Cells]], texts: Callable[[Cells], list[str]]
 ) -> list[str]:
     """Rows as a Markdown table."""
@@ -198,8 +201,13 @@ def coverage(part: Cells) -> list[str]:
 
 def short(part: Cells) -> list[str]:
     """Number of cells; coverage and widths at 90%."""
-    found = numbers(part)
-    return [f"{found[0]:,}", f"{found[1]:.1f}", f"{found[3]:.1f}", *(sized(one) for one in found[6:9])]
+    figures = numbers(part)
+    return [
+        f"{figures[0]:,}",
+        f"{figures[1]:.1f}",
+        f"{figures[3]:.1f}",
+        *(sized(one) for one in figures[6:9]),
+    ]
 
 
 def sized(number: float) -> str:

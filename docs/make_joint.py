@@ -80,12 +80,12 @@ def measured(
     blocks: list[list[int]] = []
     errors: dict[tuple[str, str, str], list[float]] = {}
     for seed in range(1, draws + 1):
-        found = rehearse(config, population.loaded, seed).levels
-        blocks.append(counted(population, found))
+        levels = rehearse(config, population.loaded, seed).levels
+        blocks.append(counted(population, levels))
         for histogram, queries in (("persons", QUERIES), ("units", ("h1",))):
             schema = config.histogram(histogram).schema
             for level, truth, own in zip(
-                population.levels, population.exact[histogram], found[histogram], strict=True
+                population.levels, population.exact[histogram], levels[histogram], strict=True
             ):
                 for text in queries:
                     label = schema.query(text).label
@@ -104,32 +104,32 @@ def counted(
     homes, occupied = answers(persons, kind).toarray()[:, 0], answers(units, np.arange(2)).toarray()[:, 1]
     minors, adults = answers(persons, age).toarray().T
     quarters = population.loaded.facts.facilities[:, 1:8].any(axis=1)
-    found = (
+    kinds = (
         (occupied > 0) & (homes < occupied),
         (homes > 0) & (occupied == 0),
         (occupied > 0) & (homes == 0),
         ~quarters & (minors > 0) & (adults == 0),
         (occupied > 0) & (homes > 10 * occupied),
     )
-    return [int(blocks.sum()) for blocks in found]
+    return [int(blocks.sum()) for blocks in kinds]
 
 
-def blocks_table(population: EvaluatedPopulation, found: dict[str, Draws]) -> list[str]:
+def blocks_table(population: EvaluatedPopulation, draws_of: dict[str, Draws]) -> list[str]:
     """Lines of the table of impossible blocks."""
     truth = counted(population, population.exact)
     rows = [
-        (kind, truth[place], *(mean_text(draws.blocks[:, place], 1) for draws in found.values()))
+        (kind, truth[place], *(mean_text(draws.blocks[:, place], 1) for draws in draws_of.values()))
         for place, kind in enumerate(KINDS)
     ]
-    return markdown(("blocks", "truth", *found), rows)
+    return markdown(("blocks", "truth", *draws_of), rows)
 
 
-def errors_table(found: dict[str, Draws]) -> list[str]:
+def errors_table(draws_of: dict[str, Draws]) -> list[str]:
     """Lines of the table of errors, with differences from the first way where there are any, and what is not in it."""
-    first, *others = found
+    first, *others = draws_of
     rows, same = [], []
-    for key, own in found[first].errors.items():
-        differences = [found[name].errors[key] - own for name in others]
+    for key, own in draws_of[first].errors.items():
+        differences = [draws_of[name].errors[key] - own for name in others]
         if any(one.any() for one in differences):
             rows.append((key[1], key[2], mean_text(own), *map(mean_text, differences)))
         else:

@@ -31,17 +31,17 @@ def main() -> None:
     parser.add_argument("--persons", type=int, default=60_000)
     parser.add_argument("--count", type=int, default=25)
     parser.add_argument("--write", action="store_true")
-    given = parser.parse_args()
-    run, truth = made(given.work, given.persons, given.count)
-    found = {(table, level): compared(run, truth, table, level) for table in TABLES for level in LEVELS}
+    options = parser.parse_args()
+    run, truth = released(options.work, options.persons, options.count)
+    cells_of = {(table, level): compared(run, truth, table, level) for table in TABLES for level in LEVELS}
     header = [f"{low:,} and more" if high == 10**9 else f"{low:,} to {high - 1:,}" for low, high in SIZES]
-    found["all", "all"] = tuple(np.concatenate(parts) for parts in zip(*found.values(), strict=True))
-    rows = [(*key, *(summary(*cells, size) for size in SIZES)) for key, cells in found.items()]
+    cells_of["all", "all"] = tuple(np.concatenate(parts) for parts in zip(*cells_of.values(), strict=True))
+    rows = [(*key, *(summary(*cells, size) for size in SIZES)) for key, cells in cells_of.items()]
     lines = markdown(("table", "level", *header), rows, words=2)
-    emit("replicates.md", "replicates-coverage", "docs/make_replicates.py", lines, write=given.write)
+    emit("replicates.md", "replicates-coverage", "docs/make_replicates.py", lines, write=options.write)
 
 
-def made(work: Path, persons: int, count: int) -> tuple[Path, Path]:
+def released(work: Path, persons: int, count: int) -> tuple[Path, Path]:
     """The release with its replicates, and the same without noise."""
     truth, run = without_noise(work, persons), work / "dhc"
     censafe.release(censafe.configuration("topdown", "dhc-us", root="State"), work / "data", run, test_key=11)
@@ -73,11 +73,11 @@ def without_noise(work: Path, persons: int) -> Path:
 
 def compared(run: Path, truth: Path, table: str, level: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Published values, whether their intervals hold the true ones, and widths, of cells that are not 0 in both."""
-    shown = censafe.tables(run, table, level, intervals="replicates").arrow
+    published = censafe.tables(run, table, level, intervals="replicates").arrow
     exact = censafe.tables(truth, table, level).arrow
     true = dict(zip(keys(exact), exact["value"].to_pylist(), strict=True))
-    right = np.array([true.get(key, 0) for key in keys(shown)])
-    value, low, high = (shown[name].to_numpy() for name in ("value", "low", "high"))
+    right = np.array([true.get(key, 0) for key in keys(published)])
+    value, low, high = (published[name].to_numpy() for name in ("value", "low", "high"))
     some = (value > 0) | (right > 0)
     return value[some], ((low <= right) & (right <= high))[some], (high - low)[some]
 

@@ -47,8 +47,8 @@ def measured_tables(root: Path = ROOT) -> Iterator[MeasuredTable]:
     """The measured tables of all pages, in their order."""
     for page in pages(root):
         if page.exists():
-            for found in _BEGIN.finditer(page.read_text(encoding="utf-8")):
-                yield MeasuredTable(page.relative_to(root).as_posix(), **found.groupdict())
+            for begin in _BEGIN.finditer(page.read_text(encoding="utf-8")):
+                yield MeasuredTable(page.relative_to(root).as_posix(), **begin.groupdict())
 
 
 def marked(name: str, script: str, lines: Sequence[str], root: Path = ROOT) -> str:
@@ -126,11 +126,11 @@ def stale_tables(root: Path = ROOT) -> Iterator[str]:
 
 def shown_stamps(text: str) -> str:
     """A page for readers of the site: under every measured table a line that says when, at which commit and by which script."""
-    for found in list(_BEGIN.finditer(text)):
-        line = f"Measured {found['date']} at `{found['commit']}` by `{found['script']}`."
+    for begin in list(_BEGIN.finditer(text)):
+        line = f"Measured {begin['date']} at `{begin['commit']}` by `{begin['script']}`."
         text = text.replace(
-            f"<!-- end of {found['name']} -->", f'<p class="measured" markdown="span">{line}</p>'
-        ).replace(f"{found[0]}\n", "")
+            f"<!-- end of {begin['name']} -->", f'<p class="measured" markdown="span">{line}</p>'
+        ).replace(f"{begin[0]}\n", "")
     return text
 
 

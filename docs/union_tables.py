@@ -43,20 +43,20 @@ class Change:
 
 def errors_in(path: Path) -> Errors:
     """Errors by case, design, place, size and count; then by information and draw."""
-    found: Errors = defaultdict(lambda: defaultdict(dict))
+    errors: Errors = defaultdict(lambda: defaultdict(dict))
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             for count in row.keys() - set(KEYS):
                 if row[count]:
                     key = (row["case"], row["design"], row["place"], int(row["size"]), count)
                     error = int(row[count]) / int(row["unions"])
-                    found[key][row["information"]][int(row["draw"])] = error
-    return found
+                    errors[key][row["information"]][int(row["draw"])] = error
+    return errors
 
 
 def changes(errors: Errors, first: str, second: str) -> dict[Key, Change]:
     """Every row with enough draws of both choices of information."""
-    found = {}
+    changes_of = {}
     for key, choices in errors.items():
         draws = sorted(choices[first].keys() & choices[second].keys())
         if len(draws) < DRAWS:
@@ -70,18 +70,18 @@ def changes(errors: Errors, first: str, second: str) -> dict[Key, Change]:
         t = float(moved.mean()) / spread if spread else sign * np.inf
         percent = 100 * float(moved.mean() / before.mean()) if before.any() else sign * np.inf
         tail = stats.t(len(moved) - 1)
-        found[key] = Change(percent, float(tail.sf(t)) if t else 1.0, float(tail.cdf(t)) if t else 1.0)
-    return found
+        changes_of[key] = Change(percent, float(tail.sf(t)) if t else 1.0, float(tail.cdf(t)) if t else 1.0)
+    return changes_of
 
 
 def holm(probabilities: Sequence[float]) -> set[int]:
     """Positions that are rejected by Holm's test of all at once."""
-    found: set[int] = set()
+    rejected: set[int] = set()
     for rank, place in enumerate(np.argsort(probabilities, kind="stable").tolist()):
         if probabilities[place] > LEVEL / (len(probabilities) - rank):
             break
-        found.add(place)
-    return found
+        rejected.add(place)
+    return rejected
 
 
 def write_tables() -> None:
@@ -110,7 +110,7 @@ def joint(rows: Mapping[Key, Change], worse: set[int], better: set[int]) -> list
             continue
         bad = sorted((place for place in own if place in worse), key=lambda one: -rows[keys[one]].percent)
         words = "; ".join(
-            f"{rows[keys[one]].percent:+.0f}%: {', '.join(map(str, keys[one][1:]))}" for one in bad[:1]
+            f"{rows[keys[place]].percent:+.0f}%: {', '.join(map(str, keys[place][1:]))}" for place in bad[:1]
         )
         mean = np.mean([rows[keys[one]].percent for one in own if np.isfinite(rows[keys[one]].percent)])
         gained = sum(one in better for one in own)

@@ -71,8 +71,8 @@ def staged(folder: Path, version: str) -> Path:
     archive = folder / "source.tar"
     git("archive", "--format=tar", f"--output={archive}", "HEAD")
     source = folder / "source"
-    with tarfile.open(archive) as held:
-        held.extractall(source, filter="data")
+    with tarfile.open(archive) as files:
+        files.extractall(source, filter="data")
     for name in ("pyproject.toml", "src/censafe/version.py"):
         path = source / name
         text = path.read_text(encoding="utf-8")
@@ -97,8 +97,8 @@ def build(version: str, moment: str) -> dict[str, bytes]:
 def parts_list() -> str:
     """The locked dependencies of a user as CycloneDX 1.5; without the serial number and time that differ at every call."""
     words = ("export", "--quiet", "--frozen", "--no-dev", "--format", "cyclonedx1.5")
-    made = subprocess.run([UV, *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout  # noqa: S603
-    document = json.loads(made)
+    text = subprocess.run([UV, *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout  # noqa: S603
+    document = json.loads(text)
     document.pop("serialNumber", None)
     document.get("metadata", {}).pop("timestamp", None)
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
@@ -109,20 +109,22 @@ def licenses(parts: str) -> str:
     rows = ["name\tversion\tlicense"]
     for part in json.loads(parts)["components"]:
         try:
-            found = metadata.metadata(part["name"])
+            stated = metadata.metadata(part["name"])
         except metadata.PackageNotFoundError:
             rows.append(f"{part['name']}\t{part.get('version', '')}\tnot installed here")
             continue
-        rows.append(f"{part['name']}\t{found['Version']}\t{_license(found)}")
+        rows.append(f"{part['name']}\t{stated['Version']}\t{_license(stated)}")
     return "\n".join(rows) + "\n"
 
 
-def _license(found: metadata.PackageMetadata) -> str:
-    expression = found.get("License-Expression") or ""
+def _license(stated_metadata: metadata.PackageMetadata) -> str:
+    expression = stated_metadata.get("License-Expression") or ""
     classes = [
-        text.rsplit(" :: ", 1)[-1] for text in found.get_all("Classifier") or () if text.startswith("License")
+        text.rsplit(" :: ", 1)[-1]
+        for text in stated_metadata.get_all("Classifier") or ()
+        if text.startswith("License")
     ]
-    stated = (found.get("License") or "").strip()
+    stated = (stated_metadata.get("License") or "").strip()
     short = stated if len(stated) <= NO_NAME and "\n" not in stated else ""
     return expression or "; ".join(classes) or short or "not stated"
 
@@ -131,8 +133,8 @@ def notes() -> str:
     """The changelog with the notes of this release."""
     assemble = runpy.run_path(str(ROOT / "changelog.d" / "assemble.py"))
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    made: str = assemble["assemble"](text, assemble["notes"](ROOT / "changelog.d"))
-    return made
+    changelog: str = assemble["assemble"](text, assemble["notes"](ROOT / "changelog.d"))
+    return changelog
 
 
 def main() -> None:
@@ -156,21 +158,21 @@ def main() -> None:
     except ValueError as error:
         sys.exit(str(error))
     moment = git("log", "-1", "--format=%ct")
-    made = build(version, moment)
-    if chosen.twice and made != build(version, moment):
+    files = build(version, moment)
+    if chosen.twice and files != build(version, moment):
         sys.exit("two builds of one commit differ; do not release before they agree")
     parts = parts_list()
-    made |= {
+    files |= {
         "sbom.cdx.json": parts.encode(),
         "licenses.tsv": licenses(parts).encode(),
         "CHANGELOG.md": notes().encode(),
     }
     sums = "".join(
-        f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(made.items())
+        f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(files.items())
     )
     shutil.rmtree(chosen.out, ignore_errors=True)
     chosen.out.mkdir(parents=True)
-    for name, content in {**made, "SHA256SUMS": sums.encode()}.items():
+    for name, content in {**files, "SHA256SUMS": sums.encode()}.items():
         (chosen.out / name).write_bytes(content)
     sys.stdout.write(
         f"censafe {version} in {chosen.out}{', twice the same bytes' if chosen.twice else ''}\n{sums}"

@@ -27,7 +27,7 @@ COMMANDS = (
     "synth blocks --persons 1000 --states 50 --layout pl94",
     "run topdown pl94-us blocks topdown --set root=State --test-key 1 --quiet",
 )
-MADE = ("release/certificate.html", "release/estimates", "detailed/tables/t1/t1.csv", "topdown/microdata")
+OUTPUTS = ("release/certificate.html", "release/estimates", "detailed/tables/t1/t1.csv", "topdown/microdata")
 
 
 def call(*words: object, folder: Path) -> None:
@@ -56,7 +56,7 @@ def attempt(package: Path, python: str, commands: tuple[str, ...], *, lowest: bo
         work.mkdir()
         for command in commands:
             call(binaries / "censafe", *command.split(), folder=work)
-        missing = [path for path in MADE if len(commands) > 1 and not (work / path).exists()]
+        missing = [path for path in OUTPUTS if len(commands) > 1 and not (work / path).exists()]
         if missing:
             sys.exit(f"{package.name}, Python {python}: not made: {', '.join(missing)}")
     sys.stdout.write(
@@ -73,17 +73,17 @@ def main() -> None:
     reader.add_argument("--python", action="append", default=[])
     reader.add_argument("--lowest", action="store_true")
     reader.add_argument("--demo", action="store_true")
-    given = reader.parse_args()
+    options = reader.parse_args()
     dist = ROOT / "dist"
     for old in dist.glob("censafe-*"):
         old.unlink()
     call(UV, "build", "--quiet", "--out-dir", dist, folder=ROOT)
     (wheel,), (source,) = dist.glob("censafe-*.whl"), dist.glob("censafe-*.tar.gz")
-    commands = (*COMMANDS, *(("demo demo-output --persons 20000",) if given.demo else ()))
+    commands = (*COMMANDS, *(("demo demo-output --persons 20000",) if options.demo else ()))
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    for python in given.python or [own]:
-        attempt(wheel, python, commands, lowest=given.lowest)
-    if not given.lowest:
+    for python in options.python or [own]:
+        attempt(wheel, python, commands, lowest=options.lowest)
+    if not options.lowest:
         attempt(source, own, commands[:1])
 
 

@@ -98,13 +98,13 @@ class Audits:
         config = box / "census.toml"
         write_config(config, shape, chance, noun)
         people = random_population(shape, chance)
-        one = Measured.of(config, people.write(box / "data"), settings)
+        measured = Measured.of(config, people.write(box / "data"), settings)
         failures, best, dearest = Failures(), None, Fraction(0)
-        claim, tried = one.config.histograms[0].loss, 0
+        claim, tried = measured.config.histograms[0].loss, 0
         for tried, other in enumerate(neighbors(people, shape, chance, 4 if self._quick else 16), 1):
             two = Measured.of(config, other.write(box / f"other-{tried}"), settings)
-            loss, squared = (found["people"] for found in loss_between(one, two))
-            same = same_limits(one.loaded.facts.limits["people"], two.loaded.facts.limits["people"])
+            loss, squared = (by_histogram["people"] for by_histogram in loss_between(measured, two))
+            same = same_limits(measured.loaded.facts.limits["people"], two.loaded.facts.limits["people"])
             failures.unless(same, "what is exact differs between neighbors")
             failures.unless(loss <= claim, f"a neighbor loses {loss} where {claim} is claimed")
             failures.unless(squared <= 2, f"a query moves by {squared} squared")
@@ -115,11 +115,11 @@ class Audits:
         if best is not None:
             pure = noun == "epsilon"
             if pure:
-                cells = moved_between(one, Measured.of(config, best, settings))
+                cells = moved_between(measured, Measured.of(config, best, settings))
                 dearest = max(moved.one_cell().loss for moved in cells)
             loss = EPSILON if pure else TARGET
-            given = {**settings, noun: str(loss / dearest)}
-            pair = [Measured.of(config, place, given) for place in (box / "data", best)]
+            rescaled = {**settings, noun: str(loss / dearest)}
+            pair = [Measured.of(config, place, rescaled) for place in (box / "data", best)]
             failures += _draws(
                 lambda law: histograms(pair[0], pair[1], law),
                 loss,
@@ -134,13 +134,13 @@ class Audits:
         claims = {name: Fraction(chance.randint(1, 4), 2) for name in ("residents", "dwellings", "homes")}
         config = shape.write(box / "stack.toml", claims)
         people = random_stacked_population(shape, chance)
-        one = Measured.of(config, people.write(box / "data"), {})
+        measured = Measured.of(config, people.write(box / "data"), {})
         failures, best, dearest, tried = Failures(), None, Fraction(0), 0
         for other, changed in stack_neighbors(people, shape, chance, 4 if self._quick else 16):
             tried += 1
             two = Measured.of(config, other.write(box / f"other-{tried}"), {})
-            losses, squares = loss_between(one, two)
-            limits = [place.loaded.facts.limits for place in (one, two)]
+            losses, squares = loss_between(measured, two)
+            limits = [place.loaded.facts.limits for place in (measured, two)]
             same = all(same_limits(limits[0][name], limits[1][name]) for name in limits[0])
             failures.unless(same, "what is exact differs between neighbors")
             for name, claim in claims.items():
@@ -160,7 +160,7 @@ class Audits:
             )
             pair = [Measured.of(rescaled, place, {}) for place in (box / "data", best)]
             failures += _draws(lambda law: histograms(pair[0], pair[1], law), TARGET, chance)
-        tied = "held to" if shape.held else "apart from"
+        tied = "held to" if shape.tied else "apart from"
         return (
             f"stack, {len(shape.levels)} levels, {shape.tenures} tenures, homes {tied} dwellings",
             failures,
@@ -191,11 +191,11 @@ class Audits:
         pairs = PAIRS[kind](chance, 2 if self._quick else 6, 5)
         engine = connect(box / "engine", threads=1, memory="1GB")
         try:
-            found = differences(pairs, tau, engine)
+            changes = differences(pairs, tau, engine)
         finally:
             engine.disconnect()
         failures, best, most = Failures(), None, Fraction(0)
-        for (table, level), moved in found.items():
+        for (table, level), moved in changes.items():
             bound = sensitivity_bound(kind, neighbors_of(kind), tau.get(table))
             l1, squares = np.abs(moved).sum(axis=1), (moved**2).sum(axis=1)
             failures.unless(
@@ -234,24 +234,24 @@ class Audits:
         """A universe of codes and iterations of its own; the change of the dearest level is told apart by draws."""
         world = random_world(chance, 12, households=households)
         variants = household_tables("t3") if households else table_variants()
-        whole = counter_of(world)
+        with_record = counter_of(world)
         place = chance.randrange(len(world.records))
         without = counter_of(world.having(world.records[:place] + world.records[place + 1 :]))
         best, most, levels = None, 0, 0
         for level in group_levels():
-            found = change(without, whole, level)
-            if found is None:
+            moved = change(without, with_record, level)
+            if moved is None:
                 continue
             levels += 1
             stable = stability(world.universe, level.level, level.granularity, world.max_race_codes, "exact")
-            check(found, stable, variants, chance)
-            only, others = found.rows()
+            check(moved, stable, variants, chance)
+            only, others = moved.rows()
             if not only and others > most:
                 best, most = (level, stable), others
         failures = Failures()
         if best is not None:
             level, stable = best
-            sources = [counter.groups(level, stable) for counter in (without, whole)]
+            sources = [counter.groups(level, stable) for counter in (without, with_record)]
             law = group_noise_law(Definition.ZCDP, stable, TARGET * stable / most)
             draw = _listed if households else _adaptive
             failures += _draws(
@@ -284,18 +284,18 @@ def _draws(
 ) -> Failures:
     """No test beats the loss; and with the planted defect one does, so that this audit would have found it."""
     first = chance.randrange(10**6)
-    found = Failures()
+    failures = Failures()
     right: Counted = tell_apart(statistic(lambda law: law), 0.0, loss, first, definition)
-    found.unless(
+    failures.unless(
         not right.breached,
         f"neighbors are told apart with power {right.power} at {right.alarms}; {right.allowed} allowed ({DRAWS} draws, error {ERROR})",
     )
     wrong: Counted = tell_apart(statistic(halved), 0.0, loss, first, definition)
-    found.unless(
+    failures.unless(
         wrong.breached,
         f"half the standard deviation is not found: power {wrong.power} at {wrong.alarms}, {wrong.allowed} allowed",
     )
-    return found
+    return failures
 
 
 def _vector(moved: np.ndarray, law: NoiseLaw, planted: Callable[[NoiseLaw], NoiseLaw]) -> Statistic:
@@ -313,20 +313,20 @@ def _vector(moved: np.ndarray, law: NoiseLaw, planted: Callable[[NoiseLaw], Nois
 
 def histograms(one: Measured, two: Measured, planted: Callable[[NoiseLaw], NoiseLaw]) -> Statistic:
     """TopDown: every query of every level; under geometric noise the cell alone that moves most."""
-    found = moved_between(one, two)
-    if any(moved.law.kind == "laplace" for moved in found):
-        found = [max((moved.one_cell() for moved in found), key=lambda moved: moved.loss)]
-    asked = {moved.load.part.name: moved.load for moved in found}
-    drawn = {name: _planted(one.budgets(load), planted) for name, load in asked.items()}
+    changes = moved_between(one, two)
+    if any(moved.law.kind == "laplace" for moved in changes):
+        changes = [max((moved.one_cell() for moved in changes), key=lambda moved: moved.loss)]
+    loads = {moved.load.part.name: moved.load for moved in changes}
+    drawn = {name: _planted(one.budgets(load), planted) for name, load in loads.items()}
 
     def draw(second: bool, seed: int) -> float:
         total, key = 0.0, TestKey(seed)
-        for name, load in asked.items():
+        for name, load in loads.items():
             shapes = [(query.answers,) for query in load.queries]
             part = derive_part_key(key, DIGEST, b"", name)
             exact = (two if second else one).exact(load)
             measured = measure_histograms(exact, load.part, load.queries, shapes, part, drawn[name])
-            for moved in found:
+            for moved in changes:
                 if moved.load is load:
                     noisy = measured.values[moved.ordinal][moved.geounit]
                     total += _ratio(moved.law)(moved.change, noisy, moved.before, float(moved.law.parameter))
@@ -368,8 +368,8 @@ def _listed(
 
     def draw(second: bool, seed: int) -> float:
         key = derive_part_key(TestKey(seed), DIGEST, b"", "audit")
-        found = measure_groups(two if second else one, listed, query, "t3", key)
-        return _ratio(law)(moved, found.values, before, float(law.parameter))
+        noisy = measure_groups(two if second else one, listed, query, "t3", key)
+        return _ratio(law)(moved, noisy.values, before, float(law.parameter))
 
     return draw
 
@@ -392,11 +392,11 @@ def _adaptive(
 
     def draw(second: bool, seed: int) -> float:
         key = derive_part_key(TestKey(seed), DIGEST, b"", "audit")
-        found = measure_adaptive(two if second else one, queries, tables, key)
-        own = ~one.level.detailed_only[found.iteration]
-        exact = before[found.region[own], found.iteration[own]]
-        first = found.stage1[own] if found.stage1 is not None else exact
-        totals, ratio = found.values[found.indptr[:-1]][own], _ratio(law)
+        noisy = measure_adaptive(two if second else one, queries, tables, key)
+        own = ~one.level.detailed_only[noisy.iteration]
+        exact = before[noisy.region[own], noisy.iteration[own]]
+        first = noisy.stage1[own] if noisy.stage1 is not None else exact
+        totals, ratio = noisy.values[noisy.indptr[:-1]][own], _ratio(law)
         return ratio(moved, first, exact, float(laws[1].parameter)) + ratio(
             moved, totals, exact, float(laws[2].parameter)
         )

@@ -33,7 +33,7 @@ class StackShape:
     others: int  # levels of a further attribute of residents
     sizes: tuple[int, ...]  # levels of the further attributes of homes
     exact: str  # level whose totals of residents are published exactly; empty for none
-    held: bool  # whether homes are held to dwellings by a constraint within a stack
+    tied: bool  # whether homes are held to dwellings by a constraint within a stack
     text: str = ""  # the configuration, with a place for the loss of each histogram
 
     def write(self, path: Path, losses: dict[str, Fraction]) -> Path:
@@ -69,7 +69,7 @@ def _text(shape: StackShape, chance: random.Random) -> str:
         "homes": homes,
     }
     lines = ['title = "A random stack"', *level_lines(shape.levels)]
-    if shape.held:
+    if shape.tied:
         lines.append('stacks = [["dwellings", "homes"]]')
     lines += ["[rho]", *(f'{name} = "<{name}>"' for name in attributes)]
     for name, own in attributes.items():
@@ -86,7 +86,7 @@ def _text(shape: StackShape, chance: random.Random) -> str:
     lines += [f'exact_totals = "{shape.exact}"'] if shape.exact else []
     lines += ["[histograms.dwellings]", 'schema = "dwellings"', 'exact_totals = "Block"']
     lines += ["[histograms.homes]", 'schema = "homes"']
-    if shape.held:
+    if shape.tied:
         lines += [
             "[[histograms.homes.constraints]]",
             'name = "as_many_homes_as_dwellings"',
@@ -107,10 +107,10 @@ def _budgets(name: str, attributes: list[str], levels: list[str], chance: random
     lines = [f"[level_shares.{name}]"]
     lines += [f'{level} = "{share}"' for level, share in shares(levels, chance).items()]
     for level in levels:
-        asked = ["detailed", *chance.sample(known, chance.randint(0, len(known)))]
-        asked += ["total"] if name != "dwellings" and chance.random() < 0.5 else []
+        queries = ["detailed", *chance.sample(known, chance.randint(0, len(known)))]
+        queries += ["total"] if name != "dwellings" and chance.random() < 0.5 else []
         lines.append(f"[query_shares.{name}.{level}]")
-        lines += [f'"{query}" = "{share}"' for query, share in shares(asked, chance).items()]
+        lines += [f'"{query}" = "{share}"' for query, share in shares(queries, chance).items()]
     return lines
 
 
@@ -162,9 +162,9 @@ def stack_neighbors(
     """Populations with one resident replaced, one home changed, or one home moved into an empty dwelling elsewhere."""
     kinds = (_other_resident, _other_size, _other_tenure, _moved_home)
     for number in range(count):
-        found = kinds[number % len(kinds)](population, shape, chance)
-        if found is not None:
-            yield found
+        change = kinds[number % len(kinds)](population, shape, chance)
+        if change is not None:
+            yield change
 
 
 def _any(dense: np.ndarray, chance: random.Random) -> tuple[int, ...] | None:
@@ -173,13 +173,13 @@ def _any(dense: np.ndarray, chance: random.Random) -> tuple[int, ...] | None:
 
 
 def _other_resident(population: StackPopulation, shape: StackShape, chance: random.Random) -> Change | None:
-    found = _any(population.residents, chance)
-    if found is None:
+    place = _any(population.residents, chance)
+    if place is None:
         return None
     moved, digits = population.residents.copy(), dict(shape.levels).get(shape.exact, 0)
     codes = population.codes
-    homes = [at for at, code in enumerate(codes) if code[:digits] == codes[found[0]][:digits]]
-    moved[found] -= 1
+    homes = [at for at, code in enumerate(codes) if code[:digits] == codes[place[0]][:digits]]
+    moved[place] -= 1
     moved[chance.choice(homes), chance.randrange(shape.roles + 1), chance.randrange(shape.others)] += 1
     lived = moved[:, : shape.roles].sum(axis=(1, 2))
     kept = moved[:, shape.roles].sum(axis=1)
@@ -191,20 +191,20 @@ def _other_resident(population: StackPopulation, shape: StackShape, chance: rand
 
 
 def _other_size(population: StackPopulation, _shape: StackShape, chance: random.Random) -> Change | None:
-    found = _any(population.homes, chance)
-    if found is None:
+    place = _any(population.homes, chance)
+    if place is None:
         return None
     moved = population.homes.copy()
-    moved[found] -= 1
-    moved[found[0], found[1], chance.randrange(moved.shape[2])] += 1
+    moved[place] -= 1
+    moved[place[0], place[1], chance.randrange(moved.shape[2])] += 1
     return replace(population, homes=moved), {"homes": 1}
 
 
 def _other_tenure(population: StackPopulation, shape: StackShape, chance: random.Random) -> Change | None:
-    found = _any(population.homes, chance)
-    if found is None:
+    place = _any(population.homes, chance)
+    if place is None:
         return None
-    block, tenure, cell = found
+    block, tenure, cell = place
     other = chance.choice([one for one in range(shape.tenures) if one != tenure])
     homes, dwellings = population.homes.copy(), population.dwellings.copy()
     homes[block, tenure, cell] -= 1
@@ -215,10 +215,10 @@ def _other_tenure(population: StackPopulation, shape: StackShape, chance: random
 
 
 def _moved_home(population: StackPopulation, shape: StackShape, chance: random.Random) -> Change | None:
-    found, empty = _any(population.homes, chance), np.flatnonzero(population.dwellings[:, -1]).tolist()
-    if found is None or not empty:
+    place, empty = _any(population.homes, chance), np.flatnonzero(population.dwellings[:, -1]).tolist()
+    if place is None or not empty:
         return None
-    block, tenure, cell = found
+    block, tenure, cell = place
     to = chance.choice(empty)
     homes, dwellings = population.homes.copy(), population.dwellings.copy()
     homes[block, tenure, cell] -= 1

@@ -115,14 +115,14 @@ def write_config(path: Path, shape: Shape, chance: random.Random, noun: str = "r
         f'{name} = "{share}"' for name, share in shares([name for name, _ in shape.levels], chance).items()
     ]
     for name, _ in shape.levels:
-        asked = ["detailed", *chance.sample(known, chance.randint(0, len(known)))]
-        if "a0" in asked and len(attributes) == 1:
-            asked.remove("a0")  # the same cells as detailed
-        if len(attributes) == 2 and "a0 * a1" in asked:
-            asked.remove("a0 * a1")
-        asked += ["total"] if chance.random() < 0.5 else []
+        queries = ["detailed", *chance.sample(known, chance.randint(0, len(known)))]
+        if "a0" in queries and len(attributes) == 1:
+            queries.remove("a0")  # the same cells as detailed
+        if len(attributes) == 2 and "a0 * a1" in queries:
+            queries.remove("a0 * a1")
+        queries += ["total"] if chance.random() < 0.5 else []
         lines.append(f"[query_shares.people.{name}]")
-        lines += [f'"{query}" = "{share}"' for query, share in shares(asked, chance).items()]
+        lines += [f'"{query}" = "{share}"' for query, share in shares(queries, chance).items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -261,7 +261,7 @@ class Moved:
 
 def moved_between(one: Measured, two: Measured) -> list[Moved]:
     """All measured answers that differ between two populations."""
-    found = []
+    moves = []
     for load in one.loads:
         budgets = one.budgets(load)
         for ordinal, query in enumerate(load.queries):
@@ -270,8 +270,8 @@ def moved_between(one: Measured, two: Measured) -> list[Moved]:
                 law = budgets.laws[budgets.kinds[geounit]][ordinal]
                 if law is not None:
                     change = after[geounit] - before[geounit]
-                    found.append(Moved(load, ordinal, geounit, before[geounit], change, law))
-    return found
+                    moves.append(Moved(load, ordinal, geounit, before[geounit], change, law))
+    return moves
 
 
 def loss_between(one: Measured, two: Measured) -> tuple[dict[str, Fraction], dict[str, int]]:

@@ -51,12 +51,12 @@ def main() -> None:
     with _instrumented(atheris):
         from campaign.fuzz.readers import readers
 
-        found = [one for one in readers(chosen.world) if one.name == chosen.reader]
-        if not found:
+        named = [one for one in readers(chosen.world) if one.name == chosen.reader]
+        if not named:
             parser.error(
                 f"no reader {chosen.reader}; readers: {', '.join(one.name for one in readers(chosen.world))}"
             )
-        trial = _Trial(found[0], chosen.box)
+        trial = _Trial(named[0], chosen.box)
         trial.read_valid()  # also imports what is imported late
     if atheris is None:
         trial.engine = "Hypothesis"
@@ -83,13 +83,13 @@ def _instrumented(atheris: Any) -> AbstractContextManager[Any]:
     if atheris is None:
         return nullcontext()
     package = ROOT / "src" / "censafe"
-    whole = [
+    excluded = [
         ".".join(("censafe", *path.relative_to(package).with_suffix("").parts))
         for path in package.rglob("*.py")
         if any(mark in path.read_text(encoding="utf-8") for mark in _KERNEL_MARKS)
         or ("topdown" in path.parts and "public" not in path.parts)
     ]
-    return atheris.instrument_imports(include=["censafe"], exclude=whole)  # type: ignore[no-any-return]
+    return atheris.instrument_imports(include=["censafe"], exclude=excluded)  # type: ignore[no-any-return]
 
 
 class _Trial:
@@ -226,8 +226,8 @@ def _guided(atheris: Any, trial: _Trial, chosen: argparse.Namespace) -> None:
         chance = random.Random(seed)
         if chance.random() < 0.2:
             return atheris.Mutate(data, size)[:size]  # type: ignore[no-any-return]
-        found = trial.change(bytes(data), chance)
-        return found if len(found) <= size else found[:size]
+        changed = trial.change(bytes(data), chance)
+        return changed if len(changed) <= size else changed[:size]
 
     most = max(4096, 2 * len(trial.valid) + 8192)
     words = [

@@ -71,7 +71,7 @@ def of_text(mark: str) -> Change:
                 case 6:
                     lines[row] = _columns(lines[row], mark, chance)
                 case 7:
-                    lines = _whole(lines, mark, chance)
+                    lines = _all_lines(lines, mark, chance)
         return "\n".join(lines).encode("utf-8", "surrogateescape")
 
     return change
@@ -97,7 +97,7 @@ def _columns(line: str, mark: str, chance: random.Random) -> str:
     return mark.join(cells)
 
 
-def _whole(lines: list[str], mark: str, chance: random.Random) -> list[str]:
+def _all_lines(lines: list[str], mark: str, chance: random.Random) -> list[str]:
     match chance.randrange(5):
         case 0:
             return [f"{line}\r" for line in lines]
@@ -116,13 +116,13 @@ def _whole(lines: list[str], mark: str, chance: random.Random) -> list[str]:
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
+    places = [path] if path else []
     if len(path) > DEEPEST:
-        return found
+        return places
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in list(items)[:40]:
-        found += _places(inner, (*path, key))
-    return found
+        places += _places(inner, (*path, key))
+    return places
 
 
 def _edited(document: Any, chance: random.Random) -> Any:
@@ -198,7 +198,7 @@ def of_ledger(data: bytes, chance: random.Random) -> bytes:
 
 def chained(lines: list[bytes]) -> list[bytes]:
     """Lines with sequence numbers and hashes of the lines before them, as one who forges a ledger writes them."""
-    found, head = [], "0" * 64
+    entries, head = [], "0" * 64
     for seq, line in enumerate(lines, start=1):
         try:
             body = json.loads(line)
@@ -209,8 +209,8 @@ def chained(lines: list[bytes]) -> list[bytes]:
                 {**body, "seq": seq, "prev": head}, sort_keys=True, separators=(",", ":")
             ).encode("ascii")
         head = hashlib.sha256(line).hexdigest()
-        found.append(line)
-    return found
+        entries.append(line)
+    return entries
 
 
 _MOST_ROWS = 100_000  # a file whose rows are doubled again and again is no spoiled one
@@ -221,9 +221,9 @@ def of_parquet(data: bytes, chance: random.Random) -> bytes:
     if chance.random() < 0.25:
         return of_bytes(data, chance)
     try:
-        held = pq.ParquetFile(io.BytesIO(data)).read()
-        held.validate(full=True)  # what Arrow reads of a damaged file may end the process that writes it
-        table = _table(held, chance)
+        stored = pq.ParquetFile(io.BytesIO(data)).read()
+        stored.validate(full=True)  # what Arrow reads of a damaged file may end the process that writes it
+        table = _table(stored, chance)
         out = io.BytesIO()
         pq.write_table(table, out, compression=chance.choice(("NONE", "zstd", "snappy")))
     except (pa.ArrowException, ValueError, TypeError, OverflowError, OSError, KeyError):
@@ -256,16 +256,16 @@ def _table(table: pa.Table, chance: random.Random) -> pa.Table:
             return table.set_column(at, table.column_names[at], _values(table.column(at), chance))
 
 
-def _metadata(held: dict[bytes, bytes], chance: random.Random) -> dict[bytes, bytes]:
-    key = chance.choice(sorted(held))
+def _metadata(metadata: dict[bytes, bytes], chance: random.Random) -> dict[bytes, bytes]:
+    key = chance.choice(sorted(metadata))
     match chance.randrange(4):
         case 0:
-            del held[key]
+            del metadata[key]
         case 1:
-            held[key] = of_bytes(held[key], chance)
+            metadata[key] = of_bytes(metadata[key], chance)
         case _:
-            held[key] = of_json(held[key], chance)
-    return held
+            metadata[key] = of_json(metadata[key], chance)
+    return metadata
 
 
 def _values(column: pa.ChunkedArray, chance: random.Random) -> pa.Array:

@@ -28,8 +28,10 @@ def copied(source: Path, *more: Path) -> Callable[[Path], None]:
 
     def prepare(folder: Path) -> None:
         shutil.copytree(source, folder, dirs_exist_ok=True)
-        for one in more:
-            (shutil.copytree if one.is_dir() else shutil.copy)(one, folder / one.name)
+        for path_of_file in more:
+            (shutil.copytree if path_of_file.is_dir() else shutil.copy)(
+                path_of_file, folder / path_of_file.name
+            )
         for path in folder.rglob("*"):
             path.chmod(0o700 if path.is_dir() else 0o600)
 

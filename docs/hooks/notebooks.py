@@ -32,8 +32,8 @@ def notebook_page(path: Path, *, run: bool = True) -> tuple[str, dict[str, bytes
         notebook, {"unique_key": path.stem, "output_files_dir": f"{path.stem}_files"}
     )
 
-    def described(found: re.Match[str]) -> str:
-        return f"![{notebook.cells[int(found[2])].metadata.get('alt', '')}]({found[1]})"
+    def described(match: re.Match[str]) -> str:
+        return f"![{notebook.cells[int(match[2])].metadata.get('alt', '')}]({match[1]})"
 
     text = _PICTURE.sub(described, _STYLE.sub("", text))
     return text, dict(resources.get("outputs", {}))

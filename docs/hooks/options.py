@@ -47,14 +47,16 @@ def _section(path: tuple[str, ...], command: click.Command) -> str:
 
 def _help(command: click.Command) -> str:
     """Paragraphs of the help; those that click must not wrap (examples) stand as they are."""
-    found = []
+    paragraphs = []
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         if paragraph.startswith("\b"):
             title, *lines = paragraph.removeprefix("\b").strip("\n").splitlines()
-            found.append(f"{_plain(title)}\n\n```text\n{inspect.cleandoc(chr(10).join(['', *lines]))}\n```")
+            paragraphs.append(
+                f"{_plain(title)}\n\n```text\n{inspect.cleandoc(chr(10).join(['', *lines]))}\n```"
+            )
         else:
-            found.append(_plain(" ".join(paragraph.split())))
-    return "\n\n".join(found)
+            paragraphs.append(_plain(" ".join(paragraph.split())))
+    return "\n\n".join(paragraphs)
 
 
 def _option(option: click.Option, context: click.Context) -> str:

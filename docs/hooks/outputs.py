@@ -9,7 +9,7 @@ from typing import get_args
 import pyarrow as pa
 
 from censafe import errors
-from censafe.evaluation.codebook import CODEBOOK
+from censafe.evaluation.shipped import CODEBOOK
 from censafe.publication.columns import TidyName, tidy_columns
 
 _FILES = """# Output files and their columns

@@ -58,12 +58,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, path, content=write()))
     for path, kept in ELSEWHERE.items():
         files.append(File.generated(config, path, content=(ROOT / kept).read_text(encoding="utf-8")))
-    for found in [one for one in files if one.src_uri.endswith(".ipynb")]:
-        files.remove(found)
+    for notebook in [one for one in files if one.src_uri.endswith(".ipynb")]:
+        files.remove(notebook)
         page, pictures = notebook_page(
-            Path(str(found.abs_src_path)), run="CENSAFE_DOCS_FAST" not in os.environ
+            Path(str(notebook.abs_src_path)), run="CENSAFE_DOCS_FAST" not in os.environ
         )
-        base = found.src_uri.removesuffix(".ipynb")
+        base = notebook.src_uri.removesuffix(".ipynb")
         files.append(File.generated(config, f"{base}.md", content=page))
         for name, content in pictures.items():
             files.append(
@@ -79,14 +79,14 @@ def on_page_markdown(markdown: str, page: Page, **_others: Any) -> str:
     folder = posixpath.dirname(ELSEWHERE.get(own, f"docs/{own}"))
     pages = {kept: path for path, kept in ELSEWHERE.items()}
 
-    def moved(found: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(folder, found[2]))
+    def moved(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, match[2]))
         place = pages.get(target) or (target.removeprefix("docs/") if target.startswith("docs/") else None)
         if place is None:
-            return found[0]
+            return match[0]
         if place.endswith(".ipynb"):
             place = f"{place.removesuffix('.ipynb')}.md"
-        return f"{found[1]}{posixpath.relpath(place, posixpath.dirname(own) or '.')}{found[3]}"
+        return f"{match[1]}{posixpath.relpath(place, posixpath.dirname(own) or '.')}{match[3]}"
 
     return _LINK.sub(moved, markdown)
 
@@ -94,12 +94,12 @@ def on_page_markdown(markdown: str, page: Page, **_others: Any) -> str:
 def on_page_content(content: str, **_others: Any) -> str:
     """Formulas are MathML, which browsers draw themselves; cells with sentences are marked; pictures open alone by a click."""
 
-    def drawn(found: re.Match[str]) -> str:
-        return convert(html.unescape(found[3]).strip(), display="block" if found[2] == "[" else "inline")
+    def drawn(match: re.Match[str]) -> str:
+        return convert(html.unescape(match[3]).strip(), display="block" if match[2] == "[" else "inline")
 
-    def cell(found: re.Match[str]) -> str:
-        words = html.unescape(_TAG.sub("", found[1])).strip()
-        return f'<td class="text">{found[1]}</td>' if len(words) >= _SENTENCE else found[0]
+    def cell(match: re.Match[str]) -> str:
+        words = html.unescape(_TAG.sub("", match[1])).strip()
+        return f'<td class="text">{match[1]}</td>' if len(words) >= _SENTENCE else match[0]
 
     content = _CELL.sub(cell, _FORMULA.sub(drawn, content))
     return _PICTURE.sub(r'<a class="picture" href="\1">\g<0></a>', content)

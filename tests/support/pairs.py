@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_histograms
-from censafe.evaluation.pairs.entry import measure_vintages
+from censafe.evaluation.pairs.entry import Frames, measure_vintages
 from censafe.evaluation.pairs.inputs import OpenedPair
-from censafe.evaluation.pairs.measures import Frames
 from censafe.evaluation.pairs.scope import PairChoices, scope_of
 from censafe.evaluation.pairs.vintages import by_vintage
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine

@@ -37,7 +37,7 @@ def column_words() -> Mapping[str, tuple[str, str]]:
 
 
 def reconstructed_people(
-    found: Reconstruction,
+    reconstruction: Reconstruction,
     space: TypeSpace,
     blocks: NDArray[np.str_],
     seed: int,
@@ -49,9 +49,9 @@ def reconstructed_people(
         blocks: codes, shape (blocks,).
         ages: lower end of the class of single years of every record where tables of tracts told it, shape (persons,).
     """
-    rows = np.repeat(np.arange(len(found.types)), found.counts)
-    sex, _, race, hispanic = space.parts(found.types[rows])
-    place = np.unravel_index(found.types[rows], space.shape)[1]
+    rows = np.repeat(np.arange(len(reconstruction.types)), reconstruction.counts)
+    sex, _, race, hispanic = space.parts(reconstruction.types[rows])
+    place = np.unravel_index(reconstruction.types[rows], space.shape)[1]
     edges = np.append(space.edges, min(OLDEST + 1, space.edges[-1] + 15))
     if ages is not None:
         edges = np.array([*SINGLE_YEARS, OLDEST + 1])
@@ -61,7 +61,7 @@ def reconstructed_people(
     none = np.full(len(rows), -1, np.int64)
     return People(
         blocks,
-        found.block[rows],
+        reconstruction.block[rows],
         sex.astype(np.int8),
         age.astype(np.int16),
         race.astype(np.int8),
@@ -71,16 +71,18 @@ def reconstructed_people(
     )
 
 
-def reconstruction_frame(found: Reconstruction, space: TypeSpace, blocks: NDArray[np.str_]) -> pa.Table:
+def reconstruction_frame(
+    reconstruction: Reconstruction, space: TypeSpace, blocks: NDArray[np.str_]
+) -> pa.Table:
     """A row for each block and type of person that was reconstructed."""
     return pa.table(
         {
-            "block": blocks[found.block],
-            **type_columns(found.types, space),
-            "persons": found.counts,
-            "certain": found.least,
-            "possible": found.most,
-            "status": found.status[found.block],
+            "block": blocks[reconstruction.block],
+            **type_columns(reconstruction.types, space),
+            "persons": reconstruction.counts,
+            "certain": reconstruction.least,
+            "possible": reconstruction.most,
+            "status": reconstruction.status[reconstruction.block],
         }
     )
 
@@ -106,7 +108,7 @@ def record_frame(people: People) -> pa.Table:
     )
 
 
-def tract_frame(found: SolvedTracts, published: PublishedTables) -> pa.Table:
+def tract_frame(solved: SolvedTracts, published: PublishedTables) -> pa.Table:
     """A row for each tract: whether the records have all lines of its tables."""
     tract = published.tract
     return pa.table(
@@ -114,40 +116,45 @@ def tract_frame(found: SolvedTracts, published: PublishedTables) -> pa.Table:
             "tract": published.tracts,
             "blocks": np.bincount(tract, minlength=len(published.tracts)),
             "population": np.bincount(
-                tract, found.records.population, minlength=len(published.tracts)
+                tract, solved.records.population, minlength=len(published.tracts)
             ).astype(np.int64),
-            "status": found.status,
-            "lines": np.full(len(found.met), published.tract_values.shape[1]),
-            "lines_met": found.met,
-            "seconds": np.round(found.seconds, 6),
+            "status": solved.status,
+            "lines": np.full(len(solved.met), published.tract_values.shape[1]),
+            "lines_met": solved.met,
+            "seconds": np.round(solved.seconds, 6),
         }
     )
 
 
-def variability_frame(found: Reconstruction, blocks: NDArray[np.str_]) -> pa.Table:
+def variability_frame(reconstruction: Reconstruction, blocks: NDArray[np.str_]) -> pa.Table:
     """A row for each block, with bounds for attackers who start from another reconstruction.
 
     Source: attack.md 6: half of it, and twice of it but at most 100.
     """
-    share = found.variability
+    share = reconstruction.variability
     return pa.table(
         {
             "block": blocks,
-            "population": found.population,
-            "status": np.where(np.isnan(share) & (found.status == "exact"), UNKNOWN, found.status),
+            "population": reconstruction.population,
+            "status": np.where(
+                np.isnan(share) & (reconstruction.status == "exact"), UNKNOWN, reconstruction.status
+            ),
             "variability": _known(share),
             "variability_low": _known(share / 2),
             "variability_high": _known(np.minimum(2 * share, 100)),
-            "seconds": np.round(found.seconds, 6),
+            "seconds": np.round(reconstruction.seconds, 6),
         }
     )
 
 
-def percentile_frame(found: Reconstruction) -> pa.Table:
+def percentile_frame(reconstruction: Reconstruction) -> pa.Table:
     """Variability at every twentieth of the populated blocks, from the most certain, and the persons up to there."""
-    known = (found.population > 0) & ~np.isnan(found.variability)
-    order = np.argsort(found.variability[known], kind="stable")
-    share, persons = found.variability[known][order], np.cumsum(found.population[known][order])
+    known = (reconstruction.population > 0) & ~np.isnan(reconstruction.variability)
+    order = np.argsort(reconstruction.variability[known], kind="stable")
+    share, persons = (
+        reconstruction.variability[known][order],
+        np.cumsum(reconstruction.population[known][order]),
+    )
     steps = np.arange(0, 101, _STEP)
     last = np.ceil(steps / 100 * len(share)).astype(np.int64) - 1
     place = np.maximum(last, 0)

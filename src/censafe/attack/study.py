@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from censafe.attack.matching.attackers import Attacker, exact_attacker, given_attacker, noisy_attacker
+from censafe.attack.matching.attackers import Attacker, attacker_of_file, exact_attacker, noisy_attacker
 from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.matching.rates import AttackTarget, agreement_rows, reidentification_rows, unique_rows
 from censafe.attack.pages.reconstruction import reconstruction_page
@@ -160,10 +160,10 @@ def _tables(choices: AttackChoices) -> Mapping[str, LineTable]:
 
 def attackers_of(truth: People, choices: AttackChoices) -> tuple[Attacker, ...]:
     """The attacker who knows everything but race and origin, the one with errors, and a file where one is given."""
-    found = [exact_attacker(truth, choices.seed), noisy_attacker(truth, choices.agreement, choices.seed)]
+    attackers = [exact_attacker(truth, choices.seed), noisy_attacker(truth, choices.agreement, choices.seed)]
     if choices.attacker is not None:
-        found.append(given_attacker(read_attacker(choices.attacker), truth))
-    return tuple(found)
+        attackers.append(attacker_of_file(read_attacker(choices.attacker), truth))
+    return tuple(attackers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class _Attack:
     published: PublishedTables
     truth: People | None
     attackers: tuple[Attacker, ...]
-    found: Reconstruction
+    reconstruction: Reconstruction
     tracts: SolvedTracts | None
     conflicts: Mapping[int, str]
 
@@ -233,31 +233,31 @@ def _solved(
 ) -> _Attack:
     tracts, low, high = None, published.low, published.high
     if published.lines is None:
-        found = reconstruct(published.workload, low, high, choices.solving, done)
+        reconstruction = reconstruct(published.workload, low, high, choices.solving, done)
     else:
         tracts = reconstruct_tracts(
             published.lines, low, published.tract_values, published.tract, choices.solving, choices.seed
         )
-        found = tracts.records
+        reconstruction = tracts.records
     finder = ConflictFinder(published.workload, choices.seconds)
-    wrong = np.flatnonzero(np.isin(found.status, ("infeasible", "nearest"))).tolist()
+    wrong = np.flatnonzero(np.isin(reconstruction.status, ("infeasible", "nearest"))).tolist()
     conflicts = {one: finder.first(low[one], high[one]) for one in wrong}
-    return _Attack(published, truth, attackers, found, tracts, conflicts)
+    return _Attack(published, truth, attackers, reconstruction, tracts, conflicts)
 
 
 def _frames(attack: _Attack, choices: AttackChoices) -> dict[str, pa.Table]:
-    published, found, blocks = attack.published, attack.found, attack.published.blocks
+    published, reconstruction, blocks = attack.published, attack.reconstruction, attack.published.blocks
     ages = None if attack.tracts is None else attack.tracts.ages
-    people = reconstructed_people(found, published.workload.space, blocks, choices.seed, ages)
+    people = reconstructed_people(reconstruction, published.workload.space, blocks, choices.seed, ages)
     frames = {
-        "reconstruction": reconstruction_frame(found, published.workload.space, blocks),
+        "reconstruction": reconstruction_frame(reconstruction, published.workload.space, blocks),
         "records": record_frame(people),
     }
     if attack.truth is not None:
-        target = AttackTarget.of(attack.truth, found.variability if choices.variability else None)
+        target = AttackTarget.of(attack.truth, reconstruction.variability if choices.variability else None)
         rates = [
-            reidentification_rows("reconstruction", people, one, target, choices.seed)
-            for one in attack.attackers
+            reidentification_rows("reconstruction", people, attacker, target, choices.seed)
+            for attacker in attack.attackers
         ]
         frames |= {
             "agreement": agreement_rows("reconstruction", people, attack.truth),
@@ -266,8 +266,8 @@ def _frames(attack: _Attack, choices: AttackChoices) -> dict[str, pa.Table]:
         }
     if choices.variability:
         frames |= {
-            "variability": variability_frame(found, blocks),
-            "variability_percentiles": percentile_frame(found),
+            "variability": variability_frame(reconstruction, blocks),
+            "variability_percentiles": percentile_frame(reconstruction),
         }
     if attack.conflicts:
         places = list(attack.conflicts)
@@ -294,44 +294,46 @@ def write_columns(out: Path, frames: Mapping[str, pa.Table]) -> str:
 
 
 def _document(data: Path, attack: _Attack, choices: AttackChoices) -> dict[str, Any]:
-    found, published = attack.found, attack.published
-    known = ~np.isnan(found.variability)
-    populated = found.population > 0
-    certain = known & (found.variability == 0) & populated
+    reconstruction, published = attack.reconstruction, attack.published
+    known = ~np.isnan(reconstruction.variability)
+    populated = reconstruction.population > 0
+    certain = known & (reconstruction.variability == 0) & populated
     workloads = [published.workload, *([published.lines.tracts] if published.lines is not None else [])]
-    late = (found.status == "unknown") | (choices.variability & ~known & (found.status == "exact"))
+    late = (reconstruction.status == "unknown") | (
+        choices.variability & ~known & (reconstruction.status == "exact")
+    )
     return {
         "kind": "reconstruction",
         "data": str(data),
         "mode": choices.mode,
         "records_known": attack.truth is not None,
-        "persons": int(found.population.sum()) if attack.truth is None else len(attack.truth),
+        "persons": int(reconstruction.population.sum()) if attack.truth is None else len(attack.truth),
         "blocks": len(published.blocks),
         "populated": int(populated.sum()),
         "tables": [name for one in workloads for name in dict.fromkeys(one.names)],
-        **{one: int((found.status == one).sum()) for one in ("exact", "infeasible", "nearest")},
+        **{one: int((reconstruction.status == one).sum()) for one in ("exact", "infeasible", "nearest")},
         "unknown": int(late.sum()),
         "conflict": next(iter(attack.conflicts.values()), None),
         "variability": choices.variability,
         "certain_blocks": int(certain.sum()),
-        "certain_persons": int(found.population[certain].sum()),
-        "proven": int(found.least.sum()) if choices.claims else None,
+        "certain_persons": int(reconstruction.population[certain].sum()),
+        "proven": int(reconstruction.least.sum()) if choices.claims else None,
         "tracts_met": None
         if attack.tracts is None
         else [int((attack.tracts.status == "exact").sum()), len(attack.tracts.status)],
         "seed": choices.seed,
         "agreement": choices.agreement,
         "seconds": round(
-            float(found.seconds.sum() if attack.tracts is None else attack.tracts.seconds.sum()), 3
+            float(reconstruction.seconds.sum() if attack.tracts is None else attack.tracts.seconds.sum()), 3
         ),
         "workers": choices.workers,
     }
 
 
 def _summary(frames: Mapping[str, pa.Table], attack: _Attack) -> tuple[str, ...]:
-    found = attack.found
+    reconstruction = attack.reconstruction
     lines = [
-        f"CONFIDENTIAL. {int((found.status == 'exact').sum()):,} of {len(found.status):,} blocks reconstructed."
+        f"CONFIDENTIAL. {int((reconstruction.status == 'exact').sum()):,} of {len(reconstruction.status):,} blocks reconstructed."
     ]
     if attack.tracts is not None:
         met = int((attack.tracts.status == "exact").sum())
@@ -344,7 +346,7 @@ def _summary(frames: Mapping[str, pa.Table], attack: _Attack) -> tuple[str, ...]
             f"{len(attack.conflicts):,} blocks have tables that no records have; first conflict: {first}. "
             + (
                 "The records whose tables differ least were taken."
-                if (found.status == "nearest").any()
+                if (reconstruction.status == "nearest").any()
                 else "With `nearest` the records whose tables differ least are taken."
             )
         )

@@ -178,7 +178,7 @@ def chosen_tables(levels: Sequence[str], without: Sequence[str] = ()) -> Mapping
 
 
 def _tables(document: Mapping[str, Any], place: str) -> Mapping[str, LineTable]:
-    found: dict[str, LineTable] = {}
+    tables: dict[str, LineTable] = {}
     for name, entry in document.get("tables", {}).items():
         unknown = sorted(set(entry) - set(_TABLE_KEYS))
         if unknown or entry.get("level") not in _LEVELS or not set(entry.get("by", [""])) <= set(_CLASSES):
@@ -189,24 +189,27 @@ def _tables(document: Mapping[str, Any], place: str) -> Mapping[str, LineTable]:
         for letter in ("", *entry.get("iterations", "")):
             universe = entry.get("universe", {}) | (document["iterations"][letter] if letter else {})
             lines = _lines(name + letter, entry["by"], _universe(universe), bool(entry.get("tallied")))
-            found[name + letter] = LineTable(name + letter, entry["level"], tuple(lines))
-    if not found:
+            tables[name + letter] = LineTable(name + letter, entry["level"], tuple(lines))
+    if not tables:
         raise ConfigError(f"{place}: there is no table; allowed: a table of entries under [tables]")
-    return found
+    return tables
 
 
-def _universe(given: Mapping[str, Any]) -> Mapping[str, _Flags]:
+def _universe(conditions: Mapping[str, Any]) -> Mapping[str, _Flags]:
     """Flags of everybody in a universe, by attribute."""
     years, races = np.arange(OLDEST + 1), RACE_BITS.sum(axis=1)
     race = np.ones(RACES, np.bool_)
-    if "race" in given:
-        alone = given["race"]
+    if "race" in conditions:
+        alone = conditions["race"]
         race = races > 1 if alone == "two or more" else RACE_BITS[:, RACE_LETTERS.index(alone)] & (races == 1)
     return {
         "sex": np.ones(2, np.bool_),
-        "age": (years >= (_ADULT if given.get("adults") else 0)) & (years < given.get("below", OLDEST + 1)),
+        "age": (years >= (_ADULT if conditions.get("adults") else 0))
+        & (years < conditions.get("below", OLDEST + 1)),
         "race": race,
-        "hispanic": np.array([given.get("hispanic") is not True, given.get("hispanic") is not False]),
+        "hispanic": np.array(
+            [conditions.get("hispanic") is not True, conditions.get("hispanic") is not False]
+        ),
     }
 
 
@@ -226,7 +229,9 @@ def _lines(
                 rows += [(f"{label}: {part}", flags | inner) for part, inner in _CLASSES[by[1]]()]
     number = 0
     for label, flags in rows:
-        chosen = {one: whole & flags[one] if one in flags else whole for one, whole in universe.items()}
+        chosen = {
+            one: everybody & flags[one] if one in flags else everybody for one, everybody in universe.items()
+        }
         if all(one.any() for one in chosen.values()):
             number += 1
             yield PersonLine(name, number, label, **chosen, tallied=tallied and "race" not in flags)

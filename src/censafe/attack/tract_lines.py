@@ -94,23 +94,23 @@ def _sums(tracts: Workload, coarse: TypeSpace, report: _Ints) -> tuple[csr_array
     edges = np.asarray(tracts.space.edges)
     place = np.searchsorted(coarse.edges, edges, side="right") - 1
     width = np.bincount(place)
-    whole: list[list[int]] = []
+    classes: list[list[int]] = []
     waiting: dict[tuple[object, ...], list[int]] = {}
     for number, line in enumerate(tracts.lines):
         inside = line.age[edges]
         met = np.unique(place[inside])
         if np.array_equal(np.bincount(place[inside], minlength=len(width))[met], width[met]):
-            whole.append([number])
+            classes.append([number])
         elif len(met) == 1:
             flags = (line.sex.tobytes(), line.race.tobytes(), line.hispanic.tobytes())
             own = waiting.setdefault((line.table, int(met[0]), line.tallied, *flags), [])
             if not any((tracts.lines[one].age & line.age).any() for one in own):
                 own.append(number)
                 if sum(int(tracts.lines[one].age[edges].sum()) for one in own) == width[met[0]]:
-                    whole.append(own)
-    rows = np.repeat(np.arange(len(whole)), [len(one) for one in whole])
-    lines = np.array([number for one in whole for number in one], np.int64)
-    sums = csr_array((np.ones(len(rows)), (rows, lines)), shape=(len(whole), len(tracts.lines)))
+                    classes.append(own)
+    rows = np.repeat(np.arange(len(classes)), [len(one) for one in classes])
+    lines = np.array([number for one in classes for number in one], np.int64)
+    sums = csr_array((np.ones(len(rows)), (rows, lines)), shape=(len(classes), len(tracts.lines)))
     group = csr_array(
         (np.ones(len(report)), (report, np.arange(len(report)))), shape=(coarse.size, len(report))
     )

@@ -70,8 +70,8 @@ def run_demo(
         synthesize(out / "data", persons=persons, states=(state,), seed=seed, layout="all")
     texts = [_released(*release, out, state, seed, observer) for release in _RELEASES]
     texts.append(_topdown(out, max(_TOPDOWN_LEAST, persons // _TOPDOWN_SHARE), state, seed, observer))
-    found, files = last()
-    texts.append(found)
+    text, files = last()
+    texts.append(text)
     listed = "\n".join(f"  {out / name}\n      {what}" for name, what in {**_FILES, **files}.items())
     return "\n\n".join([*texts, f"Open these:\n{listed}"])
 

@@ -15,10 +15,10 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from censafe.errors import UsageError
-from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.confidential import COMPARED, Confidentiality
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.pages.page import Page, page_html
+from censafe.evaluation.shipped import CODEBOOK
 from censafe.geography.area_names import AREA_COLUMNS, AreaNames
 from censafe.model.parsing import read_stored
 from censafe.model.safe_text import csv_cell, csv_table, csv_text, file_name, text_of_cell
@@ -107,10 +107,10 @@ def wide_metrics(long: pa.Table) -> pa.Table:
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in long.to_pylist():
         key = tuple(row[name] for name in _KEYS)
-        found = rows.setdefault(
+        wide = rows.setdefault(
             key, dict.fromkeys(metrics) | {"n_units": row["n_units"], "n_runs": row["n_runs"]}
         )
-        found[row["metric"]] = row["value"]
+        wide[row["metric"]] = row["value"]
     columns: dict[str, list[Any]] = {name: [key[place] for key in rows] for place, name in enumerate(_KEYS)}
     for name in ("n_units", "n_runs", *metrics):
         columns[name] = [row[name] for row in rows.values()]
@@ -201,12 +201,12 @@ def _plain(value: object) -> object:
 def read_evaluation(folder: Path) -> dict[str, Any]:
     """Read ``evaluation.json``."""
     try:
-        found: dict[str, Any] = read_stored(folder / _DOCUMENT)
+        document: dict[str, Any] = read_stored(folder / _DOCUMENT)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{folder} holds no finished evaluation with a report; name the folder of one."
         ) from error
-    return found
+    return document
 
 
 def standing_of(document: Mapping[str, Any]) -> Confidentiality:

@@ -92,13 +92,13 @@ def evaluate_semantics(
         "settings": dict(settings),
         "questions": [
             {
-                "name": one.name,
-                "words": one.words,
-                "symbol": one.definition.symbol,
-                "loss": float(one.loss),
-                "cells": sum(query.cells for query in one.queries),
+                "name": question.name,
+                "words": question.words,
+                "symbol": question.definition.symbol,
+                "loss": float(question.loss),
+                "cells": sum(query.cells for query in question.queries),
             }
-            for one in questions
+            for question in questions
         ],
     }
     identity = {"kind": "semantics", "product": product, "configuration": source, **settings}
@@ -126,9 +126,9 @@ def _power(question: RecordQuestion) -> pa.Table:
 
 
 def _conversions(question: RecordQuestion) -> pa.Table:
-    found = [epsilons(question.loss, delta) for delta in _DELTAS]
+    readings = [epsilons(question.loss, delta) for delta in _DELTAS]
     names = ("slide", "prefactor", "tight", "gaussian")
-    columns = {f"epsilon_{name}": [getattr(one, name) for one in found] for name in names}
+    columns = {f"epsilon_{name}": [getattr(one, name) for one in readings] for name in names}
     tails = [gaussian_loss_tail(question.loss, epsilon) for epsilon in columns["epsilon_tight"]]
     return frame_of({"delta": [float(one) for one in _DELTAS], **columns, "loss_tail": tails})
 

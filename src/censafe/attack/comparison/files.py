@@ -75,12 +75,12 @@ def persons_frame(people: People) -> pa.Table:
 def tables_frame(workload: Workload, published: Mapping[str, LevelTables]) -> pa.Table:
     """Published tables of all levels: a row for each area and line that is not 0; a line that is withheld has no value."""
     parts = []
-    for level, one in published.items():
-        area, line = np.nonzero(one.tables.value)
-        value = one.tables.value[area, line]
+    for level, published_tables in published.items():
+        area, line = np.nonzero(published_tables.tables.value)
+        value = published_tables.tables.value[area, line]
         names = {
             "level": pa.array([level] * len(area), pa.string()),
-            "geocode": pa.array(one.codes[area].tolist(), pa.string()),
+            "geocode": pa.array(published_tables.codes[area].tolist(), pa.string()),
         }
         parts.append(
             pa.table(
@@ -113,7 +113,7 @@ def read_tables(folder: Path, workload: Workload) -> dict[str, LevelTables] | No
     path = folder / _TABLES
     if not path.is_file() or not set(_COLUMNS) <= set(_column_names(path)):
         return None
-    frame, found = _read(path, _COLUMNS), {}
+    frame, levels = _read(path, _COLUMNS), {}
     for level in LEVELS:
         rows = frame.filter(pa.array(np.asarray(frame["level"].to_pylist(), np.str_) == level))
         if not rows.num_rows:
@@ -121,14 +121,14 @@ def read_tables(folder: Path, workload: Workload) -> dict[str, LevelTables] | No
         codes, area, line, chosen = _places(rows, workload, path)
         value = np.zeros((len(codes), len(workload.lines)), np.int64)
         value[area, line] = rows["value"].fill_null(NO_VALUE).to_numpy()[chosen]
-        found[level] = LevelTables(
+        levels[level] = LevelTables(
             codes, TableIntervals.exact(np.maximum(value, 0)).without(value == NO_VALUE)
         )
-    if "block" not in found:
+    if "block" not in levels:
         raise DataError(f"{path}: there are no tables of blocks; allowed: rows with level block")
     if (folder / _INTERVALS).is_file():
-        found["block"] = _with_intervals(folder / _INTERVALS, found["block"], workload)
-    return found
+        levels["block"] = _with_intervals(folder / _INTERVALS, levels["block"], workload)
+    return levels
 
 
 def _with_intervals(path: Path, blocks: LevelTables, workload: Workload) -> LevelTables:
@@ -177,12 +177,12 @@ def _places(
 
 
 def write_reconstruction(
-    folder: Path, found: Reconstruction, space: TypeSpace, codes: NDArray[np.str_]
+    folder: Path, reconstruction: Reconstruction, space: TypeSpace, codes: NDArray[np.str_]
 ) -> None:
     """Write a reconstruction as ``attack reconstruct`` does; the file that says that it is complete comes last."""
     frames = {
-        "reconstruction": reconstruction_frame(found, space, codes),
-        "variability": variability_frame(found, codes),
+        "reconstruction": reconstruction_frame(reconstruction, space, codes),
+        "variability": variability_frame(reconstruction, codes),
     }
     for name, frame in frames.items():
         _write(folder / f"{name}.parquet", frame)

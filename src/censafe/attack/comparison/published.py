@@ -131,11 +131,11 @@ def table_errors(workload: Workload, truth: People, published: PublishedData) ->
         counts[np.searchsorted(every, true.codes)] = true.tables.value
         value = np.zeros_like(counts)
         value[np.searchsorted(every, own.codes)] = own.tables.value
-        here, shown = counts > 0, value != NO_VALUE
-        difference = np.abs(np.where(shown, value, 0) - counts)
+        here, printed = counts > 0, value != NO_VALUE
+        difference = np.abs(np.where(printed, value, 0) - counts)
         mean, race_mean = (
             float(difference[flags].mean()) if flags.any() else 0.0 for flags in (here, here & race)
         )
-        withheld = 100 * float((~shown)[here].mean()) if here.any() else 0.0
+        withheld = 100 * float((~printed)[here].mean()) if here.any() else 0.0
         errors[level] = LineErrors(mean, withheld, race_mean)
     return errors

@@ -98,11 +98,11 @@ def sums_of_keys(keys: _Ints, area: _Ints, types: _Ints, matrix: csr_array, area
         types: of every record, rows of the matrix, shape (n,).
         matrix: not 0 where a record of a type counts in a line, sparse, shape (types, lines).
     """
-    held = csr_array((keys, (area, types)), shape=(areas, matrix.shape[0]), dtype=np.int64)
-    held.sum_duplicates()
-    held.data %= _KEYS
+    keys_by_type = csr_array((keys, (area, types)), shape=(areas, matrix.shape[0]), dtype=np.int64)
+    keys_by_type.sum_duplicates()
+    keys_by_type.data %= _KEYS
     flags = csr_array(matrix != 0).astype(np.int64)
-    return np.asarray((held @ flags).toarray() % _KEYS)
+    return np.asarray((keys_by_type @ flags).toarray() % _KEYS)
 
 
 def perturb_by_cell_key(counts: _Ints, keys: _Ints, law: CellKeyLaw) -> TableIntervals:

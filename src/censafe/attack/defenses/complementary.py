@@ -47,15 +47,15 @@ class TypeRows:
         dense = workload.matrix.toarray().astype(np.uint8)
         return TypeRows(workload.space, np.vstack([dense, np.zeros_like(dense[:1])]))
 
-    def others(self, one: int, present: _Ints) -> _Ints:
+    def others(self, person_type: int, present: _Ints) -> _Ints:
         """Types that a person may become: those that differ in one attribute, and those that are there; and nobody."""
-        place = np.unravel_index(one, self.space.shape)
-        found = [present, np.array([NO_TYPE])]
+        place = np.unravel_index(person_type, self.space.shape)
+        parts = [present, np.array([NO_TYPE])]
         for axis, length in enumerate(self.space.shape):
             changed = list(np.broadcast_arrays(*place, np.arange(length))[:4])
             changed[axis] = np.arange(length)
-            found.append(np.ravel_multi_index(tuple(changed), self.space.shape))
-        return np.concatenate(found)
+            parts.append(np.ravel_multi_index(tuple(changed), self.space.shape))
+        return np.concatenate(parts)
 
 
 def withheld_lines(
@@ -77,7 +77,9 @@ def withheld_lines(
     for line in np.flatnonzero(small)[np.argsort(counts[small], kind="stable")].tolist():
         if safe[line]:
             continue
-        move, changed = min(_moves(types, line, present, cost), key=lambda found: found[1] @ cost)
+        move, changed = min(
+            _moves(types, line, present, cost), key=lambda move_and_lines: move_and_lines[1] @ cost
+        )
         moves.append(move)
         hidden |= changed
         safe |= changed
@@ -89,12 +91,12 @@ def _moves(
     types: TypeRows, line: int, present: _Ints, cost: NDArray[np.float64]
 ) -> Iterator[tuple[CellMove, _Flags]]:
     """The cheapest move of each present type that counts in a line, with the lines that it changes."""
-    for one in present[types.rows[present, line] > 0].tolist():
-        others = types.others(one, present)
-        others = others[types.rows[others, line] != types.rows[one, line]]
-        changed = types.rows[others] != types.rows[one]
+    for person_type in present[types.rows[present, line] > 0].tolist():
+        others = types.others(person_type, present)
+        others = others[types.rows[others, line] != types.rows[person_type, line]]
+        changed = types.rows[others] != types.rows[person_type]
         best = int(np.argmin(changed @ cost))
-        yield CellMove(one, int(others[best])), changed[best]
+        yield CellMove(person_type, int(others[best])), changed[best]
 
 
 def require_threshold(threshold: int) -> None:

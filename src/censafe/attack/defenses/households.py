@@ -106,19 +106,19 @@ class SwappedPeople:
 
     def pairs(self) -> pa.Table:
         """A row for each household that took the block of another: both households, their blocks before, persons and adults."""
-        one = np.flatnonzero(self.swapped)
-        two, found = self.partner[one], self.households
+        first = np.flatnonzero(self.swapped)
+        two, households = self.partner[first], self.households
         blocks = self.people.blocks
         return pa.table(
             {
-                "household": found.number[one],
-                "partner": found.number[two],
-                "block": blocks[found.block[one]],
-                "block_taken": blocks[found.block[two]],
-                "persons": found.size[one],
-                "partner_persons": found.size[two],
-                "adults": found.adults[one],
-                "partner_adults": found.adults[two],
+                "household": households.number[first],
+                "partner": households.number[two],
+                "block": blocks[households.block[first]],
+                "block_taken": blocks[households.block[two]],
+                "persons": households.size[first],
+                "partner_persons": households.size[two],
+                "adults": households.adults[first],
+                "partner_adults": households.adults[two],
             }
         )
 

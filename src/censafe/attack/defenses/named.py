@@ -85,9 +85,9 @@ class DefenseOptions:
         self._form = form
         self.parameter = parts.pop(0) if parts and "=" not in parts[0] else ""
         pairs = [one.partition("=") for one in parts]
-        self._given = {name: value for name, _, value in pairs}
+        self._options = {name: value for name, _, value in pairs}
         self._read: list[str] = []
-        if len(self._given) < len(pairs) or not all(name and value for name, _, value in pairs):
+        if len(self._options) < len(pairs) or not all(name and value for name, _, value in pairs):
             raise self.refused("options are name=value, each once")
 
     def refused(self, problem: str) -> UsageError:
@@ -123,13 +123,13 @@ class DefenseOptions:
 
     def finish(self) -> None:
         """Refuse options that were not asked for."""
-        unknown = sorted(set(self._given) - set(self._read))
+        unknown = sorted(set(self._options) - set(self._read))
         if unknown:
             raise self.refused(f"there is no option {unknown[0]!r}.{nearest(unknown[0], self._read)}")
 
     def _value(self, name: str, default: Any, kind: Callable[[str], Any], words: str) -> Any:
         self._read.append(name)
-        text = self._given.get(name, "") if name else self.parameter
+        text = self._options.get(name, "") if name else self.parameter
         if not text:
             if default is None:
                 raise self.refused(f"{name or 'its parameter'} is missing")

@@ -116,7 +116,7 @@ def _derangements(n: int) -> int:
         >>> [_derangements(n) for n in range(7)]
         [1, 0, 1, 2, 9, 44, 265]
     """
-    before, found = 0, 1
+    before, derangements = 0, 1
     for k in range(1, n + 1):
-        before, found = found, (k - 1) * (found + before)
-    return found
+        before, derangements = derangements, (k - 1) * (derangements + before)
+    return derangements

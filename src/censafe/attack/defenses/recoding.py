@@ -152,19 +152,19 @@ def merge_small_areas(people: People, least: int) -> MergedAreas:
 def _joined(population: _Ints, around: _Ints, least: int) -> _Ints:
     """Number of the group of every area: neighbors within an area around them, each group with enough persons where it can."""
     group, number, persons, opened = [], -1, 0, -1
-    for one, outer in zip(population.tolist(), around.tolist(), strict=True):
+    for persons_of_area, outer in zip(population.tolist(), around.tolist(), strict=True):
         if outer != opened:
             opened, persons = outer, 0
             number += 1
         elif persons >= least:
             persons = 0
             number += 1
-        persons += one
+        persons += persons_of_area
         group.append(number)
-    found = np.array(group, np.int64)
-    held = np.bincount(found, weights=population)
-    outer = around[np.flatnonzero(np.diff(found, prepend=-1))]
-    joins = (held < least) & (
+    group_of = np.array(group, np.int64)
+    persons_of_group = np.bincount(group_of, weights=population)
+    outer = around[np.flatnonzero(np.diff(group_of, prepend=-1))]
+    joins = (persons_of_group < least) & (
         np.diff(outer, prepend=-1) == 0
     )  # the last one, too small, joins the one before
-    return (np.cumsum(~joins) - 1)[found]
+    return (np.cumsum(~joins) - 1)[group_of]

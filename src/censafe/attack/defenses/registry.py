@@ -70,9 +70,9 @@ def parse_defense(spec: str) -> Defense:
     options = DefenseOptions(
         spec, ", ".join(one for one in DEFENSE_WORDS if one.partition(":")[0].partition("[")[0] == name)
     )
-    found = _MAKERS[name](options)
+    defense = _MAKERS[name](options)
     options.finish()
-    return replace(found, family=found.family or name)
+    return replace(defense, family=defense.family or name)
 
 
 def _swap(options: DefenseOptions) -> Defense:
@@ -175,9 +175,9 @@ def _random_round(options: DefenseOptions) -> Defense:
 
 
 def _ranges(options: DefenseOptions) -> Defense:
-    given = options.parameter.replace(" ", "")
+    text = options.parameter.replace(" ", "")
     try:
-        edges = tuple(map(parse_whole, given.split(","))) if given else RANGE_EDGES
+        edges = tuple(map(parse_whole, text.split(","))) if text else RANGE_EDGES
     except ValueError:
         raise options.refused(
             "the lower ends of ranges must be whole numbers of at most 9 digits, such as 0,1,5,10"

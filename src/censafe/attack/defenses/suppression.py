@@ -45,12 +45,12 @@ def race_tables(people: People, area: _Ints, areas: int) -> Mapping[str, _Ints]:
     race = GROUPS_1980[people.race]
     cell = (area[people.block] * 2 + people.hispanic) * _RACES + race
     adult = people.age >= ADULT
-    found = {}
+    tables = {}
     for chosen, by_race, by_origin in ((np.ones(len(people), np.bool_), "P1", "P2"), (adult, "P3", "P4")):
         counts = np.bincount(cell[chosen], minlength=areas * 2 * _RACES)
-        found[by_origin] = counts.reshape(areas, 2 * _RACES)
-        found[by_race] = found[by_origin].reshape(areas, 2, _RACES).sum(axis=1)
-    return found
+        tables[by_origin] = counts.reshape(areas, 2 * _RACES)
+        tables[by_race] = tables[by_origin].reshape(areas, 2, _RACES).sum(axis=1)
+    return tables
 
 
 def suppress_cells(counts: _Ints) -> TableIntervals:
@@ -102,8 +102,8 @@ def shares_suppressed(people: People) -> pa.Table:
             used = counts.sum(axis=1) > 0
             withheld = 0
             if name in ("P3", "P4"):
-                shown = suppress_tables_of_small_groups(counts[used], groups[used])
-                withheld = int((~shown.published[:, 0]).sum())
+                suppressed = suppress_tables_of_small_groups(counts[used], groups[used])
+                withheld = int((~suppressed.published[:, 0]).sum())
             zeroed = int(((counts > 0) & (counts <= _LARGEST_ZEROED)).sum()) if name != "P3" else 0
             rows.append((level, name, int(used.sum()), withheld, int(used.sum()) * counts.shape[1], zeroed))
         used = population > 0
@@ -119,12 +119,12 @@ def suppress_1980(areas: TableAreas, seed: int) -> TableIntervals:
     counts = areas.counts
     groups = np.zeros((len(counts), 126), np.int64)
     np.add.at(groups, (areas.area, areas.people.race_origin), 1)
-    whole, cells = withhold_small_areas(areas, SMALL_GROUP), suppress_cells(counts)
+    small, cells = withhold_small_areas(areas, SMALL_GROUP), suppress_cells(counts)
     adult = suppress_tables_of_small_groups(counts, groups)
     rules = [np.isin(names, _RACE_TABLES), np.isin(names, _ADULT_TABLES)]
     return TableIntervals(
         *(
-            np.select(rules, [getattr(cells, side), getattr(adult, side)], getattr(whole, side))
+            np.select(rules, [getattr(cells, side), getattr(adult, side)], getattr(small, side))
             for side in ("low", "high", "value")
         )
     )

@@ -81,13 +81,13 @@ def _pseudo_tract(
         area_of_blocks(people.blocks, level)[households.block] for level in ("tract", "county", "state")
     )
     group = stream.choice(3, len(households), p=setting.geography)
-    found = own.copy()
+    tract = own.copy()
     for number, area in ((1, county), (2, state)):
         members = np.flatnonzero(group == number)
         fixed = members[np.argsort(area[members], kind="stable")]
         drawn = members[np.lexsort((stream.random(len(members)), area[members]))]
-        found[fixed] = own[drawn]
-    return found
+        tract[fixed] = own[drawn]
+    return tract
 
 
 def _numbered(inner: _Ints, outer: _Ints) -> _Ints:

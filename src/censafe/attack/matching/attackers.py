@@ -87,15 +87,15 @@ def noisy_attacker(truth: People, share: float, seed: int) -> Attacker:
     return _placed("noisy", people.take(places), truth, places)
 
 
-def given_attacker(people: People, truth: People) -> Attacker:
+def attacker_of_file(people: People, truth: People) -> Attacker:
     """A file of the user's; its records are put beside the true ones by person_id."""
     if (truth.person < 0).any():
         raise DataError(
             "the true records need a person_id for every person, so that what is matched can be confirmed; fix: add the column person_id"
         )
     order = np.argsort(truth.person, kind="stable")
-    found = order[np.minimum(np.searchsorted(truth.person[order], people.person), len(order) - 1)]
-    known = truth.person[found] == people.person
+    nearest = order[np.minimum(np.searchsorted(truth.person[order], people.person), len(order) - 1)]
+    known = truth.person[nearest] == people.person
     if not known.any():
         raise DataError(
             "no person_id of the attacker's file is one of the true records; fix: give both the same identifiers"
@@ -103,7 +103,7 @@ def given_attacker(people: People, truth: People) -> Attacker:
     place = np.minimum(np.searchsorted(truth.blocks, people.blocks), len(truth.blocks) - 1)
     here = truth.blocks[place] == people.blocks
     inside = here[people.block]
-    places = np.where(known, found, -1)
+    places = np.where(known, nearest, -1)
     attacker = _placed("file", people.within(truth.blocks), truth, places[inside])
     return replace(attacker, elsewhere=places[~inside & known])
 

@@ -31,10 +31,10 @@ def modal_values(people: People) -> _Ints:
     names, group = np.unique(people.blocks.astype(f"U{_GROUP}"), return_inverse=True)
     wider = _table(group.ravel()[people.block], people.race_origin, len(names))
     mode = np.full(len(people.blocks), int(np.bincount(people.race_origin, minlength=1).argmax()))
-    found, clear = _modes(wider)
-    mode = np.where(clear[group.ravel()], found[group.ravel()], mode)
-    found, clear = _modes(block)
-    return np.where(clear, found, mode)
+    most_frequent, clear = _modes(wider)
+    mode = np.where(clear[group.ravel()], most_frequent[group.ravel()], mode)
+    most_frequent, clear = _modes(block)
+    return np.where(clear, most_frequent, mode)
 
 
 def guesses(people: People) -> Mapping[str, _Floats]:
@@ -90,22 +90,22 @@ def _table(area: _Ints, values: _Ints, areas: int) -> csr_array:
 
 def _modes(table: csr_array) -> tuple[_Ints, NDArray[np.bool_]]:
     """Most frequent value of every row, and whether it is the only one and of more than one person."""
-    found, clear = np.zeros(table.shape[0], np.int64), np.zeros(table.shape[0], np.bool_)
+    most_frequent, clear = np.zeros(table.shape[0], np.int64), np.zeros(table.shape[0], np.bool_)
     rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
     order = np.lexsort((table.indices, -table.data, rows))
     first = np.searchsorted(rows, np.flatnonzero(np.diff(table.indptr)))
     best = order[first]
     where = rows[best]
-    found[where] = table.indices[best]
+    most_frequent[where] = table.indices[best]
     ties = np.bincount(rows, table.data == _row_most(table)[rows], minlength=table.shape[0])
     clear[where] = (table.data[best] > 1) & (ties[where] == 1)
-    return found, clear
+    return most_frequent, clear
 
 
 def _row_most(table: csr_array) -> _Floats:
-    found = np.zeros(table.shape[0])
-    np.maximum.at(found, np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)), table.data)
-    return found
+    most = np.zeros(table.shape[0])
+    np.maximum.at(most, np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)), table.data)
+    return most
 
 
 def _counts(area: _Ints, values: _Ints, areas: int) -> tuple[_Ints, _Floats, _Floats]:

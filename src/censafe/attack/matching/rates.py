@@ -83,8 +83,8 @@ def drawn_matches(left: People, right: People, value: _Ints, seed: int) -> Match
         partner[there[second]] = here[first]
         here, there = np.delete(here, first), np.delete(there, second)
     matched = partner >= 0
-    found = np.where(matched, left.race_origin[partner] if len(left) else -2, -2)
-    return Matched(matched.astype(float), (matched & (found == value)).astype(float))
+    matched_value = np.where(matched, left.race_origin[partner] if len(left) else -2, -2)
+    return Matched(matched.astype(float), (matched & (matched_value == value)).astype(float))
 
 
 def agreement(left: People, right: People) -> tuple[_Ints, _Ints]:
@@ -97,12 +97,12 @@ def agreement(left: People, right: People) -> tuple[_Ints, _Ints]:
     """
     if not np.array_equal(left.blocks, right.blocks):
         raise ValueError("both files must be of the same blocks")
-    found, spare = [], [np.ones(len(left)), np.ones(len(right))]
+    pairs_of_block, spare = [], [np.ones(len(left)), np.ones(len(right))]
     for binned in (False, True):
         keys, own, other = _keys(left, right, binned=binned, valued=True)
         lefts, rights = _sums(own, spare[0], keys), _sums(other, spare[1], keys)
         pairs = np.minimum(lefts, rights)
-        found.append(
+        pairs_of_block.append(
             np.bincount(
                 right.block, (pairs / np.maximum(rights, 1e-300))[other] * spare[1], len(right.blocks)
             )
@@ -111,8 +111,8 @@ def agreement(left: People, right: People) -> tuple[_Ints, _Ints]:
             spare[0] * (1 - (pairs / np.maximum(lefts, 1e-300))[own]),
             spare[1] * (1 - (pairs / np.maximum(rights, 1e-300))[other]),
         ]
-    exact = np.rint(found[0]).astype(np.int64)
-    return exact, exact + np.rint(found[1]).astype(np.int64)
+    exact = np.rint(pairs_of_block[0]).astype(np.int64)
+    return exact, exact + np.rint(pairs_of_block[1]).astype(np.int64)
 
 
 def _keys(left: People, right: People, *, binned: bool, valued: bool = False) -> tuple[int, _Ints, _Ints]:
@@ -154,10 +154,10 @@ def _pairs(own: _Ints, other: _Ints, draw: np.random.Generator) -> tuple[_Ints, 
         sorted_key = key[order]
         start = np.searchsorted(sorted_key, sorted_key)
         ranked.append((order, sorted_key, np.arange(len(key)) - start))
-    (first, key, rank), (second, wanted, number) = ranked
+    (first, key, rank), (second, other_key, number) = ranked
     most = max(int(rank.max(initial=0)), int(number.max(initial=0))) + 1
     _, here, there = np.intersect1d(
-        key * most + rank, wanted * most + number, assume_unique=True, return_indices=True
+        key * most + rank, other_key * most + number, assume_unique=True, return_indices=True
     )
     return first[here], second[there]
 
@@ -191,7 +191,7 @@ class AttackTarget:
         """
         nonmodal = modal_values(people)[people.block] != people.race_origin
         alone = unique_flags(people)
-        found = {
+        populations = {
             "all": np.ones(len(people), np.bool_),
             "modal": ~nonmodal,
             "nonmodal": nonmodal,
@@ -200,11 +200,11 @@ class AttackTarget:
         }
         if variability is not None:
             certain = (variability == 0)[people.block]
-            found |= {
+            populations |= {
                 "zero variability": certain,
                 "nonmodal unique, zero variability": nonmodal & alone & certain,
             }
-        return AttackTarget(people, guesses(people), found, block_size_class(people.population))
+        return AttackTarget(people, guesses(people), populations, block_size_class(people.population))
 
 
 def reidentification_rows(
@@ -229,8 +229,10 @@ def reidentification_rows(
     none = np.zeros(len(attacker.elsewhere))
     places = np.append(attacker.truth, attacker.elsewhere)
     every = {
-        name: tuple(Matched(np.append(one.putative, none), np.append(one.right, none)) for one in found)
-        for name, found in every.items()
+        name: tuple(
+            Matched(np.append(one.putative, none), np.append(one.right, none)) for one in chances_of_file
+        )
+        for name, chances_of_file in every.items()
     }
     own = np.maximum(places, 0)
     size = target.size[target.people.block[own]]
@@ -238,9 +240,9 @@ def reidentification_rows(
     for name, flags in target.populations.items():
         for words, sized in _by_size(size):
             here = flags[own] & (places >= 0) & sized
-            for guesser, found in every.items():
+            for guesser, matches in every.items():
                 number = int(here.sum())
-                sums = [(float(one.putative[here].sum()), float(one.right[here].sum())) for one in found]
+                sums = [(float(one.putative[here].sum()), float(one.right[here].sum())) for one in matches]
                 putative, confirmed = sums[0]
                 shares = [100 * one / number if number else None for one in sums[0]]
                 precision = 100 * confirmed / putative if putative > 0 else None

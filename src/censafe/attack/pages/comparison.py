@@ -13,7 +13,7 @@ from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.pages.reconstruction import attack_bars, attack_lines
 from censafe.attack.people import SIZE_CLASSES
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Page, quiet
+from censafe.evaluation.pages.page import Page, Rows, quiet
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 _Row = Mapping[str, Any]
@@ -56,11 +56,11 @@ def frontier_exhibit(defenses: Sequence[_Row]) -> Exhibit:
     """
     full = [row for row in defenses if row["matched_by"] != DISTRICT_KEYS]
     partial = [_by_races(row) for row in defenses if row["matched_by"] == DISTRICT_KEYS]
-    shown = [*full, *partial]
+    rows = [*full, *partial]
     lines = [
         [row["defense"], *(number_text(row[f"error_{level}"], 2) for level in ("block", "tract", "county")),
          number_text(row["withheld_block_percent"]), number_text(row["putative_percent"]), number_text(row["precision"]), number_text(row["beyond_guessing"])]
-        for row in shown
+        for row in rows
     ]  # fmt: skip
     return Exhibit(
         "frontier",
@@ -68,7 +68,7 @@ def frontier_exhibit(defenses: Sequence[_Row]) -> Exhibit:
         "Read each figure from the lower left: there counts are close to the truth and the attack finds little more than neighbors give away. On the dashed line it finds no more. "
         "Lines join strengths of one kind of defense. A filled mark: no other defense is better in one and at least as good in the other."
         + (f" {_PARTIAL}: publishes race, origin and voting age only; its error is that of these counts, and it is not compared with the others." if partial else ""),
-        _figure(shown, {"Counts of tracts": "error_tract", "Counts of blocks": "error_block"}),
+        _figure(rows, {"Counts of tracts": "error_tract", "Counts of blocks": "error_block"}),
         alt="Error of counts of tracts and of blocks against precision beyond the guesser, a point for each defense.",
         tables=[PageTable("Persons alone with sex and class of age in their block who differ from its most frequent race and origin; mean absolute errors of counts.", (
             "defense", "error, block", "tract", "county", "withheld, %", "matched, %", "right, %", "beyond, points"), lines, numbers=7)],
@@ -147,12 +147,12 @@ def _family(row: _Row) -> str:
 
 
 def _panel(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tuple[str, str]]) -> None:
-    shown = [row for row in rows if row["beyond_guessing"] is not None]
-    compared = [row for row in shown if not row["defense"].endswith(_PARTIAL)]
+    known = [row for row in rows if row["beyond_guessing"] is not None]
+    compared = [row for row in known if not row["defense"].endswith(_PARTIAL)]
     best = {row["defense"] for row in efficient(compared, [error])}
-    for family in dict.fromkeys(map(_family, shown)):
+    for family in dict.fromkeys(map(_family, known)):
         color, mark = styles[family]
-        own = sorted((row for row in shown if _family(row) == family), key=lambda row: row["strength"] or 0)
+        own = sorted((row for row in known if _family(row) == family), key=lambda row: row["strength"] or 0)
         axes.plot(
             [row[error] for row in own],
             [row["beyond_guessing"] for row in own],
@@ -175,14 +175,14 @@ def _panel(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tu
             )
     axes.axhline(0, color="#9aa5b1", linewidth=1, linestyle="--")
     axes.set_xscale("symlog", linthresh=1, linscale=0.7)
-    axes.set_xlim(-0.08, max((row[error] for row in shown), default=1) * 1.9 + 1)
+    axes.set_xlim(-0.08, max((row[error] for row in known), default=1) * 1.9 + 1)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    low, high = (pick([0.0, *(row["beyond_guessing"] for row in shown)]) for pick in (min, max))
+    low, high = (pick([0.0, *(row["beyond_guessing"] for row in known)]) for pick in (min, max))
     axes.set_ylim(low - 0.08 * (high - low + 1), high + 0.08 * (high - low + 1))
     axes.set_xlabel("mean absolute error of a count, persons (logarithmic above 1)", fontsize=9)
     axes.set_ylabel("right beyond guessing, percentage points", fontsize=9)
     quiet(axes)
-    _label(axes, shown, error, styles)
+    _label(axes, known, error, styles)
 
 
 def _label(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tuple[str, str]]) -> None:
@@ -207,7 +207,6 @@ def _label(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tu
         )  # fmt: skip
 
 
-_Rows = Sequence[Mapping[str, Any]]
 _TEXTS: Final = (
     "block_size", "data", "population_attacked", "attacker", "defense", "does", "keeps", "claim", "family", "matched_by", "folder",
 )  # fmt: skip
@@ -255,10 +254,10 @@ def comparison_page(folder: Path) -> Page:
     )  # fmt: skip
 
 
-def _answer(defenses: _Rows) -> list[str]:
+def _answer(defenses: Rows) -> list[str]:
     """The finding in plain sentences: the attack without a defense, what takes half of it away at the least price, and what takes away most."""
     exact = defenses[0]
-    found = [
+    sentences = [
         f"From exact tables an attacker who knows block, sex and age is right about race and origin in {number_text(exact['precision'])}% of the matches with persons who are alone with these "
         f"and differ from their block; guessing from their neighbors is right in {number_text(exact['guesser_precision'])}%.",
     ]
@@ -267,31 +266,31 @@ def _answer(defenses: _Rows) -> list[str]:
     ]
     if exact["beyond_guessing"] is None or not known:
         return [
-            *found,
+            *sentences,
             "No person among these can be matched by an attacker under the defenses on this page.",
         ]
     if exact["beyond_guessing"] <= 0:
-        found.append(
+        sentences.append(
             f"The attack on exact tables does not beat guessing ({number_text(exact['beyond_guessing'])} percentage points), so there is no lead for a defense to "
             "take away, and this page does not say which defense protects best."
         )
-        return found
+        return sentences
     half = [row for row in known if row["beyond_guessing"] <= exact["beyond_guessing"] / 2]
     cheap = sorted(efficient(half, _ERRORS), key=lambda row: row["error_tract"])[:_MOST_NAMED]
     if half:
         named = "; ".join(f"{row['defense']} ({_price(row)})" for row in cheap)
-        found.append(
+        sentences.append(
             f"{len(half)} of the {len(known)} defenses take away at least half of the attacker's lead over guessing. The most accurate of these: {named}."
         )
     else:
-        found.append(
+        sentences.append(
             f"None of the {len(known)} defenses takes away half of the attacker's lead over guessing."
         )
     best = min(known, key=lambda row: row["beyond_guessing"])
-    found.append(
+    sentences.append(
         f"{best['defense']} leaves the least: {number_text(max(best['beyond_guessing'], 0.0))} of {number_text(exact['beyond_guessing'])} percentage points beyond guessing ({_price(best)})."
     )
-    return found
+    return sentences
 
 
 def _price(row: Mapping[str, Any]) -> str:
@@ -305,20 +304,20 @@ def _price(row: Mapping[str, Any]) -> str:
     return f"{errors}; counts of {counts}" if counts else errors
 
 
-def _who(rates: _Rows, defenses: _Rows) -> Exhibit:
-    found = {
+def _who(rates: Rows, defenses: Rows) -> Exhibit:
+    own = {
         (row["data"], row["population_attacked"]): row
         for row in rates
         if row["attacker"] == "exact" and row["block_size"] == "all"
     }
     names = [*(row["defense"] for row in defenses), GUESSER]
-    series = {words: [found[name, one]["precision"] for name in names] for one, words in _POPULATIONS.items()}
+    series = {words: [own[name, one]["precision"] for name in names] for one, words in _POPULATIONS.items()}
     lines = [
         [
             name,
             *(
-                number_text(found[name, one][column])
-                for one in _POPULATIONS
+                number_text(own[name, population][column])
+                for population in _POPULATIONS
                 for column in ("confirmed_percent", "precision")
             ),
         ]
@@ -339,20 +338,20 @@ def _who(rates: _Rows, defenses: _Rows) -> Exhibit:
             )
         ],
         how=[
-            "; ".join(f"{words}: {found[_EXACT, one]['records']:,} persons" for one, words in _POPULATIONS.items()).capitalize() + ".",
+            "; ".join(f"{words}: {own[_EXACT, one]['records']:,} persons" for one, words in _POPULATIONS.items()).capitalize() + ".",
             "An attacker whose file has errors (37.1% of the records agree with the truth, as the Bureau found of commercial files) stands in the file, with blocks by size.",
         ],
         files=["reidentification.csv"],
     )  # fmt: skip
 
 
-def _sizes(agreement: _Rows, defenses: _Rows) -> Exhibit:
-    found = {(row["data"], row["block_size"]): row for row in agreement}
-    sizes = [size for size in SIZE_CLASSES if found[_EXACT, size]["persons"]]
+def _sizes(agreement: Rows, defenses: Rows) -> Exhibit:
+    by_size = {(row["data"], row["block_size"]): row for row in agreement}
+    sizes = [size for size in SIZE_CLASSES if by_size[_EXACT, size]["persons"]]
     names = [row["defense"] for row in defenses]
-    series = {name: [found[name, size]["binned_percent"] for size in sizes] for name in names[:_MOST_LINES]}
+    series = {name: [by_size[name, size]["binned_percent"] for size in sizes] for name in names[:_MOST_LINES]}
     lines = [
-        [name, *(number_text(found[name, size]["binned_percent"]) for size in ("all", *sizes))]
+        [name, *(number_text(by_size[name, size]["binned_percent"]) for size in ("all", *sizes))]
         for name in names
     ]
     return Exhibit(
@@ -373,7 +372,7 @@ def _sizes(agreement: _Rows, defenses: _Rows) -> Exhibit:
     )
 
 
-def _certainty(variability: _Rows, defenses: _Rows) -> Exhibit:
+def _certainty(variability: Rows, defenses: Rows) -> Exhibit:
     known = {row["defense"]: row["certain_percent"] for row in defenses if row["certain_percent"] is not None}
     curves = {
         name: {row["percentile"]: row["variability"] for row in variability if row["data"] == name}
@@ -425,7 +424,7 @@ def _curves(curves: Mapping[str, Mapping[int, float | None]]) -> Figure:
     return figure
 
 
-def _alone(uniques: _Rows) -> Exhibit:
+def _alone(uniques: Rows) -> Exhibit:
     lines = [
         [
             row["block_size"],
@@ -451,7 +450,7 @@ def _alone(uniques: _Rows) -> Exhibit:
     )  # fmt: skip
 
 
-def _promises(defenses: _Rows) -> Exhibit:
+def _promises(defenses: Rows) -> Exhibit:
     lines = [[row["defense"], row["does"], row["keeps"], row["claim"] or "none"] for row in defenses]
     return Exhibit(
         "promises",

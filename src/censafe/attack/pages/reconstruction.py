@@ -12,12 +12,11 @@ from matplotlib.figure import Figure
 from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.people import SIZE_CLASSES
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import COLORS, Page, quiet
+from censafe.evaluation.pages.page import COLORS, Page, Rows, quiet
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 NATION_BLOCKS = 6_207_027
 """Populated blocks of the 2010 Census."""
-_Rows = Sequence[Mapping[str, Any]]
 _WORDS = {
     "all": "everybody", "modal": "of the most frequent race and origin of their block", "nonmodal": "of another race or origin",
     "unique": "alone with their sex and class of age", "nonmodal unique": "of another race or origin, and alone",
@@ -36,7 +35,7 @@ def reconstruction_page(folder: Path) -> Page:
         agreement = read_frame(folder, "agreement", texts).to_pylist()
         uniques = read_frame(folder, "uniques", texts).to_pylist()
         exhibits = [_precision(rates), _sizes(agreement, rates), _uniques(uniques), _noisy(rates)]
-        answer = _found(document, agreement, rates)
+        answer = _answer_from_records(document, agreement, rates)
     if (folder / "variability_percentiles.csv").exists():
         known = read_frame(folder, "variability_percentiles").to_pylist()
         exhibits.insert(2, _variability(known, document))
@@ -69,7 +68,7 @@ def _answer(document: Mapping[str, Any]) -> str:
     return words
 
 
-def _found(document: Mapping[str, Any], agreement: _Rows, rates: _Rows) -> list[str]:
+def _answer_from_records(document: Mapping[str, Any], agreement: Rows, rates: Rows) -> list[str]:
     own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", GUESSER)
     return [
         f"From {len(document['tables'])} tables of {document['blocks']:,} blocks{' and their tracts' if document['tracts_met'] else ''}, "
@@ -81,9 +80,9 @@ def _found(document: Mapping[str, Any], agreement: _Rows, rates: _Rows) -> list[
 
 
 def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    found = [("Persons", f"{document['persons']:,}", f"in {document['blocks']:,} blocks")]
+    facts = [("Persons", f"{document['persons']:,}", f"in {document['blocks']:,} blocks")]
     if document["variability"]:
-        found.append(
+        facts.append(
             (
                 "Blocks with one solution",
                 f"{document['certain_blocks']:,}",
@@ -92,29 +91,29 @@ def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         )
     if document["tracts_met"] is not None:
         met, tracts = document["tracts_met"]
-        found.append(("Tracts whose tables are met", f"{met:,}", f"of {tracts:,}"))
-    found.append(("Not solved in time", f"{document['unknown']:,}", "blocks; never counted as certain"))
+        facts.append(("Tracts whose tables are met", f"{met:,}", f"of {tracts:,}"))
+    facts.append(("Not solved in time", f"{document['unknown']:,}", "blocks; never counted as certain"))
     if document["populated"]:
         hours = document["seconds"] / document["populated"] * NATION_BLOCKS / 3600
-        found.append(
+        facts.append(
             ("The nation, by blocks", f"{number_text(hours / document['workers'])} hours",
              f"extrapolated to {NATION_BLOCKS:,} populated blocks on {document['workers']} processor{'s' if document['workers'] > 1 else ''}, not run; the Bureau's archive "
              "reports 90 and 350 node-days of 96 processors")
         )  # fmt: skip
-    return found
+    return facts
 
 
-def rates_by(rows: _Rows, attacker: str, data: str, size: str = "all") -> Mapping[str, Mapping[str, Any]]:
+def rates_by(rows: Rows, attacker: str, data: str, size: str = "all") -> Mapping[str, Mapping[str, Any]]:
     """Rows of an attacker and of what is attacked, by population."""
-    wanted = (attacker, data, size)
+    key = (attacker, data, size)
     return {
         row["population_attacked"]: row
         for row in rows
-        if (row["attacker"], row["data"], row["block_size"]) == wanted
+        if (row["attacker"], row["data"], row["block_size"]) == key
     }
 
 
-def _precision(rates: _Rows) -> Exhibit:
+def _precision(rates: Rows) -> Exhibit:
     own, guess = rates_by(rates, "exact", "reconstruction"), rates_by(rates, "exact", GUESSER)
     modal = rates_by(rates, "exact", "modal guesser")
     series = {
@@ -145,18 +144,18 @@ def _precision(rates: _Rows) -> Exhibit:
     )  # fmt: skip
 
 
-def _sizes(agreement: _Rows, rates: _Rows) -> Exhibit:
-    found = {row["block_size"]: row for row in agreement}
-    sizes = [size for size in SIZE_CLASSES if found[size]["persons"]]
+def _sizes(agreement: Rows, rates: Rows) -> Exhibit:
+    by_size = {row["block_size"]: row for row in agreement}
+    sizes = [size for size in SIZE_CLASSES if by_size[size]["persons"]]
     nonmodal = {
         size: rates_by(rates, "exact", "reconstruction", size)["nonmodal unique"]["precision"]
         for size in sizes
     }
     series = {
-        "in the reconstruction, class of age": [found[size]["binned_percent"] for size in sizes],
+        "in the reconstruction, class of age": [by_size[size]["binned_percent"] for size in sizes],
         "precision, nonmodal and unique": [nonmodal[size] for size in sizes],
     }
-    lines = [[size, f"{found[size]['persons']:,}", number_text(found[size]["exact_percent"]), number_text(found[size]["binned_percent"]), number_text(nonmodal[size])]
+    lines = [[size, f"{by_size[size]['persons']:,}", number_text(by_size[size]["exact_percent"]), number_text(by_size[size]["binned_percent"]), number_text(nonmodal[size])]
              for size in sizes]  # fmt: skip
     return Exhibit(
         "sizes",
@@ -176,7 +175,7 @@ def _sizes(agreement: _Rows, rates: _Rows) -> Exhibit:
     )
 
 
-def _variability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _variability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     axes = figure.subplots()
     known = [row for row in rows if row["variability"] is not None]
@@ -204,19 +203,19 @@ def _variability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _uniques(rows: _Rows) -> Exhibit:
-    found = {row["block_size"]: row for row in rows if row["persons"]}
-    sizes = [size for size in SIZE_CLASSES if size in found]
+def _uniques(rows: Rows) -> Exhibit:
+    by_size = {row["block_size"]: row for row in rows if row["persons"]}
+    sizes = [size for size in SIZE_CLASSES if size in by_size]
     series = {
-        "single years of age": [found[size]["unique_percent"] for size in sizes],
-        "38 classes of age": [found[size]["unique_in_class_percent"] for size in sizes],
+        "single years of age": [by_size[size]["unique_percent"] for size in sizes],
+        "38 classes of age": [by_size[size]["unique_in_class_percent"] for size in sizes],
     }
     lines = [
         [
             size,
-            f"{found[size]['persons']:,}",
-            number_text(found[size]["unique_percent"]),
-            number_text(found[size]["unique_in_class_percent"]),
+            f"{by_size[size]['persons']:,}",
+            number_text(by_size[size]["unique_percent"]),
+            number_text(by_size[size]["unique_in_class_percent"]),
         ]
         for size in ("all", *sizes)
     ]
@@ -241,7 +240,7 @@ def _uniques(rows: _Rows) -> Exhibit:
     )
 
 
-def _noisy(rates: _Rows) -> Exhibit:
+def _noisy(rates: Rows) -> Exhibit:
     lines, groups = [], []
     for attacker in dict.fromkeys(row["attacker"] for row in rates):
         own = rates_by(rates, attacker, "reconstruction")

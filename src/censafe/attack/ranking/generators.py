@@ -101,14 +101,14 @@ def _queries(
     """Weights of the supported values of each attribute in every line, each of shape (values, lines), and the lines' shares; equal lines once."""
     edges = np.asarray(workload.space.edges)
     races = RACE_BITS.sum(axis=1)
-    found: dict[bytes, tuple[list[_Floats], float]] = {}
+    queries: dict[bytes, tuple[list[_Floats], float]] = {}
     for line, share in zip(workload.lines, shares.tolist(), strict=True):
         race = line.race * races if line.tallied else line.race
-        whole = (line.sex, line.age[edges], race, line.hispanic)
-        own = [np.asarray(one, np.float32)[values] for one, values in zip(whole, support, strict=True)]
+        flags = (line.sex, line.age[edges], race, line.hispanic)
+        own = [np.asarray(one, np.float32)[values] for one, values in zip(flags, support, strict=True)]
         if all(one.any() for one in own):
-            found[b"|".join(one.tobytes() for one in own)] = own, share
-    lines = list(found.values())
+            queries[b"|".join(one.tobytes() for one in own)] = own, share
+    lines = list(queries.values())
     masks = [np.stack([own[place] for own, _ in lines], axis=1) for place in range(len(support))]
     return masks, np.array([share for _, share in lines], np.float32)
 
@@ -128,11 +128,11 @@ def _fitted(
         chosen = _chosen(error, choices.lines, draw)
         chances = [_softmax(one) for one in logits]
         error[:, chosen], gradients = _gradients(chances, [one[:, chosen] for one in masks], target[chosen])
-        for logit, gradient, one, two in zip(logits, gradients, first, second, strict=True):
-            one += (1 - _BETA[0]) * (gradient - one)
-            two += (1 - _BETA[1]) * (gradient**2 - two)
+        for logit, gradient, mean, square in zip(logits, gradients, first, second, strict=True):
+            mean += (1 - _BETA[0]) * (gradient - mean)
+            square += (1 - _BETA[1]) * (gradient**2 - square)
             scale = _RATE * np.sqrt(1 - _BETA[1] ** step) / (1 - _BETA[0] ** step)
-            logit -= np.float32(scale) * one / (np.sqrt(two) + _TINY)
+            logit -= np.float32(scale) * mean / (np.sqrt(square) + _TINY)
     chances = [_softmax(one) for one in logits]
     error = _gradients(chances, masks, target)[0]
     return chances, float(np.abs(error).mean())
@@ -147,8 +147,8 @@ def _chosen(error: _Floats, most: int, draw: np.random.Generator) -> _Ints:
 
 
 def _softmax(logits: _Floats) -> _Floats:
-    found = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return np.asarray(found / found.sum(axis=-1, keepdims=True))
+    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
 def _gradients(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.attack.pages.ranking import ranking_page
+from censafe.attack.pages.reconstruction import attack_lines
 from censafe.attack.people import People
 from censafe.attack.ranking.generators import GeneratorChoices, RankedTypes, rank_types
 from censafe.attack.reading import read_people
@@ -20,8 +20,18 @@ from censafe.attack.study import AttackChoices, share_text, workload_of, write_c
 from censafe.attack.tables import TypeSpace, Workload, tabulate_lines
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.confidential import evaluation_folder
-from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
+from censafe.evaluation.outputs import (
+    Evaluated,
+    number_text,
+    read_evaluation,
+    read_frame,
+    write_document,
+    write_frame,
+    write_page,
+)
+from censafe.evaluation.pages.page import Page, Rows
 from censafe.model.observer import Observer, work_done
+from censafe.publication.pages.exhibits import Exhibit, PageTable
 
 ATTACK_SOURCE: Final = "tables"
 _DIGITS: Final = {"block": 15, "tract": 11, "county": 5, "state": 2}
@@ -58,7 +68,7 @@ class _Ranked:
     area: str
     persons: int
     true: _Ints
-    found: RankedTypes
+    ranking: RankedTypes
     sources: Mapping[str, _Ints] = field(repr=False)
 
 
@@ -97,11 +107,11 @@ def _attacked(truth: People, workload: Workload, choices: RankChoices, observer:
         )
     places = np.unique(np.rint(np.linspace(0, len(large) - 1, choices.areas)).astype(np.int64))
     types = workload.space.types(truth)
-    done, found = work_done(observer, len(places), "areas"), []
+    done, ranked = work_done(observer, len(places), "areas"), []
     for number, place in enumerate(large[places].tolist(), 1):
-        found.append(_one(truth, workload, types, str(names[place]), choices))
+        ranked.append(_one(truth, workload, types, str(names[place]), choices))
         done(number)
-    return found
+    return ranked
 
 
 def _one(truth: People, workload: Workload, types: _Ints, area: str, choices: RankChoices) -> _Ranked:
@@ -110,9 +120,9 @@ def _one(truth: People, workload: Workload, types: _Ints, area: str, choices: Ra
     order = draw.permutation(np.flatnonzero(np.char.startswith(codes, area)))
     attacked, other = order[: (len(order) + 1) // 2], order[(len(order) + 1) // 2 :]
     values = tabulate_lines(workload, truth.take(attacked), np.zeros(len(attacked), np.int64), 1)[0]
-    found = rank_types(workload, values, choices.generators, draw)
+    ranking = rank_types(workload, values, choices.generators, draw)
     own = np.bincount(types[attacked], minlength=workload.space.size)
-    sources = {ATTACK_SOURCE: found.types, "other half of the area": _frequent(types[other], draw)}
+    sources = {ATTACK_SOURCE: ranking.types, "other half of the area": _frequent(types[other], draw)}
     for level, digits in _DIGITS.items():
         if digits < len(area):
             inside = np.char.startswith(codes, area[:digits])
@@ -120,7 +130,7 @@ def _one(truth: People, workload: Workload, types: _Ints, area: str, choices: Ra
                 break
             sources[level] = _frequent(types[inside], draw, own)
     sources["all records"] = _frequent(types, draw, own)
-    return _Ranked(area, len(attacked), np.flatnonzero(own), found, sources)
+    return _Ranked(area, len(attacked), np.flatnonzero(own), ranking, sources)
 
 
 def _frequent(types: _Ints, draw: np.random.Generator, without: _Ints | None = None) -> _Ints:
@@ -139,11 +149,11 @@ def _rates(every: Sequence[_Ranked]) -> pa.Table:
     for source in every[0].sources:
         for step in _STEPS:
             shares, looked = [], []
-            for one in every:
-                top = one.sources[source][: int(np.ceil(step / 100 * len(one.true)))]
+            for ranked in every:
+                top = ranked.sources[source][: int(np.ceil(step / 100 * len(ranked.true)))]
                 looked.append(len(top))
                 if len(top):
-                    shares.append(100 * float(np.isin(top, one.true).mean()))
+                    shares.append(100 * float(np.isin(top, ranked.true).mean()))
             own = (source, step, float(np.mean(shares)) if shares else None, float(np.mean(looked)))
             for column, value in zip(rows.values(), own, strict=True):
                 column.append(value)
@@ -156,21 +166,21 @@ def _area_frame(every: Sequence[_Ranked]) -> pa.Table:
             "area": [one.area for one in every],
             "persons": [one.persons for one in every],
             "distinct": [len(one.true) for one in every],
-            "candidates": [len(one.found.types) for one in every],
-            "line_error": [one.found.error for one in every],
+            "candidates": [len(one.ranking.types) for one in every],
+            "line_error": [one.ranking.error for one in every],
         }
     )
 
 
 def _ranked_frame(every: Sequence[_Ranked], space: TypeSpace) -> pa.Table:
     tables = []
-    for one in every:
-        types = one.found.types[:_MOST]
+    for ranked in every:
+        types = ranked.ranking.types[:_MOST]
         tables.append(
             pa.table(
                 {
-                    "area": [one.area] * len(types), "rank": np.arange(1, len(types) + 1), **type_columns(types, space),
-                    "frequency": one.found.frequency[:_MOST], "matched": np.isin(types, one.true).astype(np.int64),
+                    "area": [ranked.area] * len(types), "rank": np.arange(1, len(types) + 1), **type_columns(types, space),
+                    "frequency": ranked.ranking.frequency[:_MOST], "matched": np.isin(types, ranked.true).astype(np.int64),
                 }
             )
         )  # fmt: skip
@@ -197,4 +207,83 @@ def _summary(rates: pa.Table) -> tuple[str, ...]:
     return (
         "CONFIDENTIAL. Of the most frequent types of persons, as many as there are, an attacked record has, by what the ranking is by:",
         *(f"  {row['source']}: {share_text(row['match_rate'])}" for row in rows),
+    )
+
+
+def ranking_page(folder: Path) -> Page:
+    """The page of a folder that ``attack rank`` wrote."""
+    document = read_evaluation(folder)
+    rates = read_frame(folder, "match_rates", ("source",)).to_pylist()
+    last = {row["source"]: row["match_rate"] for row in rates if row["distinct_percent"] == 100}
+    own, *others = last
+    best = max(others, key=lambda source: last[source] or 0)
+    level = f"{document['level']}{'s' if document['areas'] > 1 else ''}"
+    return Page(
+        title="Who is in the data, without a solver?",
+        kicker="Ranking of candidate records",
+        answer=[
+            f"In {document['areas']:,} {level}, {number_text(last[own])}% of the types of persons that are ranked first from the tables belong to an attacked "
+            f"record; of those ranked by the records of others, at best {number_text(last[best])}% ({best}).",
+        ],
+        facts=[
+            ("Attacked records", f"{document['attacked']:,}", f"half of the records of {document['areas']:,} {level}"),
+            ("Relaxed data sets", f"{document['generators']:,}", f"of {document['rows']:,} rows, {document['steps']:,} steps each"),
+        ],
+        exhibits=[_ranking_exhibit(rates), _areas_exhibit(read_frame(folder, "areas", ("area",)).to_pylist())],
+        settings=[("Records", document["data"]), ("Seed", str(document["seed"]))],
+    )  # fmt: skip
+
+
+def _ranking_exhibit(rates: Rows) -> Exhibit:
+    sources = list(dict.fromkeys(row["source"] for row in rates))
+    steps = list(dict.fromkeys(row["distinct_percent"] for row in rates))
+    match_rate = {(row["source"], row["distinct_percent"]): row["match_rate"] for row in rates}
+    series = {source: [match_rate[source, step] for step in steps] for source in sources}
+    lines = [[str(step), *(number_text(match_rate[source, step]) for source in sources)] for step in steps]
+    return Exhibit(
+        "ranking",
+        "How many of the first candidates are right?",
+        "Where the line of the tables is above those of the other half and of the surrounding areas, the tables revealed "
+        "something about these persons that other records did not.",
+        attack_lines(
+            [str(step) for step in steps],
+            series,
+            "types of attacked records, percent",
+            "types looked at, percent of those there are",
+        ),
+        alt="Match rate by number of candidates, for the tables and for the records of others.",
+        tables=[
+            PageTable(
+                "Percent of the types looked at.",
+                ("types looked at, percent", *sources),
+                lines,
+                numbers=len(sources),
+            )
+        ],
+        how=[
+            "Half of the records of each area are tabulated. Relaxed data sets are fitted to these tables by gradients, and types of persons are ranked by how often they hold them. The other "
+            "half, and the areas around without the attacked records, are ranked by frequency alike: what is known without the tables.",
+        ],
+        files=["match_rates.csv", "ranked.csv"],
+    )
+
+
+def _areas_exhibit(areas: Rows) -> Exhibit:
+    lines = [
+        [row["area"], *(f"{row[name]:,}" for name in ("persons", "distinct", "candidates")), number_text(row["line_error"], 2)]
+        for row in areas
+    ]  # fmt: skip
+    return Exhibit(
+        "areas",
+        "Which areas?",
+        "From the smallest with ten persons to the largest.",
+        tables=[
+            PageTable(
+                "Attacked records, their different types, and types that the tables allow.",
+                ("area", "records", "types", "candidates", "error of a line"),
+                lines,
+                numbers=4,
+            )
+        ],
+        files=["areas.csv"],
     )

@@ -172,8 +172,8 @@ class BlockProblem:
         ]
         number = int(label.max()) + 1
         of_row = label[inner.indices[inner.indptr[:-1]]]
-        for one in range(number):
-            chosen, own = np.flatnonzero(label == one), np.flatnonzero(of_row == one)
+        for part in range(number):
+            chosen, own = np.flatnonzero(label == part), np.flatnonzero(of_row == part)
             places = free[chosen]
             names, inside = np.unique(group[chosen], return_inverse=True)
             yield Part(
@@ -233,13 +233,13 @@ def _rows(order: IncidenceOrder, types: _Ints, low: _Ints, high: _Ints) -> tuple
 @compiled(void(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))
 def _candidates(start, line, weight, high, most):  # type: ignore[no-untyped-def]
     """How many persons of each type the highest values of its lines leave room for."""
-    for one in range(start.shape[0] - 1):
+    for person_type in range(start.shape[0] - 1):
         room = NO_LIMIT
-        for entry in range(start[one], start[one + 1]):
+        for entry in range(start[person_type], start[person_type + 1]):
             room = min(room, high[line[entry]] // weight[entry])
             if room <= 0:
                 break
-        most[one] = max(room, 0)
+        most[person_type] = max(room, 0)
 
 
 @compiled(int64(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]))
@@ -256,17 +256,17 @@ def _tighten(start, column, weight, low, high, least, most):  # type: ignore[no-
             if lowest > high[row] or highest < low[row]:
                 return 0
             for entry in range(start[row], start[row + 1]):
-                one, times = column[entry], weight[entry]
-                upper = least[one] + (high[row] - lowest) // times
-                lower = most[one] - (highest - low[row]) // times
-                if upper < most[one]:
-                    highest -= times * (most[one] - upper)
-                    most[one] = upper
+                person_type, times = column[entry], weight[entry]
+                upper = least[person_type] + (high[row] - lowest) // times
+                lower = most[person_type] - (highest - low[row]) // times
+                if upper < most[person_type]:
+                    highest -= times * (most[person_type] - upper)
+                    most[person_type] = upper
                     changed = True
-                if lower > least[one]:
-                    lowest += times * (lower - least[one])
-                    least[one] = lower
+                if lower > least[person_type]:
+                    lowest += times * (lower - least[person_type])
+                    least[person_type] = lower
                     changed = True
-                if least[one] > most[one]:
+                if least[person_type] > most[person_type]:
                     return 0
     return 1

@@ -27,7 +27,7 @@ class PartSolver:
     """Solves parts; an answer is held for parts of the same numbers."""
 
     seconds: float = 60.0
-    _held: dict[tuple[bytes, bytes], tuple[str, Any]] = field(default_factory=dict, repr=False)
+    _answers: dict[tuple[bytes, bytes], tuple[str, Any]] = field(default_factory=dict, repr=False)
 
     def any_solution(self, part: Part) -> tuple[str, _Ints]:
         """A solution and its status; the least of every type where there is none."""
@@ -62,26 +62,26 @@ class PartSolver:
 
         return self._once(b"%d %d" % (group, sign), part, solve)
 
-    def _once(self, asked: bytes, part: Part, solve: Callable[[], tuple[str, Any]]) -> tuple[str, Any]:
-        key = asked, part.key()
-        if key not in self._held:
-            if len(self._held) >= _REMEMBERED:
-                self._held.clear()
-            self._held[key] = solve()
-        return self._held[key]
+    def _once(self, question: bytes, part: Part, solve: Callable[[], tuple[str, Any]]) -> tuple[str, Any]:
+        key = question, part.key()
+        if key not in self._answers:
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.clear()
+            self._answers[key] = solve()
+        return self._answers[key]
 
     def _least_common(self, part: Part, start: _Ints) -> tuple[str, int]:
         groups, fixed = part.groups, part.fixed
         sums = csr_array(
             (np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(len(fixed), len(groups))
         )
-        given, most = fixed + _sums(groups, start), fixed + _sums(groups, part.most)
+        persons, most = fixed + _sums(groups, start), fixed + _sums(groups, part.most)
         own = np.flatnonzero(
-            (given > 0) & (most > given)
+            (persons > 0) & (most > persons)
         )  # in all others that are there the smaller of the two is always x
         number, extra = len(start), len(own)
         cost = np.zeros(number + 2 * extra)
-        cost[:number] = ((given > 0) & (most <= given))[groups]
+        cost[:number] = ((persons > 0) & (most <= persons))[groups]
         cost[number : number + extra] = 1
         if not extra:
             status, values = self._milp(part, cost)
@@ -91,17 +91,17 @@ class PartSolver:
                 [
                     [part.matrix, None, None],
                     [-sums[own], eye, diags_array(most[own].astype(float))],
-                    [None, eye, -diags_array(given[own].astype(float))],
+                    [None, eye, -diags_array(persons[own].astype(float))],
                 ],
                 format="csr",
             )
             shift = np.concatenate([fixed[own].astype(float), np.zeros(extra)])
             low = np.concatenate([part.least, np.zeros(2 * extra, np.int64)])
-            high = np.concatenate([part.most, given[own], np.ones(extra, np.int64)])
+            high = np.concatenate([part.most, persons[own], np.ones(extra, np.int64)])
             status, values = self._milp(part, cost, rows, (low, high), shift)
         if values is None:
             return status, 0
-        return status, int(np.minimum(fixed + _sums(groups, values[:number]), given).sum())
+        return status, int(np.minimum(fixed + _sums(groups, values[:number]), persons).sum())
 
     def _milp(
         self,
@@ -169,7 +169,7 @@ def nearest_records(
     return NEAREST, types[counts > 0], counts[counts > 0]
 
 
-def nearest_solution(problem: BlockProblem, ties: csr_array, wanted: _Ints, seconds: float) -> _Ints | None:
+def nearest_solution(problem: BlockProblem, ties: csr_array, values: _Ints, seconds: float) -> _Ints | None:
     """Of all solutions of a problem the one of which some further lines differ least, in the sum of absolute differences, from wanted values.
 
     Args:
@@ -184,8 +184,8 @@ def nearest_solution(problem: BlockProblem, ties: csr_array, wanted: _Ints, seco
     program = Program(
         np.concatenate([np.zeros(number), np.ones(2 * extra)]),
         rows,
-        np.concatenate([problem.low, wanted[open_]]).astype(float),
-        np.concatenate([high, wanted[open_]]),
+        np.concatenate([problem.low, values[open_]]).astype(float),
+        np.concatenate([high, values[open_]]),
         np.concatenate([problem.least, np.zeros(2 * extra)]),
         np.concatenate([problem.most, np.full(2 * extra, np.inf)]),
         np.arange(number + 2 * extra) < number,

@@ -162,8 +162,8 @@ def solve_block(
         return SolvedBlock(status, types, counts, -1, 0 * counts, counts, time.perf_counter() - started)
     names, place = np.unique(problem.report, return_inverse=True)
     total, least, most = (
-        np.bincount(place, one, minlength=len(names)).astype(np.int64)
-        for one in (counts, problem.least, problem.most)
+        np.bincount(place, persons, minlength=len(names)).astype(np.int64)
+        for persons in (counts, problem.least, problem.most)
     )
     if choices.claims:
         for part in parts:
@@ -183,13 +183,13 @@ def _records(
     if not problem.feasible:
         return INFEASIBLE, -1, counts
     for part in parts:
-        found, solution = solver.any_solution(part)
-        if found != EXACT:
-            return found, -1, counts
+        status, solution = solver.any_solution(part)
+        if status != EXACT:
+            return status, -1, counts
         counts[part.types] = solution
         if common >= 0:
-            found, shared = solver.least_common(part, solution)
-            common = common + shared if found == EXACT else -1
+            status, shared = solver.least_common(part, solution)
+            common = common + shared if status == EXACT else -1
     return EXACT, common, counts
 
 

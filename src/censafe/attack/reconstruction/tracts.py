@@ -92,13 +92,13 @@ def reconstruct_tracts(
     pieces = [(number, blocks[slice(*pair)], tracts[number]) for number, pair in enumerate(pairwise(ends))]
     solve = partial(_pieces, lines, choices, seed)
     if choices.workers == 1 or len(pieces) == 1:
-        found = solve(pieces)
+        solved_tracts = solve(pieces)
     else:
         shares = [pieces[first :: 4 * choices.workers] for first in range(4 * choices.workers)]
         with process_pool(choices.workers) as pool:
             answers = list(pool.map(solve, shares))
-        found = [answers[one % len(shares)][one // len(shares)] for one in range(len(pieces))]
-    solved, ages, status, met, seconds = zip(*found, strict=True) if found else ([],) * 5
+        solved_tracts = [answers[one % len(shares)][one // len(shares)] for one in range(len(pieces))]
+    solved, ages, status, met, seconds = zip(*solved_tracts, strict=True) if solved_tracts else ([],) * 5
     return SolvedTracts(
         Reconstruction.of([block for one in solved for block in one]),
         np.concatenate([np.zeros(0, np.int64), *ages]),
@@ -146,27 +146,27 @@ def _together(
     """All blocks as one program; where it is not solved, blocks one after another."""
     problems = [BlockProblem.of(orders.blocks, value, value) for value in own]
     target = np.rint(orders.lines.sums @ tract).astype(np.int64)
-    whole = _joined(problems, orders.lines, target)
-    counts, status = whole.least.copy(), EXACT if whole.feasible else INFEASIBLE
-    if int((whole.least < whole.most).sum()) > _TOGETHER:
+    joined = _joined(problems, orders.lines, target)
+    counts, status = joined.least.copy(), EXACT if joined.feasible else INFEASIBLE
+    if int((joined.least < joined.most).sum()) > _TOGETHER:
         status = UNKNOWN
-    for part in whole.parts() if status == EXACT else ():
-        status, found = solver.any_solution(part)
+    for part in joined.parts() if status == EXACT else ():
+        status, solution = solver.any_solution(part)
         if status != EXACT:
             break
-        counts[part.types] = found
+        counts[part.types] = solution
     ends = np.append(0, np.cumsum([len(one.types) for one in problems]))
     pieces = [slice(*pair) for pair in pairwise(ends.tolist())]
     if status == EXACT:
         parts = [
-            (one.types, counts[piece], whole.least[piece], whole.most[piece])
-            for one, piece in zip(problems, pieces, strict=True)
+            (problem.types, counts[piece], joined.least[piece], joined.most[piece])
+            for problem, piece in zip(problems, pieces, strict=True)
         ]
         return EXACT, [_renewed(block, *part) for block, part in zip(blocks, parts, strict=True)]
     changed = _nearer(orders, problems, blocks, target, solver.seconds)
     return PARTLY, [
-        _renewed(block, one.types, count, one.least, one.most)
-        for block, one, count in zip(blocks, problems, changed, strict=True)
+        _renewed(block, problem.types, count, problem.least, problem.most)
+        for block, problem, count in zip(blocks, problems, changed, strict=True)
     ]
 
 
@@ -221,10 +221,10 @@ def _nearer(
         for place, problem in enumerate(problems):
             if not before or not (problem.least < problem.most).any():
                 continue
-            wanted = rest + ties[place] @ counts[place]
-            found = nearest_solution(problem, ties[place], wanted, seconds)
-            if found is not None and np.abs(wanted - ties[place] @ found).sum() < np.abs(rest).sum():
-                counts[place], rest = found, wanted - ties[place] @ found
+            values = rest + ties[place] @ counts[place]
+            solution = nearest_solution(problem, ties[place], values, seconds)
+            if solution is not None and np.abs(values - ties[place] @ solution).sum() < np.abs(rest).sum():
+                counts[place], rest = solution, values - ties[place] @ solution
         if np.abs(rest).sum() >= before:
             break
     return counts
@@ -244,9 +244,9 @@ def _years(
     problem = BlockProblem.of(orders.years, values, values)
     counts, exact = problem.least.copy(), problem.feasible
     for part in problem.parts() if exact else ():
-        status, found = solver.any_solution(part)
+        status, solution = solver.any_solution(part)
         exact &= status == EXACT
-        counts[part.types] = found
+        counts[part.types] = solution
     if not exact:
         problem, counts = _nearest_years(orders, known, tract, solver.seconds)
     fine = np.repeat(problem.types, counts)
@@ -266,10 +266,10 @@ def _nearest_years(orders: _Orders, known: _Ints, tract: _Ints, seconds: float) 
         orders.years, np.concatenate([known, 0 * tract]), np.concatenate([known, open_lines])
     )
     ties = csr_array(orders.lines.tracts.matrix[problem.types].T)
-    found = nearest_solution(problem, ties, tract, seconds)
-    if found is None:
+    counts = nearest_solution(problem, ties, tract, seconds)
+    if counts is None:
         _, place = np.unique(orders.lines.report[problem.types], return_inverse=True)
         first = np.unique(place, return_index=True)[1]
-        found = np.zeros(len(problem.types), np.int64)
-        found[first] = known[orders.lines.report[problem.types[first]]]
-    return problem, found
+        counts = np.zeros(len(problem.types), np.int64)
+        counts[first] = known[orders.lines.report[problem.types[first]]]
+    return problem, counts

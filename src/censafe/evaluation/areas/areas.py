@@ -169,8 +169,8 @@ def population_bins(population: NDArray[np.int64], width: int) -> Strata:
         >>> population_bins(np.array([3, 120, 7]), 50).names
         ('0-49', '100-149')
     """
-    held, place = np.unique(population // width, return_inverse=True)
-    names = tuple(f"{bin_ * width}-{bin_ * width + width - 1}" for bin_ in held.tolist())
+    filled, place = np.unique(population // width, return_inverse=True)
+    names = tuple(f"{bin_ * width}-{bin_ * width + width - 1}" for bin_ in filled.tolist())
     return Strata("population", names, place.astype(np.int32))
 
 

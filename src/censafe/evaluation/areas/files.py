@@ -44,18 +44,18 @@ def known_areas(spine: Spine, known: BlockAreas) -> tuple[ComparedAreas, ...]:
     columns = {"place": (known.place, 5), "cousub": (known.cousub, 5), "aiannh": (known.aiannh, 4)}
     if "districts" in known.keys:
         columns |= {kind: (codes, 5) for kind, codes in zip(_DISTRICTS, district_codes(known), strict=True)}
-    found = []
+    lists = []
     for kind, (numbers, digits) in columns.items():
         codes = np.char.zfill(numbers.astype(np.str_), digits)
         areas = areas_of_codes(spine, kind, known.codes, _unique(kind, known.codes, codes))
         if areas.number:
-            found.append(areas)
-    return tuple(found)
+            lists.append(areas)
+    return tuple(lists)
 
 
 def area_kinds(path: Path, spine: Spine) -> tuple[str, ...]:
     """Kinds of areas that a file lists: columns of text that are neither geocodes nor levels of the spine."""
-    return tuple(_held(_list(path), spine))
+    return tuple(_columns_by_kind(_list(path), spine))
 
 
 def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tuple[ComparedAreas, ...]:
@@ -67,18 +67,18 @@ def read_area_lists(path: Path, spine: Spine, columns: Sequence[str] = ()) -> tu
             the kinds ``place``, ``cousub`` and ``aiannh``.
     """
     table = _list(path)
-    held = _held(table, spine)
-    kinds = tuple(columns) or tuple(held)
+    columns_of = _columns_by_kind(table, spine)
+    kinds = tuple(columns) or tuple(columns_of)
     if not kinds:
         raise DataError(
             f"{path.name}: no column of area codes beside that of geocodes; allowed: one for each kind of area, as text"
         )
     if set(GRFC_BLOCK) <= set(table.column_names):
-        found = [_areas_of_grfc(path, table, spine, held.get(one, one), one) for one in kinds]
+        lists = [_areas_of_grfc(path, table, spine, columns_of.get(one, one), one) for one in kinds]
     else:
-        columns_by_kind = {one: held.get(one, one) for one in (*kinds, *held)}
-        found = list(_areas_of_list(path, table, spine, columns_by_kind, kinds))
-    return tuple(one for one in found if columns or one.number)
+        columns_by_kind = {one: columns_of.get(one, one) for one in (*kinds, *columns_of)}
+        lists = list(_areas_of_list(path, table, spine, columns_by_kind, kinds))
+    return tuple(one for one in lists if columns or one.number)
 
 
 def _list(path: Path) -> pa.Table:
@@ -94,17 +94,17 @@ def _list(path: Path) -> pa.Table:
 
 def read_named_lists(spine: Spine, files: Sequence[Path]) -> tuple[ComparedAreas, ...]:
     """All areas of some files, each kind once."""
-    found = [one for path in files for one in read_area_lists(path, spine)]
-    names = [one.level for one in found]
+    lists = [one for path in files for one in read_area_lists(path, spine)]
+    names = [one.level for one in lists]
     wrong = sorted({name for name in names if names.count(name) > 1 or name in spine.names})
     if wrong:
         raise UsageError(
             f"areas {', '.join(wrong)} are listed twice or have the name of a level; name every kind of area once"
         )
-    return tuple(found)
+    return tuple(lists)
 
 
-def _held(table: pa.Table, spine: Spine) -> dict[str, str]:
+def _columns_by_kind(table: pa.Table, spine: Spine) -> dict[str, str]:
     """Columns by kind of area."""
     levels = {name.lower() for name in spine.names}
     if set(GRFC_BLOCK) <= set(table.column_names):
@@ -123,33 +123,33 @@ def _held(table: pa.Table, spine: Spine) -> dict[str, str]:
 
 
 def _areas_of_list(
-    path: Path, table: pa.Table, spine: Spine, held: Mapping[str, str], kinds: Sequence[str]
+    path: Path, table: pa.Table, spine: Spine, columns_of: Mapping[str, str], kinds: Sequence[str]
 ) -> Iterator[ComparedAreas]:
     """Areas of some kinds of a list, with the columns of all kinds, some of which say in which county a code counts."""
     block = block_column(table.column_names, _BLOCKS)
-    missing = [held[one] for one in kinds if held[one] not in table.column_names]
+    missing = [columns_of[one] for one in kinds if columns_of[one] not in table.column_names]
     if block is None or missing:
         raise DataError(
             f"{path.name}: no column {', '.join(missing) if block else 'of geocodes'}; allowed: one of geocode, GEOID20, GEOID, GISJOIN, "
             f"BLOCKID or block, and one for each kind of area"
         )
-    names = {one: name.upper() if name.lower() in _KINDS else name for one, name in held.items()}
+    names = {one: name.upper() if name.lower() in _KINDS else name for one, name in columns_of.items()}
     codes = {
-        names[one]: np.array(plain_areas(texts_of(table.column(name))).to_pylist(), np.str_)
-        for one, name in held.items()
+        names[key]: np.array(plain_areas(texts_of(table.column(name))).to_pylist(), np.str_)
+        for key, name in columns_of.items()
     }
     codes, remarks = without_words(path, codes)
     listed = listed_blocks(path, block, texts_of(table.column(block)), codes, spine.leaf.form)
-    for one in kinds:
-        if names[one] in listed.areas:
-            found = areas_of_codes(spine, one, listed.numbers, listed.areas[names[one]])
-            yield replace(found, remarks=(*found.remarks, *listed.remarks, *remarks))
+    for kind in kinds:
+        if names[kind] in listed.areas:
+            areas = areas_of_codes(spine, kind, listed.numbers, listed.areas[names[kind]])
+            yield replace(areas, remarks=(*areas.remarks, *listed.remarks, *remarks))
             remarks = ()
 
 
-def _areas_of_grfc(path: Path, table: pa.Table, spine: Spine, held: str, kind: str) -> ComparedAreas:
-    if held not in table.column_names:
-        raise DataError(f"{path.name}: no column {held}; allowed: {', '.join(_KINDS).upper()}")
+def _areas_of_grfc(path: Path, table: pa.Table, spine: Spine, column: str, kind: str) -> ComparedAreas:
+    if column not in table.column_names:
+        raise DataError(f"{path.name}: no column {column}; allowed: {', '.join(_KINDS).upper()}")
     # geocodes of 16 digits, or of 15 where the file has no block groups
     parts = [*GRFC_BLOCK]
     if _GRFC_GROUP in table.column_names:
@@ -161,7 +161,7 @@ def _areas_of_grfc(path: Path, table: pa.Table, spine: Spine, held: str, kind: s
         raise DataError(
             f"{path.name}: {int((blocks < 0).sum())} geocodes are not of the right form; allowed: {block_words(spine.leaf.form)}"
         )
-    codes = np.array(texts_of(table.column(held)).to_pylist(), np.str_)
+    codes = np.array(texts_of(table.column(column)).to_pylist(), np.str_)
     codes = np.where(no_area(codes), "", codes)
     plain = spine.leaf.digits != _CENSUS_DIGITS
     return areas_of_codes(spine, kind, blocks, codes if plain else _unique(kind, blocks, codes))

@@ -62,12 +62,12 @@ def accuracy(
         }
 
     def rows(cells: MatchedCells, by_key: _Metrics, number: int, run_id: str) -> Iterator[Value]:
-        for (stratum, answer), found in by_key.items():
+        for (stratum, answer), named in by_key.items():
             name = cells.query if answer == _EVERY else f"{cells.query}={answer}"
             size_class = classes.names[stratum]
             subject = Subject(run_id, suite, mode, cells.level, cells.area_class, size_class, name)
             units = int((classes.of_area == stratum).sum())
-            for metric, (value, low, high) in found.items():
+            for metric, (value, low, high) in named.items():
                 reason = "" if value == value else ("undefined" if units else "empty")
                 yield Value(subject, metric, value, units, number, low, high, reason)
 
@@ -121,15 +121,15 @@ def _ordered(group: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64] |
 
 def _over_runs(by_run: Sequence[_Metrics]) -> _Metrics:
     """Mean and standard deviation over runs of every metric."""
-    found: dict[tuple[int, int], dict[str, tuple[float, float, float]]] = {}
+    over_runs: dict[tuple[int, int], dict[str, tuple[float, float, float]]] = {}
     none = float("nan")
     for key, metrics in by_run[0].items():
-        found[key] = {}
+        over_runs[key] = {}
         for name in metrics:
             values = np.array([one[key][name][0] for one in by_run])
-            found[key][f"{name}_run_mean"] = (float(values.mean()), none, none)
-            found[key][f"{name}_run_sd"] = (float(values.std(ddof=1)), none, none)
-    return found
+            over_runs[key][f"{name}_run_mean"] = (float(values.mean()), none, none)
+            over_runs[key][f"{name}_run_sd"] = (float(values.std(ddof=1)), none, none)
+    return over_runs
 
 
 _Floats = NDArray[np.float64]

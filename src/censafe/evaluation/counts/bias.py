@@ -71,9 +71,9 @@ def diversity_quintiles(index: NDArray[np.float64]) -> NDArray[np.int64]:
     """
     known = np.flatnonzero(~np.isnan(index))
     order = known[np.argsort(index[known], kind="stable")]
-    found = np.full(len(index), -1, np.int64)
-    found[order] = np.arange(len(order)) * 5 // max(1, len(order))
-    return found
+    quintile = np.full(len(index), -1, np.int64)
+    quintile[order] = np.arange(len(order)) * 5 // max(1, len(order))
+    return quintile
 
 
 def bias_by_diversity(
@@ -98,11 +98,11 @@ _DEVIATIONS: Final = 1.6448536269514722  # of a 90 % interval
 
 def total_residuals(pair: Pair, areas: ComparedAreas) -> NDArray[np.float64]:
     """Residuals of the total, shape (runs, areas)."""
-    found = np.zeros((len(pair.runs), areas.number))
+    residuals = np.zeros((len(pair.runs), areas.number))
     for run in range(len(pair.runs)):
         cells = match(pair, areas, "total", run)
-        found[run, cells.area_of_entry] = cells.residual
-    return found
+        residuals[run, cells.area_of_entry] = cells.residual
+    return residuals
 
 
 def _bias_rows(
@@ -120,9 +120,9 @@ def _bias_rows(
         residuals: by characteristic, shape (runs, areas); without, those of the total.
     """
     counted = residuals if residuals is not None else {"total": total_residuals(pair, areas)}
-    for one in (everything(areas.number), *([] if strata is None else [strata])):
-        for at, size_class in enumerate(one.names):
-            inside = np.where(one.of_area == at, classes, -1)
+    for grouping in (everything(areas.number), *([] if strata is None else [strata])):
+        for at, size_class in enumerate(grouping.names):
+            inside = np.where(grouping.of_area == at, classes, -1)
             for name, errors in counted.items():
                 means = errors.mean(axis=0)
                 for place in np.unique(inside[inside >= 0]).tolist():
@@ -151,13 +151,13 @@ def homogeneity_index(
 
     Source: Petti & Flaxman (2020) and their published code.
     """
-    whole = pair.query(" * ".join(attributes))
+    joint = pair.query(" * ".join(attributes))
     if mode == "corrected":
-        return whole.answers - _occurring(pair, areas, whole.name)
+        return joint.answers - _occurring(pair, areas, joint.name)
     product = np.ones(areas.number, np.int64)
     for name in attributes:
         product *= _occurring(pair, areas, name)
-    return whole.answers - product
+    return joint.answers - product
 
 
 def _occurring(pair: Pair, areas: ComparedAreas, query: str) -> NDArray[np.int64]:
@@ -193,9 +193,9 @@ def residuals_by_homogeneity(
     index = homogeneity_index(pair, areas, attributes, mode=mode)
     residuals = total_residuals(pair, areas)
     frames = []
-    for one in np.unique(index).tolist():
-        for run, values in zip(pair.runs, residuals[:, index == one], strict=True):
+    for empty_cells in np.unique(index).tolist():
+        for run, values in zip(pair.runs, residuals[:, index == empty_cells], strict=True):
             tally = tally_of(values)
-            about = {"mode": mode, "level": areas.level, "index": one, "run_id": run.run_id}
+            about = {"mode": mode, "level": areas.level, "index": empty_cells, "run_id": run.run_id}
             frames.append(labeled(frame_of({"residual": tally.values, "n": tally.counts}), about))
     return stacked(frames)

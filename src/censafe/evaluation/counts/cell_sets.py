@@ -29,21 +29,21 @@ class AttributeSets:
     """What the levels of one attribute mean.
 
     Args:
-        beside: an attribute that the schema must have as well; empty for none.
+        requires: an attribute that the schema must have as well; empty for none.
         age_word: first words of sets of ages, such as ``age`` in ``age 65+``.
     """
 
     names: tuple[str, ...]
     levels: int
     record: ProtectedUnit = ProtectedUnit.PERSON
-    beside: str = ""
+    requires: str = ""
     sets: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     ages: tuple[int, ...] = ()
     age_word: str = "age"
 
     def fits(self, schema: HistogramSchema) -> str:
         """Name of the attribute of the schema that this describes; empty for none."""
-        if schema.record is not self.record or (self.beside and self.beside not in schema.schema.names):
+        if schema.record is not self.record or (self.requires and self.requires not in schema.schema.names):
             return ""
         known = schema.schema
         return next(
@@ -59,11 +59,11 @@ class AttributeSets:
         """Levels in a set; None where this attribute does not tell them apart."""
         if name in self.sets:
             return self.sets[name]
-        asked = _AGE.match(name)
-        if asked is None or not self.ages or asked["word"] != self.age_word:
+        ages = _AGE.match(name)
+        if ages is None or not self.ages or ages["word"] != self.age_word:
             return None
-        low = int(asked["low"])
-        above = None if asked["open"] else int(asked["high"] or low) + 1
+        low = int(ages["low"])
+        above = None if ages["open"] else int(ages["high"] or low) + 1
         if low not in self.ages or (above is not None and above not in self.ages):
             return None
         return tuple(range(self.ages.index(low), self.levels if above is None else self.ages.index(above)))
@@ -87,35 +87,35 @@ class CellSets:
             >>> shipped_cell_sets().cells(persons, ["female"]) is None
             True
         """
-        found = np.ones(schema.schema.cells, np.bool_)
+        inside = np.ones(schema.schema.cells, np.bool_)
         for term in sets:
             part = self._term(schema, term)
             if part is None:
                 return None
-            found &= part
-        return found
+            inside &= part
+        return inside
 
     def unmeasured(self, schema: HistogramSchema, sets: Sequence[str]) -> tuple[str, ...]:
         """Those of some sets that a schema does not tell apart."""
         return tuple(term for term in sets if self._term(schema, term) is None)
 
     def _term(self, schema: HistogramSchema, term: str) -> NDArray[np.bool_] | None:
-        found = np.zeros(schema.schema.cells, np.bool_)
+        inside = np.zeros(schema.schema.cells, np.bool_)
         for name in term.split(_OR):
             part = self._set(schema, name.strip())
             if part is None:
                 return None
-            found |= part
-        return found
+            inside |= part
+        return inside
 
     def _set(self, schema: HistogramSchema, name: str) -> NDArray[np.bool_] | None:
         if name == _ALL:
             return np.ones(schema.schema.cells, np.bool_)
         self._known(name)
         described: set[str] = set()
-        for one in self.attributes:
-            attribute = one.fits(schema)
-            levels = one.levels_in(name) if attribute and attribute not in described else None
+        for described_sets in self.attributes:
+            attribute = described_sets.fits(schema)
+            levels = described_sets.levels_in(name) if attribute and attribute not in described else None
             described.add(attribute)
             if levels is not None:
                 return np.isin(schema.schema.levels_of(attribute), levels)
@@ -129,9 +129,9 @@ class CellSets:
     def _known(self, name: str) -> None:
         bare = name.removeprefix(_NOT)
         known = {_ALL, *self.aliases, *(one for item in self.attributes for one in item.sets)}
-        asked = _AGE.match(bare)
+        ages = _AGE.match(bare)
         words = {item.age_word for item in self.attributes if item.ages}
-        if not {name, bare} & known and (asked is None or asked["word"] not in words):
+        if not {name, bare} & known and (ages is None or ages["word"] not in words):
             raise UsageError(
                 f"{name!r} names no set of cells.{nearest(bare, sorted(known))} Allowed are the names of the attributes, "
                 "'age 18+', 'age 5-9', 'not x' and 'x | y'"
@@ -144,7 +144,7 @@ def shipped_cell_sets() -> CellSets:
     return read_cell_sets(shipped_document("cell_sets.toml"), "cell_sets.toml")
 
 
-def read_cell_sets(document: Mapping[str, Any], where: str, beside: CellSets | None = None) -> CellSets:
+def read_cell_sets(document: Mapping[str, Any], where: str, base: CellSets | None = None) -> CellSets:
     """Meanings of attributes from the keys ``attributes`` and ``aliases`` of a TOML document."""
     listed = document.get("attributes", [])
     if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
@@ -154,9 +154,9 @@ def read_cell_sets(document: Mapping[str, Any], where: str, beside: CellSets | N
     if not isinstance(aliases, Mapping) or not all(is_texts(value) for value in aliases.values()):
         raise ConfigError(f"{where}, aliases: allowed are lists of names of sets")
     read = {str(name): tuple(value) for name, value in aliases.items()}
-    if beside is None:
+    if base is None:
         return CellSets(own, read)
-    return CellSets((*own, *beside.attributes), {**beside.aliases, **read})
+    return CellSets((*own, *base.attributes), {**base.aliases, **read})
 
 
 def _attribute(raw: Mapping[str, Any], where: str) -> AttributeSets:
@@ -195,15 +195,15 @@ def read_levels(items: object, levels: int, where: str) -> tuple[int, ...]:
         >>> read_levels([0, "3-5"], 8, "sets.x")
         (0, 3, 4, 5)
     """
-    found: list[int] = []
-    for one in items if isinstance(items, list) else [None]:
-        ends = re.fullmatch(r"(\d+)-(\d+)", one) if isinstance(one, str) else None
+    numbers: list[int] = []
+    for item in items if isinstance(items, list) else [None]:
+        ends = re.fullmatch(r"(\d+)-(\d+)", item) if isinstance(item, str) else None
         if ends:
-            found += range(int(ends[1]), int(ends[2]) + 1)
-        elif isinstance(one, int) and not isinstance(one, bool):
-            found.append(one)
+            numbers += range(int(ends[1]), int(ends[2]) + 1)
+        elif isinstance(item, int) and not isinstance(item, bool):
+            numbers.append(item)
         else:
             raise ConfigError(f'{where}: give a list of levels such as [0, "3-7"]')
-    if not found or len(set(found)) < len(found) or not 0 <= min(found) <= max(found) < levels:
+    if not numbers or len(set(numbers)) < len(numbers) or not 0 <= min(numbers) <= max(numbers) < levels:
         raise ConfigError(f"{where}: give distinct levels from 0 to {levels - 1}")
-    return tuple(found)
+    return tuple(numbers)

@@ -33,13 +33,13 @@ _ENTRIES = tuple_type(MatchedEntries, int64[::1], int32[::1], int64[::1], int64[
 def _add_block(counts, block, label, totals, side, answer, written):  # type: ignore[no-untyped-def]
     """Add a block to ``totals[side]``, and append the answers whose totals were zero on both sides; returns their number."""
     for entry in range(counts.node_ptr[block], counts.node_ptr[block + 1]):
-        one = label[counts.cell[entry]]
-        if one < 0:
+        place = label[counts.cell[entry]]
+        if place < 0:
             continue
-        if totals[0, one] == 0 and totals[1, one] == 0:
-            answer[written] = one
+        if totals[0, place] == 0 and totals[1, place] == 0:
+            answer[written] = place
             written += 1
-        totals[side, one] += counts.records[entry]
+        totals[side, place] += counts.records[entry]
     return written
 
 
@@ -60,9 +60,9 @@ def match_entries(order, starts, label, answers, true, public, entries):  # type
             written = _add_block(public, order[at], label, totals, 1, entries.answer, written)
         entries.answer[first:written].sort()
         for entry in range(first, written):
-            one = entries.answer[entry]
-            entries.true[entry], entries.public[entry] = totals[0, one], totals[1, one]
-            totals[0, one] = totals[1, one] = 0
+            place = entries.answer[entry]
+            entries.true[entry], entries.public[entry] = totals[0, place], totals[1, place]
+            totals[0, place] = totals[1, place] = 0
         entries.ptr[area + 1] = written
     return written
 
@@ -115,18 +115,18 @@ class MatchedCells:
 
     def dense(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """True and published counts, each of shape (n, answers); for queries of few answers."""
-        found = []
+        grids = []
         for values in (self.confidential, self.published):
             grid = np.zeros((len(self.areas), self.answers), values.dtype)
             grid[self.area_of_entry, self.answer] = values
-            found.append(grid)
-        return found[0], found[1]
+            grids.append(grid)
+        return grids[0], grids[1]
 
 
 def match(pair: Pair, areas: ComparedAreas, query: str | CellQuery, run: int = 0) -> MatchedCells:
     """Add both sides of a pair up to areas and the answers of a query."""
-    asked = pair.query(query) if isinstance(query, str) else query
-    return match_labels(pair, areas, asked.name, asked.label, asked.answers, run)
+    named = pair.query(query) if isinstance(query, str) else query
+    return match_labels(pair, areas, named.name, named.label, named.answers, run)
 
 
 def match_labels(
@@ -159,8 +159,8 @@ def match_labels(
 
 def match_runs(pair: Pair, areas: ComparedAreas, query: str | CellQuery) -> tuple[MatchedCells, ...]:
     """The same of every published run."""
-    asked = pair.query(query) if isinstance(query, str) else query
-    return tuple(match(pair, areas, asked, run) for run in range(len(pair.runs)))
+    named = pair.query(query) if isinstance(query, str) else query
+    return tuple(match(pair, areas, named, run) for run in range(len(pair.runs)))
 
 
 def cells_of_counts(

@@ -80,13 +80,13 @@ def matching_rates(topdown: pa.Table, srs: pa.Table) -> pa.Table:
     percents = np.asarray(srs.column("sample_pct"), np.float64)
     order = np.argsort(percents, kind="stable")
     nearest = order[distance[:, order].argmin(axis=1)]
-    found = distance[np.arange(len(nearest)), nearest]
-    known = np.isfinite(found)
+    smallest = distance[np.arange(len(nearest)), nearest]
+    known = np.isfinite(smallest)
     return frame_of(
         {
             "epsilon": np.asarray(topdown.column("epsilon"), np.float64),
             "sample_pct": np.where(known, percents[nearest], np.nan),
-            "distance": np.where(known, found, np.nan),
+            "distance": np.where(known, smallest, np.nan),
         }
     )
 
@@ -144,14 +144,14 @@ def fit_blocks(noisy, label, first, weight, allowed, tolerance, sweeps, out):  #
             if moved < tolerance:
                 break
         total = 0.0
-        held = 0
+        placed = 0
         for cell in range(cells):
-            whole = int(count[cell])
-            out[block, cell] = whole
-            fraction[cell] = whole - count[cell]
+            floor = int(count[cell])
+            out[block, cell] = floor
+            fraction[cell] = floor - count[cell]
             total += count[cell]
-            held += whole
-        more = int(total + 0.5) - held
+            placed += floor
+        more = int(total + 0.5) - placed
         if more > 0:
             order = np.argsort(fraction, kind="mergesort")
             for place in range(more):
@@ -230,6 +230,6 @@ def _allowed(
     allowed = np.broadcast_to(measured.schema.allowed(), (last - first, measured.schema.schema.cells)).copy()
     rule = measured.schema.facilities
     if facilities is not None and rule is not None:
-        held = facilities[first:last, : len(rule.minimum)] > 0
-        allowed &= held[:, measured.schema.query(rule.attribute).label]
+        present = facilities[first:last, : len(rule.minimum)] > 0
+        allowed &= present[:, measured.schema.query(rule.attribute).label]
     return np.ascontiguousarray(allowed)

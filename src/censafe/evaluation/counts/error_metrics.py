@@ -102,8 +102,8 @@ def tally_of(values: NDArray[Any]) -> Tally:
         low = int(values.min())
         if int(values.max()) - low < _WIDEST:
             counts = np.bincount(values - low)
-            found = np.flatnonzero(counts)
-            return Tally(found + low, counts[found])
+            distinct_values = np.flatnonzero(counts)
+            return Tally(distinct_values + low, counts[distinct_values])
     distinct, counts = np.unique(values, return_counts=True)
     return Tally(distinct, counts.astype(np.int64))
 
@@ -174,20 +174,20 @@ def error_metrics(sample: ErrorSample, *, non_zero_counts: bool = False) -> dict
     residual = sample.published - sample.confidential
     signed = tally_of(residual).with_zeros(sample.zero_zero)
     count = tally_of(sample.confidential).with_zeros(sample.zero_zero)
-    found = {
+    metrics = {
         **_sizes(signed),
         **_percents(sample, residual, number),
         **_counts(count.without_zeros() if non_zero_counts else count),
     }
     true = count.total
-    found["total_relative_error"] = signed.absolute().total / true if true else _NAN
-    found["cv"] = 100 * found["rmse"] / count.mean if true else _NAN
-    found |= _crossings(sample)
-    found["n_cells"] = float(number)
-    found["n_zero_zero"] = float(sample.domain - len(sample.confidential))
-    found["n_from_zero"] = float(((sample.confidential == 0) & (residual != 0)).sum())
+    metrics["total_relative_error"] = signed.absolute().total / true if true else _NAN
+    metrics["cv"] = 100 * metrics["rmse"] / count.mean if true else _NAN
+    metrics |= _crossings(sample)
+    metrics["n_cells"] = float(number)
+    metrics["n_zero_zero"] = float(sample.domain - len(sample.confidential))
+    metrics["n_from_zero"] = float(((sample.confidential == 0) & (residual != 0)).sum())
     intervals = _intervals(sample, residual, number)
-    return {name: (found[name], *intervals.get(name, (_NAN, _NAN))) for name in METRICS}
+    return {name: (metrics[name], *intervals.get(name, (_NAN, _NAN))) for name in METRICS}
 
 
 def _sizes(signed: Tally) -> dict[str, float]:
@@ -266,12 +266,14 @@ def _intervals(sample: ErrorSample, residual: NDArray[Any], number: int) -> dict
         size[:] = number / sample.areas
     silent = sample.areas - len(size) if sample.zero_zero else 0
     floats = residual.astype(np.float64)
-    found = {}
+    intervals = {}
     for name, values in (("mean_ae", np.abs(floats)), ("me", floats), ("rmse", floats * floats)):
         sums = np.bincount(sample.area, weights=values)[present]
         mean = float(sums.sum()) / number
         squares = float(((sums - mean * size) ** 2).sum()) + silent * (mean * number / sample.areas) ** 2
         width = _DEVIATIONS * float(np.sqrt(squares * sample.areas / (sample.areas - 1))) / number
         low, high = mean - width, mean + width
-        found[name] = (low, high) if name != "rmse" else (float(np.sqrt(max(low, 0.0))), float(np.sqrt(high)))
-    return found
+        intervals[name] = (
+            (low, high) if name != "rmse" else (float(np.sqrt(max(low, 0.0))), float(np.sqrt(high)))
+        )
+    return intervals

@@ -66,8 +66,8 @@ def long_frame(values: Iterable[Value]) -> pa.Table:
         [2.0]
     """
     rows = [
-        {**vars(one.subject), **{name: field for name, field in vars(one).items() if name != "subject"}}
-        for one in values
+        {**vars(value.subject), **{name: field for name, field in vars(value).items() if name != "subject"}}
+        for value in values
     ]
     return pa.Table.from_pylist(rows, schema=LONG)
 

@@ -122,8 +122,8 @@ def pair_files(
     facts: dict[str, int] = {}
     if domain is not None:
         blocks = read_geocodes(domain, form)
-        for one in (true, *public.values()):
-            _inside(one, blocks, rules)
+        for side in (true, *public.values()):
+            _inside(side, blocks, rules)
     else:
         known = true.codes
         others = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.codes for one in public.values())]))
@@ -146,11 +146,11 @@ def pair_files(
 def pair_with_files(truth: Pair, rules: Sequence[LevelRule], published: Mapping[str, Path]) -> Pair:
     """Published files beside a truth that was read already, whose blocks are the domain."""
     read = {name: _rows(path, rules[-1].form, truth.schema) for name, path in published.items()}
-    for one in read.values():
-        _inside(one, truth.spine.leaf.codes, rules)
+    for side in read.values():
+        _inside(side, truth.spine.leaf.codes, rules)
     runs = [
-        PublishedRun(name, SparseLevel(*_sparse(one, truth.spine, truth.schema)))
-        for name, one in read.items()
+        PublishedRun(name, SparseLevel(*_sparse(side, truth.spine, truth.schema)))
+        for name, side in read.items()
     ]
     return pair_histograms(truth.schema, truth.spine, truth.confidential, runs)
 
@@ -168,8 +168,8 @@ def pair_beside(
         confidential = ExactHistograms(*_sparse(_block_rows(confidential, spine, schema), spine, schema))
     sides = [_block_rows(path, spine, schema) for path in published]
     runs = [
-        PublishedRun(run.run_id, SparseLevel(*_sparse(one, spine, schema)), setting=run.setting)
-        for run, one in zip(persons.runs, sides, strict=True)
+        PublishedRun(run.run_id, SparseLevel(*_sparse(side, spine, schema)), setting=run.setting)
+        for run, side in zip(persons.runs, sides, strict=True)
     ]
     return pair_histograms(schema, spine, confidential, runs)
 
@@ -227,8 +227,8 @@ def _inside(rows: BlockCells, blocks: NDArray[np.int64], rules: Sequence[LevelRu
     if not len(foreign):
         return
     for rule in rules:
-        there, given = (form.prefixes(codes, rule.digits) for codes in (blocks, foreign))
-        missing = np.setdiff1d(given, there) if rule.digits else foreign[:0]
+        there, prefixes = (form.prefixes(codes, rule.digits) for codes in (blocks, foreign))
+        missing = np.setdiff1d(prefixes, there) if rule.digits else foreign[:0]
         if len(missing):
             raise DataError(
                 f"{rows.name}, geocode: {len(foreign)} {rules[-1].name} geounits are not in the list of areas, the first at level "
@@ -269,8 +269,8 @@ def summed_out(pair: Pair, attribute: str) -> Pair:
         None,
     )
     cell_of = np.zeros(full.cells, np.int64)
-    for one in remaining:
-        cell_of = cell_of * one.levels + full.levels_of(one.name)
+    for attribute_left in remaining:
+        cell_of = cell_of * attribute_left.levels + full.levels_of(attribute_left.name)
     cells = schema.schema.cells
     runs = [
         replace(run, histograms=SparseLevel(*_added(run.histograms, cell_of, cells))) for run in pair.runs
@@ -280,13 +280,13 @@ def summed_out(pair: Pair, attribute: str) -> Pair:
 
 
 def _added(
-    one: ExactHistograms | SparseLevel, cell_of: NDArray[np.int64], cells: int
+    histograms: ExactHistograms | SparseLevel, cell_of: NDArray[np.int64], cells: int
 ) -> tuple[NDArray[np.str_], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Counts of cells that become one, added up."""
-    nodes = len(one.geounits)
-    node = np.repeat(np.arange(nodes, dtype=np.int64), np.diff(one.node_ptr))
-    keys, place = np.unique(node * cells + cell_of[one.cell], return_inverse=True)
+    nodes = len(histograms.geounits)
+    node = np.repeat(np.arange(nodes, dtype=np.int64), np.diff(histograms.node_ptr))
+    keys, place = np.unique(node * cells + cell_of[histograms.cell], return_inverse=True)
     count = np.zeros(len(keys), np.int64)
-    np.add.at(count, place, one.count)
+    np.add.at(count, place, histograms.count)
     pointer = np.searchsorted(keys, np.arange(nodes + 1, dtype=np.int64) * cells).astype(np.int64)
-    return one.geounits, pointer, (keys % cells).astype(np.int32), count.astype(np.int32)
+    return histograms.geounits, pointer, (keys % cells).astype(np.int32), count.astype(np.int32)

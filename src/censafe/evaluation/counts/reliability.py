@@ -84,24 +84,24 @@ def reliability(
     place = true.sum(axis=1)[peopled] // bin_width
     number = np.bincount(place)
     good = np.bincount(place[close], minlength=len(number))
-    held = np.flatnonzero(number)
+    filled = np.flatnonzero(number)
     # whole numbers where they decide, so that 95 of 100 is not lost to rounding
-    enough = good[held] >= (1 - tolerance.beta) * number[held] - 1e-9
+    enough = good[filled] >= (1 - tolerance.beta) * number[filled] - 1e-9
     lasting = np.logical_and.accumulate(enough[::-1])[::-1]
     rows: list[dict[str, Any]] = [
         {
             "run_id": pair.runs[run].run_id,
             "level": areas.level,
             "area_class": areas.area_class,
-            "bin_low": int(one) * bin_width,
-            "bin": _name(int(one), bin_width),
-            "n_areas": int(number[one]),
-            "n_reliable": int(good[one]),
-            "share": float(good[one] / number[one]),
+            "bin_low": int(place) * bin_width,
+            "bin": _name(int(place), bin_width),
+            "n_areas": int(number[place]),
+            "n_reliable": int(good[place]),
+            "share": float(good[place] / number[place]),
         }
-        for one in held
+        for place in filled
     ]
-    first, alone = (held[chosen][:1].tolist() for chosen in (lasting, enough))
+    first, alone = (filled[chosen][:1].tolist() for chosen in (lasting, enough))
     return Reliability(
         answer=_name(first[0], bin_width) if first else "",
         answer_alone=_name(alone[0], bin_width) if alone else "",

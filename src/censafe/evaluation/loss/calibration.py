@@ -51,8 +51,8 @@ def noise_law_masses(law: NoiseLaw, added: int = 1) -> tuple[NDArray[np.int64], 
     circle[k] = mass
     summed = np.fft.irfft(np.fft.rfft(circle) ** added, length)
     wide = np.arange(-reach, reach + 1)
-    held = np.maximum(summed[wide], 0.0)
-    return wide, held / held.sum()
+    chances = np.maximum(summed[wide], 0.0)
+    return wide, chances / chances.sum()
 
 
 def _one_draw(law: NoiseLaw) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -79,11 +79,11 @@ def calibrate(
     rows: list[dict[str, Any]] = []
     for size in sizes:
         draws = rng.multinomial(size, mass, size=trials)
-        found = [_values(k, counts, _LEAST_COUNT) for counts in draws]
+        estimates = [_values(k, counts, _LEAST_COUNT) for counts in draws]
         expected = np.round(mass * _MASS).astype(np.int64)
         exact = _values(k, expected, max(1, _LEAST_COUNT * _MASS // size))
         for key in _STATISTICS:
-            values = np.array([one[key] for one in found])
+            values = np.array([one[key] for one in estimates])
             truth = 1 / float(law.parameter) if law.kind == "laplace" and added == 1 else exact[key]
             mean = float(values.mean())
             width = _DEVIATIONS * float(values.std(ddof=1)) / np.sqrt(trials) if trials > 1 else np.nan
@@ -113,7 +113,7 @@ def linear_noise_examples(epsilons: Sequence[float]) -> pa.Table:
     rng = np.random.default_rng(1)
     columns: dict[str, list[Any]] = {"mechanism": [], "epsilon": [], "epl": [], "ratio": []}
     for epsilon in epsilons:
-        found: dict[str, list[NDArray[np.float64]]] = {}
+        errors_of: dict[str, list[NDArray[np.float64]]] = {}
         for leaves in rng.multinomial(1_000_000, np.full(21**3, 21.0**-3), size=4):
             true = leaves.reshape(21, 21, 21)
             draws = [_geometric(rng, epsilon / 4, true.shape) for _ in range(4)]
@@ -123,8 +123,8 @@ def linear_noise_examples(epsilons: Sequence[float]) -> pa.Table:
                 "raked from the root": _raked(rng, true, epsilon / 4) - true,
             }
             for name, error in errors.items():
-                found.setdefault(name, []).append(error.reshape(-1))
-        for name, parts in found.items():
+                errors_of.setdefault(name, []).append(error.reshape(-1))
+        for name, parts in errors_of.items():
             curve = epl_curve(residuals_of(np.concatenate(parts)), bandwidth_factor=0.15, multiplier=1.5)
             loss = np.abs(curve.column("smooth_epl").to_numpy()[:-1])
             value = float(np.median(loss[np.isfinite(loss)]))
@@ -141,11 +141,11 @@ def _geometric(rng: np.random.Generator, z: float, shape: tuple[int, ...]) -> ND
 
 def _raked(rng: np.random.Generator, true: NDArray[np.int64], z: float) -> NDArray[np.float64]:
     """Noisy counts of every level, children scaled so that they add up to their parent."""
-    held = np.array(true.sum() + _geometric(rng, z, ()))
+    scaled = np.array(true.sum() + _geometric(rng, z, ()))
     for depth in range(1, 4):
         noisy = true.reshape(*true.shape[:depth], -1).sum(axis=-1) + _geometric(rng, z, true.shape[:depth])
-        held = noisy * (held / noisy.sum(axis=-1))[..., None]
-    return held
+        scaled = noisy * (scaled / noisy.sum(axis=-1))[..., None]
+    return scaled
 
 
 _TRIALS: Final = 10
@@ -172,9 +172,9 @@ def epl_noise_frames(epl: pa.Table) -> dict[str, pa.Table]:
             key = tuple(row[name] for name in _ABOUT)
             measured.setdefault(key, {})[row["estimator"], row["statistic"]] = row
     rows = [
-        dict(zip(_ABOUT, key, strict=True)) | one
+        dict(zip(_ABOUT, key, strict=True)) | row
         for key, values in measured.items()
-        for one in _of_noise(values)
+        for row in _of_noise(values)
     ]
     return {"epl_noise": pa.Table.from_pylist(rows, schema=_SCHEMA), "epl_examples": _examples()}
 

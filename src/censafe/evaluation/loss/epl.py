@@ -96,14 +96,14 @@ def _smoothed(values: NDArray[Any], counts: _Floats, points: _Floats, deviation:
 
 def histogram(values: NDArray[Any], counts: _Floats, grid: Grid) -> LossEstimate:
     """Residuals in the unit bins of the grid; the last bin includes its upper edge, as numpy's histogram does."""
-    held = _binned(values, counts, grid)
-    return LossEstimate(held, _log_ratio(held[:, :-1], held[:, 1:]))
+    binned = _binned(values, counts, grid)
+    return LossEstimate(binned, _log_ratio(binned[:, :-1], binned[:, 1:]))
 
 
 def cumulative(values: NDArray[Any], counts: _Floats, grid: Grid) -> LossEstimate:
     """Residuals in the bins after each one; the log ratio of a bin's to the one before. A geometric tail of loss z gives -z."""
-    held = _binned(values, counts, grid)
-    after = held.sum(axis=1, keepdims=True) - np.cumsum(held, axis=1)
+    binned = _binned(values, counts, grid)
+    after = binned.sum(axis=1, keepdims=True) - np.cumsum(binned, axis=1)
     return LossEstimate(after, _log_ratio(after[:, 1:], after[:, :-1]))
 
 
@@ -127,9 +127,9 @@ def _binned(values: NDArray[Any], counts: _Floats, grid: Grid) -> _Floats:
     place = np.searchsorted(edges, values, side="right") - 1
     place[values == edges[-1]] = len(edges) - 2
     inside = (place >= 0) & (place < len(edges) - 1)
-    held = np.zeros((len(counts), len(edges) - 1))
-    np.add.at(held.T, place[inside], counts[:, inside].T)
-    return held
+    sums = np.zeros((len(counts), len(edges) - 1))
+    np.add.at(sums.T, place[inside], counts[:, inside].T)
+    return sums
 
 
 def _log_ratio(over: _Floats, under: _Floats) -> _Floats:
@@ -229,15 +229,15 @@ def _estimates(
     """Losses by every estimator, of the sample and its replicates; none at grids that are too small or too wide."""
     values, grid = residuals.values, grid_of(residuals.tally, _PERCENTILE, 1.0)
     nothing = LossEstimate(np.zeros((len(counts), 0)), np.zeros((len(counts), 0)))
-    found = []
+    estimates = []
     if values.dtype.kind in "iu":
-        found.append(("discrete", discrete(values, counts, _enough(residuals, n_min))))
+        estimates.append(("discrete", discrete(values, counts, _enough(residuals, n_min))))
     several = len(grid.edges) >= 3
-    found.append(("kernel", kernel(values, counts, grid, deviation) if several else nothing))
+    estimates.append(("kernel", kernel(values, counts, grid, deviation) if several else nothing))
     narrow = several and not grid.wide
-    found.append(("histogram", histogram(values, counts, grid) if narrow else nothing))
-    found.append(("cumulative", cumulative(values, counts, grid) if narrow else nothing))
-    return found
+    estimates.append(("histogram", histogram(values, counts, grid) if narrow else nothing))
+    estimates.append(("cumulative", cumulative(values, counts, grid) if narrow else nothing))
+    return estimates
 
 
 def _statistics(name: str, estimate: LossEstimate) -> list[dict[str, Any]]:
@@ -252,10 +252,10 @@ def _statistics(name: str, estimate: LossEstimate) -> list[dict[str, Any]]:
             {"estimator": name, "statistic": statistic, "value": np.nan, "reason": reason}
             for statistic in ("max", "median", "mean")
         ]
-    found = np.where(np.isfinite(estimate.loss), estimate.loss, np.nan)[:, finite]
-    found = found[~np.isnan(found).all(axis=1)]  # row 0, the sample, stays
-    size = np.abs(found)
-    loss = found if name == "discrete" else size
+    ratios = np.where(np.isfinite(estimate.loss), estimate.loss, np.nan)[:, finite]
+    ratios = ratios[~np.isnan(ratios).all(axis=1)]  # row 0, the sample, stays
+    size = np.abs(ratios)
+    loss = ratios if name == "discrete" else size
     weight = estimate.density[0, : len(finite)][finite]
     statistics = {
         "max": np.nanmax(size, axis=1),

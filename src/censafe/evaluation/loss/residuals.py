@@ -54,8 +54,8 @@ def residuals_of(values: NDArray[Any]) -> Residuals:
         >>> residuals_of(np.array([0, -2, 0])).counts.tolist()
         [1, 2]
     """
-    found = tally_of(values)
-    return Residuals(found.values, found.counts)
+    tally = tally_of(values)
+    return Residuals(tally.values, tally.counts)
 
 
 def counted(cells: MatchedCells, zeros: ZeroCells) -> NDArray[np.bool_] | None:
@@ -83,22 +83,24 @@ def pooled_residuals(
     inside = (strata or everything(areas)).of_area == stratum
     number = int(inside.sum())
     group = _groups(areas, inside, min(groups, number), seed)
-    found = [_entries(cells, zeros, inside) for cells in runs]
-    values = np.concatenate([value for value, _ in found])
-    entry_area = np.concatenate([area for _, area in found])
+    entries = [_entries(cells, zeros, inside) for cells in runs]
+    values = np.concatenate([value for value, _ in entries])
+    entry_area = np.concatenate([area for _, area in entries])
     empty = sum(number * cells.answers for cells in runs) - len(values) if zeros == "all" else 0
     tally = tally_of(values).with_zeros(empty)
     if not groups:
         return Residuals(tally.values, tally.counts, areas=number)
     width = len(tally.values)
     place = np.searchsorted(tally.values, values)
-    found_groups = int(group.max(initial=0)) + 1
-    by_group = np.bincount(group[entry_area] * width + place, minlength=found_groups * width)
-    by_group = by_group.reshape(found_groups, width)
+    filled_groups = int(group.max(initial=0)) + 1
+    by_group = np.bincount(group[entry_area] * width + place, minlength=filled_groups * width)
+    by_group = by_group.reshape(filled_groups, width)
     if empty:
-        held = np.bincount(group[inside], minlength=found_groups) * sum(cells.answers for cells in runs)
-        by_group[:, np.searchsorted(tally.values, 0)] += held - np.bincount(
-            group[entry_area], minlength=found_groups
+        cells_of_group = np.bincount(group[inside], minlength=filled_groups) * sum(
+            cells.answers for cells in runs
+        )
+        by_group[:, np.searchsorted(tally.values, 0)] += cells_of_group - np.bincount(
+            group[entry_area], minlength=filled_groups
         )
     return Residuals(tally.values, tally.counts, by_group, number)
 
@@ -129,13 +131,13 @@ def residual_frame(cells: MatchedCells, areas: AreaNames | None = None) -> pa.Ta
     size = len(area)
     about = {"run_id": cells.run_id, "level": cells.level, "area_class": cells.area_class}
     known = (areas or AreaNames()).of_level(cells.level, cells.areas)
-    beside = {"geocode": cells.areas, **dict.fromkeys(AREA_COLUMNS, np.full(len(cells.areas), "")), **known}
+    names = {"geocode": cells.areas, **dict.fromkeys(AREA_COLUMNS, np.full(len(cells.areas), "")), **known}
     return frame_of(
         {
             **{name: _repeated(value, size) for name, value in about.items()},
             **{
                 name: pa.array(texts.tolist(), pa.string()).take(pa.array(area))
-                for name, texts in beside.items()
+                for name, texts in names.items()
             },
             "characteristic": _repeated(cells.query, size),
             "answer": cells.answer,

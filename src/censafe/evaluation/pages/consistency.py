@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.outputs import number_text, read_frame
-from censafe.evaluation.pages.page import capital, exhibit
-from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_ASKED
+from censafe.evaluation.pages.page import Rows, capital, exhibit
+from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_MEASURED
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
-_Rows = Sequence[Mapping[str, Any]]
-_SHOWN = 12  # answers of a characteristic
+_MOST_ANSWERS = 12  # answers of a characteristic
 _TEXTS = ("kind", "group", "status", "words", "relation", "label", "classes", "class")
 
 
 def consistency_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
     """Bias by size and diversity, contradictions of persons and households, and the Bureau's kinds; those that have files."""
-    found = []
+    exhibits = []
     for name, build in (
         ("bias_classes", _bias),
         ("contradictions", _contradictions),
         ("inconsistency", inconsistency_exhibit),
     ):
         if (folder / f"{name}.csv").exists():
-            found.append(build(read_frame(folder, name, _TEXTS).to_pylist(), document))
-    return [one for one in found if one.tables]
+            exhibits.append(build(read_frame(folder, name, _TEXTS).to_pylist(), document))
+    return [one for one in exhibits if one.tables]
 
 
 def _bias(rows: list[dict[str, Any]], document: Mapping[str, Any]) -> Exhibit:
@@ -34,7 +33,7 @@ def _bias(rows: list[dict[str, Any]], document: Mapping[str, Any]) -> Exhibit:
     for histogram, characteristics in document["histograms"].items():
         for query, words in characteristics.items():
             own = [row for row in rows if (row["histogram"], row["characteristic"]) == (histogram, query)]
-            if own and max(row["answer"] for row in own) < _SHOWN:
+            if own and max(row["answer"] for row in own) < _MOST_ANSWERS:
                 lines = [
                     [
                         row["level"].replace("_", " "),
@@ -47,7 +46,7 @@ def _bias(rows: list[dict[str, Any]], document: Mapping[str, Any]) -> Exhibit:
                 ]
                 sections.append((f"{histogram.capitalize()}: {words}", lines))
     filled = any(lines for _, lines in sections)
-    return exhibit("consistency.bias-classes", sections=sections if filled else None, most=_SHOWN)
+    return exhibit("consistency.bias-classes", sections=sections if filled else None, most=_MOST_ANSWERS)
 
 
 def _contradictions(rows: list[dict[str, Any]], _: Mapping[str, Any]) -> Exhibit:
@@ -74,13 +73,13 @@ def _truth_and_first_run(
     return true, next((row for name, row in runs.items() if name != "truth"), true)
 
 
-def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def inconsistency_exhibit(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     """Areas by kind of contradiction."""
     words = document["inconsistencies"]
     overall = [row for row in rows if row["size_class"] == "all"]
     unmeasured = [
         [f"{row['number']}. {words[str(row['number']) + ' ' + row['kind']]}", row["reason"]]
-        for row in overall if row["status"] not in (COUNTED, NOT_ASKED)
+        for row in overall if row["status"] not in (COUNTED, NOT_MEASURED)
     ]  # fmt: skip
     sections = [
         (f"{name.split()[0]}. {capital(words[name])}", lines) for name, lines in _counted(overall).items()
@@ -91,7 +90,7 @@ def inconsistency_exhibit(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _counted(rows: _Rows) -> dict[str, list[list[str]]]:
+def _counted(rows: Rows) -> dict[str, list[list[str]]]:
     """By kind, its lines where anything was found; the last one where nothing was."""
     places: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
     for row in rows:

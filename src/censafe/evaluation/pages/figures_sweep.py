@@ -11,12 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from censafe.evaluation.pages.page import COLORS, number, one_panel, plain_log, quiet
-
-_Rows = Sequence[Mapping[str, Any]]
+from censafe.evaluation.pages.page import COLORS, Rows, number, one_panel, plain_log, quiet
 
 
-def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
+def draw_curves(curves: Mapping[float, Rows], symbol: str) -> Figure:
     """Figure 1: residuals of stratified counts on the unit grid, and their empirical privacy loss."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -37,7 +35,7 @@ def draw_curves(curves: Mapping[float, _Rows], symbol: str) -> Figure:
     return figure
 
 
-def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
+def draw_trade(topdown: Rows, srs: Rows, symbol: str) -> Figure:
     """Figure 2: error against empirical privacy loss, TopDown by budget and samples by rate."""
     figure, axes = one_panel(8, 5)
     named: list[tuple[float, float, str, str]] = []
@@ -45,13 +43,13 @@ def draw_trade(topdown: _Rows, srs: _Rows, symbol: str) -> Figure:
         (topdown, "topdown", "TopDown", "epsilon", ""),
         (srs, "srs", "simple random sample (not differentially private)", "sample_pct", "%"),
     ):
-        shown = [row for row in rows if np.isfinite(number(row["epl"])) and number(row["epl"]) > 0]
-        if not shown:
+        known = [row for row in rows if np.isfinite(number(row["epl"])) and number(row["epl"]) > 0]
+        if not known:
             continue
-        x, y = [row["epl"] for row in shown], [row["median_ae"] for row in shown]
+        x, y = [row["epl"] for row in known], [row["median_ae"] for row in known]
         form = "o-" if method == "topdown" else "s"
         axes.plot(x, y, form, color=COLORS[method], markersize=6, linewidth=1.3, label=words)
-        for row, left, up in zip(shown, x, y, strict=True):
+        for row, left, up in zip(known, x, y, strict=True):
             text = f"{symbol} {row[key]:g}" if not unit else f"{row[key]:g}{unit}"
             named.append((left, up, text, COLORS[method]))
     axes.set_xscale("log")
@@ -100,7 +98,7 @@ def _name_points(axes: Axes, named: Sequence[tuple[float, float, str, str]]) -> 
         axes.annotate(text, (x, y), sides[chosen], textcoords="offset points", fontsize=_SIZE, color=color)
 
 
-def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
+def draw_bias(violins: Rows, symbol: str, largest: float) -> Figure:
     """Figure 3: distribution of the residual of the total by homogeneity index, three budgets beside each other."""
     settings = sorted({row["setting"] for row in violins})
     indices = sorted({row["index"] for row in violins})
@@ -113,9 +111,9 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
             if not own:
                 continue
             values = np.repeat([row["residual"] for row in own], [row["n"] for row in own]).astype(float)
-            shown = values[np.abs(values) <= largest]
-            if len(np.unique(shown)) > 1:
-                parts = axes.violinplot(shown, [at + offset], widths=0.25, showextrema=False)
+            inside = values[np.abs(values) <= largest]
+            if len(np.unique(inside)) > 1:
+                parts = axes.violinplot(inside, [at + offset], widths=0.25, showextrema=False)
                 bodies: Any = parts["bodies"]
                 for body in bodies:
                     body.set(facecolor=color, alpha=0.45, linewidth=0)
@@ -135,7 +133,7 @@ def draw_bias(violins: _Rows, symbol: str, largest: float) -> Figure:
     return figure
 
 
-def draw_error_by_budget(rows: _Rows, levels: Sequence[str], symbol: str) -> Figure:
+def draw_error_by_budget(rows: Rows, levels: Sequence[str], symbol: str) -> Figure:
     """Mean absolute error of totals and of stratified counts against the budget, a line for each level."""
     figure = Figure(figsize=(10, 4), layout="constrained")
     grid = figure.subplots(1, 2)

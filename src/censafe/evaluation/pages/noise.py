@@ -14,6 +14,7 @@ from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
 from censafe.evaluation.pages.page import (
     NAN,
     Page,
+    Rows,
     capital,
     draw_levels,
     exhibit,
@@ -25,7 +26,6 @@ from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.pages.exhibits import Exhibit
 
-_Rows = Sequence[Mapping[str, Any]]
 _EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
 _METHODS: Final = {"noisy": "noisy counts of the level", "blocks_noise": "noisy blocks, added up"}
 _TEXTS: Final = ("histogram", "method", "law", "estimator", "statistic", "question", "words")
@@ -83,7 +83,7 @@ def _place(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     return f"{level}, {_EPSILON} {row['epsilon']:g}" if len(document["budgets"]) > 1 else level
 
 
-def _expected_lines(document: Mapping[str, Any], rows: _Rows) -> list[list[str]]:
+def _expected_lines(document: Mapping[str, Any], rows: Rows) -> list[list[str]]:
     """The errors of one characteristic, noisy counts of a level beside noisy blocks that are added up."""
     added = {
         (row["loss"], row["level"]): row["expected_rmse"]
@@ -103,7 +103,7 @@ def _expected_lines(document: Mapping[str, Any], rows: _Rows) -> list[list[str]]
     ]
 
 
-def _expected(document: Mapping[str, Any], histogram: str, rows: _Rows) -> Exhibit:
+def _expected(document: Mapping[str, Any], histogram: str, rows: Rows) -> Exhibit:
     words: Mapping[str, str] = document["histograms"][histogram]
     several = len(document["budgets"]) > 1
     return exhibit(
@@ -127,7 +127,7 @@ def _expected(document: Mapping[str, Any], histogram: str, rows: _Rows) -> Exhib
 
 
 def _level_figure(
-    document: Mapping[str, Any], histogram: str, words: Mapping[str, str], rows: _Rows
+    document: Mapping[str, Any], histogram: str, words: Mapping[str, str], rows: Rows
 ) -> Figure:
     levels = list(document["geounits"])
     values = {(row["characteristic"], row["method"], row["level"]): row["expected_rmse"] for row in rows}
@@ -144,21 +144,21 @@ def _level_figure(
     return figure
 
 
-def _budget_figure(document: Mapping[str, Any], words: Mapping[str, str], rows: _Rows) -> Figure:
+def _budget_figure(document: Mapping[str, Any], words: Mapping[str, str], rows: Rows) -> Figure:
     first, last = next(iter(words)), list(words)[-1]
-    shown = [
+    budget_rows = [
         {**row, "stat": stat, "mean_ae": row["expected_mean_ae"]}
         for stat, query in (("TC", first), ("SC", last))
         for row in rows
         if (row["method"], row["characteristic"]) == ("noisy", query)
     ]
-    figure = draw_error_by_budget(shown, list(document["geounits"]), _EPSILON)
+    figure = draw_error_by_budget(budget_rows, list(document["geounits"]), _EPSILON)
     for axes, query in zip(figure.axes, (first, last), strict=True):
         axes.set_title(words[query], fontsize=10)
     return figure
 
 
-def _loss_sections(document: Mapping[str, Any], rows: _Rows) -> dict[str, list[list[str]]]:
+def _loss_sections(document: Mapping[str, Any], rows: Rows) -> dict[str, list[list[str]]]:
     """The three measures of each level and budget, by characteristic."""
     places: dict[tuple[str, str, str, float], dict[tuple[str, str], Mapping[str, Any]]] = {}
     for row in rows:
@@ -177,11 +177,11 @@ def _loss_sections(document: Mapping[str, Any], rows: _Rows) -> dict[str, list[l
     return sections
 
 
-def _hidden(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
+def _hidden(document: Mapping[str, Any], rows: Rows) -> Exhibit:
     return exhibit("noise.noise-loss", sections=_loss_sections(document, rows).items())
 
 
-def _attack_sections(rows: _Rows, alarms: Sequence[float], *, several: bool) -> dict[str, list[list[str]]]:
+def _attack_sections(rows: Rows, alarms: Sequence[float], *, several: bool) -> dict[str, list[list[str]]]:
     """A line for each question and budget, by question."""
     by_place = {(row["question"], row["epsilon"], row["false_alarm"]): row for row in rows}
     sections: dict[str, list[list[str]]] = {}
@@ -197,7 +197,7 @@ def _attack_sections(rows: _Rows, alarms: Sequence[float], *, several: bool) -> 
     return sections
 
 
-def _attack(document: Mapping[str, Any], rows: _Rows) -> Exhibit:
+def _attack(document: Mapping[str, Any], rows: Rows) -> Exhibit:
     several = len(document["budgets"]) > 1
     alarms = sorted({row["false_alarm"] for row in rows})
     heads = [f"{100 * alarm:g} false" for alarm in alarms]

@@ -20,6 +20,8 @@ from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable, sheet_html
 
 NAN: Final = float("nan")
+Rows = Sequence[Mapping[str, Any]]
+"""Rows of a frame, each by column."""
 Triple = tuple[float, float, float]
 """A number and the ends of its interval; NaN for what is missing."""
 
@@ -191,14 +193,14 @@ def draw_levels(
     for axes, (title, methods) in zip(grid, errors.items(), strict=True):
         for method, values in methods.items():
             table = np.array(values, float).reshape(-1, 3)
-            shown = np.isfinite(table[:, 0]) & (table[:, 0] > 0)
-            if not shown.any():
+            positive = np.isfinite(table[:, 0]) & (table[:, 0] > 0)
+            if not positive.any():
                 continue
-            middle, low, high = table[shown].T
+            middle, low, high = table[positive].T
             bars = np.nan_to_num(np.vstack([middle - low, high - middle])).clip(min=0)
             bars[0] = np.minimum(bars[0], middle * 0.999)
             axes.errorbar(
-                np.arange(len(levels))[shown], middle, yerr=bars, color=COLORS[method], marker=MARKERS[method],
+                np.arange(len(levels))[positive], middle, yerr=bars, color=COLORS[method], marker=MARKERS[method],
                 markersize=5, linewidth=1.4, capsize=2, label=method,
             )  # fmt: skip
         axes.set_yscale("log")

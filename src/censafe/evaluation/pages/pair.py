@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,10 +16,10 @@ from censafe.evaluation.confidential import legend_below
 from censafe.evaluation.counts.reliability import Tolerance
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.consistency import inconsistency_exhibit
-from censafe.evaluation.pages.epl import examples_exhibit, loss_exhibit, noise_exhibit
 from censafe.evaluation.pages.page import (
     NAN,
     Page,
+    Rows,
     Triple,
     capital,
     draw_levels,
@@ -30,6 +31,75 @@ from censafe.evaluation.pages.page import (
 )
 from censafe.evaluation.pairs.vintages import MAIN
 from censafe.publication.pages.exhibits import Exhibit
+
+_LAWS: Final = {"laplace": "geometric", "gaussian": "Gaussian"}
+_LOSS_MEASURES: Final = {
+    ("discrete", "median"): "median of whole errors",
+    ("kernel", "median"): "median of the kernel",
+    ("kernel", "max"): "largest of the kernel",
+}
+_MECHANISMS: Final[Mapping[str, str]] = {
+    "noise at leaves": "noise on every smallest area, with all of the budget",
+    "mean of four draws": "mean of four noisy counts, each with a quarter of the budget",
+    "raked from the root": "a quarter of the budget on each of four levels, areas scaled to the level above",
+}
+
+
+def loss_exhibit(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+    """The reported loss and the largest one, with intervals and the bias that the bootstrap shows."""
+    place = itemgetter("level", "area_class", "characteristic")
+    overall = [row for row in rows if row["size_class"] == "all"]
+    largest = {
+        place(row): row for row in overall if (row["estimator"], row["statistic"]) == ("kernel", "max")
+    }
+    lines = [
+        [
+            row["level"].replace("_", " "),
+            document["words"].get(row["characteristic"], row["characteristic"]),
+            f"{row['n']:,}",
+            f"{row['estimator']} {row['statistic']}",
+            *(number_text(row[name], 3) for name in ("value", "lo", "hi")),
+            *(
+                number_text(largest.get(place(row), {}).get(name), 3)
+                for name in ("value", "lo", "hi", "bias")
+            ),
+        ]
+        for row in overall
+        if row["reported"]
+    ]
+    return exhibit("pair.epl", rows=lines)
+
+
+def noise_exhibit(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+    """Measured loss beside that of pure noise."""
+    sections: dict[str, list[list[str]]] = {}
+    for row in rows:
+        measure = _LOSS_MEASURES.get((row["estimator"], row["statistic"]))
+        if measure is None or row["mean"] is None or row["mean"] != row["mean"]:
+            continue
+        name = document["words"].get(row["characteristic"], row["characteristic"])
+        title = f"{row['level'].replace('_', ' ')}: {name}, {row['n']:,} errors"
+        sections.setdefault(title, []).append(
+            [
+                f"{measure}; {_LAWS[row['law']]}",
+                *(number_text(row[column], 3) for column in ("truth", "mean")),
+                f"{number_text(row['lo'], 3)} to {number_text(row['hi'], 3)}",
+                *(number_text(row[column], 3) for column in ("bias", "measured_epl")),
+            ]
+        )
+    return exhibit("pair.epl-noise", sections=sections.items() if sections else None)
+
+
+def examples_exhibit(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
+    """Three mechanisms whose loss is known."""
+    return exhibit("pair.epl-examples", rows=[
+                    [
+                        _MECHANISMS[row["mechanism"]], f"{row['epsilon']:g}",
+                        number_text(row["epl"], 3), number_text(row["ratio"], 2),
+                    ]
+                    for row in rows
+                ])  # fmt: skip
+
 
 _COLORS: Final = ("#0b5c7a", "#d1762a", "#6b4c9a", "#4d7c2f", "#b0413e", "#9aa5b1")
 _HATCHES: Final = ("", "//", "..", "xx")
@@ -58,9 +128,9 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
             at + offset, np.nan_to_num(middle), width * 0.92, label=name, color=_COLORS[place % len(_COLORS)],
             hatch=_HATCHES[place // len(_COLORS) % len(_HATCHES)], edgecolor="white", linewidth=0,
         )  # fmt: skip
-        shown = ends.max(axis=0) > 0
+        sure = ends.max(axis=0) > 0
         axes.errorbar(
-            (at + offset)[shown], middle[shown], yerr=ends[:, shown], fmt="none", ecolor="#333333",
+            (at + offset)[sure], middle[sure], yerr=ends[:, sure], fmt="none", ecolor="#333333",
             elinewidth=0.8, capsize=1.5,
         )  # fmt: skip
         if len(vintages) * len(places) <= _LABELED:
@@ -129,17 +199,17 @@ def vintage_exhibits(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]
 
 def _values(folder: Path) -> Values:
     """Values with their intervals by vintage, characteristic, level and measure, of all areas of a level."""
-    found: dict[tuple[str, str, str, str], Triple] = {}
+    values: dict[tuple[str, str, str, str], Triple] = {}
     if (folder / "metrics_long.csv").exists():
         rows = read_frame(folder, "metrics_long", ("vintage",)).to_pylist()
         rows = [row for row in rows if row["suite"] == "accuracy" and row["size_class"] == "all"]
         for row in sorted(rows, key=lambda row: row["run_id"] == "pooled"):  # several runs: all together
-            found[row["vintage"], row["characteristic"], row["level"], row["metric"]] = interval(row)
+            values[row["vintage"], row["characteristic"], row["level"], row["metric"]] = interval(row)
     if (folder / "epl.csv").exists():
         for row in read_frame(folder, "epl", ("vintage", "estimator", "statistic")).to_pylist():
             if row["size_class"] == "all" and row["reported"]:
-                found[row["vintage"], row["characteristic"], row["level"], "epl"] = interval(row)
-    return found
+                values[row["vintage"], row["characteristic"], row["level"], "epl"] = interval(row)
+    return values
 
 
 def _exhibit(
@@ -188,7 +258,6 @@ def _exhibit(
     )
 
 
-_Rows = Sequence[Mapping[str, Any]]
 _Values = Mapping[tuple[str, str, str], Mapping[str, Any]]  # by characteristic, level and measure
 _BANDS = 12
 
@@ -196,7 +265,7 @@ _BANDS = 12
 def pair_page(folder: Path) -> Page:
     """The page of a folder that ``evaluate pair`` wrote."""
     document = read_evaluation(folder)
-    builders: dict[str, Sequence[Callable[[_Rows, Mapping[str, Any]], Exhibit]]] = {
+    builders: dict[str, Sequence[Callable[[Rows, Mapping[str, Any]], Exhibit]]] = {
         "metrics_long": (_accuracy, _sizes), "epl": (loss_exhibit,), "epl_noise": (noise_exhibit,),
         "epl_examples": (examples_exhibit,), "bias": (partial(_classes, "index"),), "diversity": (partial(_classes, "quintile"),),
         "reliability": (_reliability,), "inconsistency": (inconsistency_exhibit,), "characteristics_unmeasured": (_unmeasured,),
@@ -254,7 +323,7 @@ def _settings(document: Mapping[str, Any], vintages: Sequence[str]) -> list[tupl
     ]
 
 
-def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _accuracy(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     overall = [row for row in _one_run(rows) if row["size_class"] == "all"]
     values = {(row["characteristic"], row["level"], row["metric"]): row for row in overall}
 
@@ -295,14 +364,14 @@ def _accuracy(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _one_run(rows: _Rows) -> _Rows:
+def _one_run(rows: Rows) -> Rows:
     """Rows of the errors of all runs together, or of the only run."""
     own = [row for row in rows if row["suite"] == "accuracy"]
     several = any(row["run_id"] == "pooled" for row in own)
     return [row for row in own if row["run_id"] == "pooled" or not several]
 
 
-def _sizes(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _sizes(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     query, words = next(iter(document["words"].items()))
     levels: dict[str, dict[str, dict[str, Mapping[str, Any]]]] = {}
     for row in _one_run(rows):
@@ -322,7 +391,7 @@ def _sizes(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     return exhibit("pair.sizes", sections=sections if filled else None, words=words)
 
 
-def _classes(column: str, rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _classes(column: str, rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     """Bias of the total by class of areas."""
     rows = [
         row
@@ -346,7 +415,7 @@ def _classes(column: str, rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _bands(rows: _Rows, column: str) -> list[list[str]]:
+def _bands(rows: Rows, column: str) -> list[list[str]]:
     """A line for each class; neighboring classes together where there are many, each line with about as many areas."""
     total = sum(row["n_areas"] for row in rows)
     bands: list[list[Mapping[str, Any]]] = []
@@ -372,7 +441,7 @@ def _bands(rows: _Rows, column: str) -> list[list[str]]:
     return lines
 
 
-def _reliability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _reliability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     first = [row for row in rows if row["run_id"] == rows[0]["run_id"]]
     chosen = document.get("choices", {})
     tolerance = Tolerance(
@@ -390,11 +459,11 @@ def _reliability(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
     )
 
 
-def _unmeasured(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _unmeasured(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     return exhibit("pair.unmeasured", rows=[[row["label"], row["reason"]] for row in rows], number=len(rows))
 
 
-def _left_out(rows: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _left_out(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     return exhibit(
         "pair.left-out",
         rows=[[row["measure"], row["reason"]] for row in rows],

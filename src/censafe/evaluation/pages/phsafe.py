@@ -57,11 +57,11 @@ def phsafe_page(folder: Path) -> Page:
 
 def _groups(rows: _Rows) -> dict[str, list[tuple[str, list[AccuracyRow]]]]:
     """Rows by kind of region, then by table."""
-    found: dict[str, list[tuple[str, list[AccuracyRow]]]] = {}
+    groups: dict[str, list[tuple[str, list[AccuracyRow]]]] = {}
     for place, table in dict.fromkeys((row.region_type, row.table) for row in rows):
         own = [row for row in rows if (row.region_type, row.table) == (place, table)]
-        found.setdefault(place, []).append((table, own))
-    return found
+        groups.setdefault(place, []).append((table, own))
+    return groups
 
 
 def _sections(rows: _Rows, line: Callable[[_Rows], Sequence[str]]) -> list[tuple[str, list[list[str]]]]:

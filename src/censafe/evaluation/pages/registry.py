@@ -28,7 +28,7 @@ from censafe.evaluation.pages.sweep import sweep_page
 from censafe.evaluation.pages.topdown import topdown_page
 from censafe.evaluation.pages.uncertainty import uncertainty_page
 from censafe.evaluation.summary.filling import FilledTable
-from censafe.evaluation.workbook import write_workbook
+from censafe.evaluation.summary.sheets import write_workbook
 from censafe.products.run.options import ReadOptions
 
 PAGES: Final[Mapping[str, Callable[[Path], Page]]] = {
@@ -83,8 +83,8 @@ def write_files(
     files.append(write_frame_codebook(out, written, meanings))
     if summary is not None:
         chosen = sheets or [name for name in frames if "/" not in name and name not in _SHEETLESS]
-        shown = {name: frame for name, frame in frames.items() if name in chosen}
-        files.append(write_workbook(out, shown, summary, standing=standing))
+        sheet_frames = {name: frame for name, frame in frames.items() if name in chosen}
+        files.append(write_workbook(out, sheet_frames, summary, standing=standing))
     return files
 
 

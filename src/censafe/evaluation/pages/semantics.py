@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,13 +11,12 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality, legend_below
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Page, capital, exhibit, quiet, settings_text
+from censafe.evaluation.pages.page import Page, Rows, capital, exhibit, quiet, settings_text
 from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS
 from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.pages.exhibits import Exhibit
 
-_Rows = Sequence[Mapping[str, Any]]
 _CURVES: Final = (
     ("bound", "no attack on any mechanism of this loss does better", "#d1762a", "-"),
     ("discrete_gaussian_randomized", "best attack on the noise that is drawn", "#0b5c7a", "-"),
@@ -36,7 +35,8 @@ def semantics_page(folder: Path) -> Page:
     document = read_evaluation(folder)
     power = read_frame(folder, "power", ("question", "symbol")).to_pylist()
     exhibits = [
-        _power(f"power-{place}", one, _of(power, one)) for place, one in enumerate(document["questions"], 1)
+        _power(f"power-{place}", question, _of(power, question))
+        for place, question in enumerate(document["questions"], 1)
     ]
     if (folder / "epsilon.csv").exists():
         readings = read_frame(folder, "epsilon", ("question", "symbol")).to_pylist()
@@ -50,11 +50,11 @@ def semantics_page(folder: Path) -> Page:
         ],
         facts=[
             (
-                f"{SYMBOLS[one['symbol']]} of {one['name']}",
-                number_text(upper(one["loss"], 4), 4),
-                one["words"],
+                f"{SYMBOLS[question['symbol']]} of {question['name']}",
+                number_text(upper(question["loss"], 4), 4),
+                question["words"],
             )
-            for one in document["questions"]
+            for question in document["questions"]
         ],
         exhibits=exhibits,
         settings=[
@@ -66,7 +66,7 @@ def semantics_page(folder: Path) -> Page:
     )
 
 
-def _of(rows: _Rows, question: Mapping[str, Any]) -> _Rows:
+def _of(rows: Rows, question: Mapping[str, Any]) -> Rows:
     return [row for row in rows if row["question"] == question["name"]]
 
 
@@ -77,13 +77,13 @@ def _known(value: float | None) -> bool:
 _KINDS: Final = ("discrete_gaussian_randomized", "discrete_gaussian", "gaussian", "bound")
 
 
-def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
+def _power(name: str, question: Mapping[str, Any], rows: Rows) -> Exhibit:
     alarms = [float(one) for one in ALARMS]
-    shown = [row for row in rows if row["false_alarm"] in alarms]
-    column = "discrete_gaussian_randomized" if _known(shown[0]["discrete_gaussian"]) else "bound"
+    stated = [row for row in rows if row["false_alarm"] in alarms]
+    column = "discrete_gaussian_randomized" if _known(stated[0]["discrete_gaussian"]) else "bound"
     successes = ", ".join(
         f"{number_text(upper(100 * row[column], 1), 1)} with {number_text(100 * row['false_alarm'], 0)}"
-        for row in shown
+        for row in stated
     )
     return exhibit(
         "semantics.power" if column != "bound" else "semantics.bound",
@@ -97,7 +97,7 @@ def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
                     for kind in _KINDS
                 ),
             ]
-            for row in shown
+            for row in stated
         ],
         fact=question["name"],
         fact_words=question["words"],
@@ -107,7 +107,7 @@ def _power(name: str, question: Mapping[str, Any], rows: _Rows) -> Exhibit:
     )
 
 
-def _power_figure(rows: _Rows) -> Figure:
+def _power_figure(rows: Rows) -> Figure:
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     for axes, most in ((left, 1.0), (right, 0.1)):
@@ -129,7 +129,7 @@ def _power_figure(rows: _Rows) -> Figure:
     return figure
 
 
-def _epsilon(questions: _Rows, rows: _Rows) -> Exhibit:
+def _epsilon(questions: Rows, rows: Rows) -> Exhibit:
     sections = []
     for question in questions:
         lines = [
@@ -144,7 +144,7 @@ def _epsilon(questions: _Rows, rows: _Rows) -> Exhibit:
     return exhibit("semantics.epsilon", figure=_epsilon_figure(questions, rows), columns=("Delta", *(words for _, words, *_ in _READINGS), "chance of more than the tight one"), sections=sections)  # fmt: skip
 
 
-def _epsilon_figure(questions: _Rows, rows: _Rows) -> Figure:
+def _epsilon_figure(questions: Rows, rows: Rows) -> Figure:
     figure = Figure(figsize=(max(5.0, 4.5 * len(questions)), 3.8), layout="constrained")
     grid = np.atleast_1d(figure.subplots(1, len(questions)))
     for axes, question in zip(grid, questions, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,11 +10,10 @@ import numpy as np
 
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
-from censafe.evaluation.pages.page import Page, exhibit, run_settings
+from censafe.evaluation.pages.page import Page, Rows, exhibit, run_settings
 from censafe.model.bounds import upper
 from censafe.publication.pages.exhibits import Exhibit
 
-_Rows = Sequence[Mapping[str, Any]]
 _EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
 _MEAN_OF: Final = 10  # areas of a class whose mean figure 3 has room for, however large it is
 _TEXTS: Final = ("method", "stat", "epl_estimator", "epl_reason")
@@ -59,7 +58,7 @@ def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _answer(full: _Rows, document: Mapping[str, Any]) -> list[str]:
+def _answer(full: Rows, document: Mapping[str, Any]) -> list[str]:
     own = [row for row in _chosen(full, "topdown", "corrected", "TC") if row["level"] == document["middle"]]
     if not own:
         return []
@@ -71,11 +70,11 @@ def _answer(full: _Rows, document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _chosen(full: _Rows, method: str, mode: str, stat: str | None = None) -> list[Mapping[str, Any]]:
-    found = [
+def _chosen(full: Rows, method: str, mode: str, stat: str | None = None) -> list[Mapping[str, Any]]:
+    chosen = [
         row for row in full if (row["method"], row["mode"]) == (method, mode) and stat in (None, row["stat"])
     ]
-    return sorted(found, key=lambda row: row["epsilon"] if method == "topdown" else row["sample_pct"])
+    return sorted(chosen, key=lambda row: row["epsilon"] if method == "topdown" else row["sample_pct"])
 
 
 def _findings(folder: Path) -> Exhibit:
@@ -92,7 +91,7 @@ def _findings(folder: Path) -> Exhibit:
     )
 
 
-def _budget(full: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _budget(full: Rows, document: Mapping[str, Any]) -> Exhibit:
     rows = _chosen(full, "topdown", "corrected")
     errors = {(row["stat"], row["level"], row["epsilon"]): row["mean_ae"] for row in rows}
     epsilons, levels = document["epsilons"], document["levels"]
@@ -125,16 +124,16 @@ def _curves(folder: Path) -> Exhibit | None:
     return exhibit("sweep.figure-1", figure=draw_curves(curves, _EPSILON))
 
 
-def _hidden(full: _Rows, document: Mapping[str, Any]) -> Exhibit | None:
+def _hidden(full: Rows, document: Mapping[str, Any]) -> Exhibit | None:
     """Measured empirical loss beside that of the level's noise alone."""
     compared = [
         (stat, level, _losses(full, stat, level))
         for stat, level in dict.fromkeys((row["stat"], row["level"]) for row in full)
     ]
-    shown = [pair for _, _, pairs in compared for pair in pairs]
-    if not shown:
+    pairs_of_rows = [pair for _, _, pairs in compared for pair in pairs]
+    if not pairs_of_rows:
         return None
-    comparable = [middle for _, middle in shown if _known(middle["epl"])]
+    comparable = [middle for _, middle in pairs_of_rows if _known(middle["epl"])]
     below = sum(middle["epl"] <= middle["noise_epl"] for middle in comparable)
     return exhibit(
         "sweep.noise-loss",
@@ -148,7 +147,7 @@ def _hidden(full: _Rows, document: Mapping[str, Any]) -> Exhibit | None:
     )
 
 
-def _losses(full: _Rows, stat: str, level: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _losses(full: Rows, stat: str, level: str) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """For each budget with a loss of the noise alone, the row of the largest value and that of the median."""
     published, corrected = (
         {row["epsilon"]: row for row in _chosen(full, "topdown", mode, stat) if row["level"] == level}
@@ -171,7 +170,7 @@ def _known(value: float | None) -> bool:
     return value is not None and value == value
 
 
-def _trade(folder: Path, full: _Rows, document: Mapping[str, Any]) -> Exhibit:
+def _trade(folder: Path, full: Rows, document: Mapping[str, Any]) -> Exhibit:
     middle = document["middle"]
     topdown, srs = (
         [row for row in _chosen(full, method, "as_published", "SC") if row["level"] == middle]
@@ -201,16 +200,16 @@ def _bias(folder: Path, document: Mapping[str, Any]) -> list[Exhibit]:
     violins = (
         read_frame(folder, "violins", ("method",)).to_pylist() if (folder / "violins.csv").exists() else []
     )
-    found = []
+    exhibits = []
     for level in dict.fromkeys((document["levels"][-1], document["middle"])):
         own = [row for row in bias if (row["level"], row["mode"]) == (level, "as_published")]
-        shown = [row for row in violins if row["level"] == level]
+        drawn = [row for row in violins if row["level"] == level]
         if own and any(row["bias"] for row in own):
-            found.append(_bias_exhibit(level, own, shown))
-    return found
+            exhibits.append(_bias_exhibit(level, own, drawn))
+    return exhibits
 
 
-def _bias_exhibit(level: str, bias: _Rows, violins: _Rows) -> Exhibit:
+def _bias_exhibit(level: str, bias: Rows, violins: Rows) -> Exhibit:
     settings = sorted({row["setting"] for row in bias})
     indices = sorted({row["index"] for row in bias})
     by_place = {(row["index"], row["setting"]): row for row in bias}
@@ -238,7 +237,7 @@ def _bias_exhibit(level: str, bias: _Rows, violins: _Rows) -> Exhibit:
     )
 
 
-def _full_lines(full: _Rows, stat: str, level: str) -> list[list[str]]:
+def _full_lines(full: Rows, stat: str, level: str) -> list[list[str]]:
     """The lines of one count at one level: budgets, then samples."""
     return [
         [
@@ -255,7 +254,7 @@ def _full_lines(full: _Rows, stat: str, level: str) -> list[list[str]]:
     ]
 
 
-def _full(full: _Rows) -> Exhibit:
+def _full(full: Rows) -> Exhibit:
     return exhibit(
         "sweep.full-table",
         sections=[

@@ -46,12 +46,12 @@ def metric_values(folder: Path, metric: str) -> dict[_Key, dict[str, Estimate]]:
     """One metric of the long frame by histogram, characteristic and level, then by method; all runs together."""
     rows = read_frame(folder, "metrics_long").to_pylist()
     rows = [row for row in rows if row["metric"] == metric and row["suite"] != SUITE]
-    found: dict[_Key, dict[str, Estimate]] = {}
+    estimates: dict[_Key, dict[str, Estimate]] = {}
     for row in sorted(rows, key=lambda row: row["run_id"] == "pooled"):  # a single run has no pooled row
         histogram, method = row["suite"].split("/")
-        place = found.setdefault((histogram, row["characteristic"], row["level"]), {})
+        place = estimates.setdefault((histogram, row["characteristic"], row["level"]), {})
         place[method] = Estimate(*interval(row), row["n_units"])
-    return found
+    return estimates
 
 
 def topdown_page(folder: Path) -> Page:
@@ -83,7 +83,7 @@ def topdown_page(folder: Path) -> Page:
 def _answer(document: Mapping[str, Any], errors: Mapping[_Key, Mapping[str, Estimate]]) -> list[str]:
     histogram = next(iter(document["histograms"]))
     words = document["histograms"][histogram]
-    found = []
+    sentences = []
     for query, name in words.items():
         parts = []
         for level in document["levels"]:
@@ -91,10 +91,10 @@ def _answer(document: Mapping[str, Any], errors: Mapping[_Key, Mapping[str, Esti
             if "topdown" in values and values["topdown"].value > 0:
                 parts.append(f"{number_text(values['topdown'].value)} ({level.replace('_', ' ')})")
         if parts:
-            found.append(f"{name}: {', '.join(parts)}")
-    if not found:
+            sentences.append(f"{name}: {', '.join(parts)}")
+    if not sentences:
         return ["Every figure compared here is published exactly."]
-    return [f"Mean absolute error of TopDown in records. {capital('; '.join(found[:2]))}."]
+    return [f"Mean absolute error of TopDown in records. {capital('; '.join(sentences[:2]))}."]
 
 
 def _accuracy(
@@ -105,11 +105,12 @@ def _accuracy(
     missing = Estimate(NAN)
     panels: dict[str, dict[str, list[Triple]]] = {}
     for query, name in words.items():
-        found = [errors.get((histogram, query, level), {}) for level in levels]
-        if any(one.value > 0 for values in found for one in values.values()):
+        by_level = [errors.get((histogram, query, level), {}) for level in levels]
+        if any(one.value > 0 for values in by_level for one in values.values()):
             panels[f"{histogram}: {name}"] = {
                 method: [
-                    (one.value, one.lo, one.hi) for one in (values.get(method, missing) for values in found)
+                    (estimate.value, estimate.lo, estimate.hi)
+                    for estimate in (values.get(method, missing) for values in by_level)
                 ]
                 for method in METHODS
             }

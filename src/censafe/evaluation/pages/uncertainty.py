@@ -14,6 +14,7 @@ from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.page import (
     Page,
+    Rows,
     exhibit,
     geounits_text,
     loss_fact,
@@ -22,8 +23,6 @@ from censafe.evaluation.pages.page import (
     settings_text,
 )
 from censafe.publication.pages.exhibits import Exhibit
-
-_Rows = Sequence[Mapping[str, Any]]
 
 
 def uncertainty_page(folder: Path) -> Page:
@@ -60,7 +59,7 @@ def uncertainty_page(folder: Path) -> Page:
 
 
 def _exhibit(
-    document: Mapping[str, Any], histogram: str, query: str, words: str, rows: _Rows
+    document: Mapping[str, Any], histogram: str, query: str, words: str, rows: Rows
 ) -> Exhibit | None:
     own = [row for row in rows if (row["histogram"], row["characteristic"]) == (histogram, query)]
     if not any(row["rmse"] > 0 for row in own):
@@ -93,7 +92,7 @@ def _exhibit(
     )
 
 
-def _answer(rows: _Rows, levels: Sequence[str]) -> str:
+def _answer(rows: Rows, levels: Sequence[str]) -> str:
     parts = []
     for level in (levels[0], levels[-1]) if len(levels) > 1 else levels:
         own = [row for row in rows if row["level"] == level]
@@ -103,7 +102,7 @@ def _answer(rows: _Rows, levels: Sequence[str]) -> str:
     return f"Published counts are expected to be off by {' and '.join(parts)} (root mean square)."
 
 
-def _figure(rows: _Rows, levels: Sequence[str]) -> Figure:
+def _figure(rows: Rows, levels: Sequence[str]) -> Figure:
     figure, axes = one_panel(8, 4)
     for place, level in enumerate(levels):
         own = [row for row in rows if row["level"] == level and row["rmse"] > 0]

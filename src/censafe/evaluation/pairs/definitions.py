@@ -97,10 +97,10 @@ def read_definitions(path: Path) -> Definitions:
 
 
 def _tables(document: Mapping[str, Any], key: str, file: str) -> list[tuple[Mapping[str, Any], str]]:
-    found = document.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+    tables = document.get(key, [])
+    if not isinstance(tables, list) or not all(isinstance(one, Mapping) for one in tables):
         raise ConfigError(f"{file}, {key}: allowed are tables [[{key}]]")
-    return [(one, f"{file}, {key}[{place}]") for place, one in enumerate(found)]
+    return [(one, f"{file}, {key}[{place}]") for place, one in enumerate(tables)]
 
 
 def _characteristic(raw: Mapping[str, Any], where: str) -> Characteristic:
@@ -121,7 +121,7 @@ def _areas(raw: Mapping[str, Any], where: str) -> DefinedAreas:
     refuse_unknown_keys(raw, where, _AREAS)
     kind, codes = raw.get("kind"), raw.get("codes")
     good = isinstance(codes, Mapping) and all(
-        is_texts(one) and all(text.isdigit() for text in one) for one in codes.values()
+        is_texts(starts) and all(text.isdigit() for text in starts) for starts in codes.values()
     )
     if not isinstance(kind, str) or not kind or not codes or not good:
         raise ConfigError(f'{where}: give a kind, and codes such as {{ north = ["44001", "440070101"] }}')

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything
-from censafe.evaluation.shipped import shipped_rows
+from censafe.evaluation.shipped import shipped_document, shipped_rows
 from censafe.evaluation.summary.conditions import CONDITIONS, Side
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.tables import SummaryRequest
 
 COUNTED: Final = "counted"
 UNMEASURED: Final = "not in this product"
-NOT_ASKED: Final = "not asked of the lowest level"
+NOT_MEASURED: Final = "not asked of the lowest level"
 _TRUTH: Final = "truth"
 _DIFFERS: Final = "total-differs"
 _MANY: Final = 62  # counts of one kind that are not held beside those of others
@@ -87,11 +87,16 @@ def inconsistencies(
         it is not asked of.
     """
     rows: list[dict[str, Any]] = []
-    for one in INCONSISTENCIES:
-        reasons = {_missing(sources, one, group): group for group in reversed(_groups(one, sources))}
+    for inconsistency in INCONSISTENCIES:
+        reasons = {
+            _missing(sources, inconsistency, group): group
+            for group in reversed(_groups(inconsistency, sources))
+        }
         for reason, group in reasons.items():
             if reason:
-                rows.append(_row(one, group if len(reasons) > 1 else "", status=UNMEASURED, reason=reason))
+                rows.append(
+                    _row(inconsistency, group if len(reasons) > 1 else "", status=UNMEASURED, reason=reason)
+                )
     for place, areas in enumerate(lists):
         more = None if strata is None else strata[place]
         classes = [everything(areas.number), *([] if more is None else [more])]
@@ -106,20 +111,22 @@ def _of_list(
 ) -> Iterator[dict[str, Any]]:
     """Rows of one list of areas; counts that several kinds need are counted once."""
     measured = [
-        (one, group)
-        for one in INCONSISTENCIES
-        for group in _groups(one, sources)
-        if not _missing(sources, one, group)
+        (kind, group)
+        for kind in INCONSISTENCIES
+        for group in _groups(kind, sources)
+        if not _missing(sources, kind, group)
     ]
     few = [pair for pair in measured if len(_requests(*pair)) < _MANY]
     shared = sources.count(areas, [request for pair in few for request in _requests(*pair)])
     known = sources.without_quarters(areas)
-    for one, group in measured:
-        if at_lowest and not one.of_lowest:
-            yield _row(one, group, areas, status=NOT_ASKED, reason="tells nothing about so few persons")
+    for inconsistency, group in measured:
+        if at_lowest and not inconsistency.of_lowest:
+            yield _row(
+                inconsistency, group, areas, status=NOT_MEASURED, reason="tells nothing about so few persons"
+            )
             continue
-        requests = _requests(one, group)
-        counts = shared if (one, group) in few else sources.count(areas, requests)
+        requests = _requests(inconsistency, group)
+        counts = shared if (inconsistency, group) in few else sources.count(areas, requests)
         terms = (group,) if group else ()
         true = Side({request: counts[request].true for request in requests}, terms, known)
         sides = {_TRUTH: true}
@@ -128,33 +135,35 @@ def _of_list(
                 {request: counts[request].published[run] for request in requests}, terms, known
             )
         for run_id, side in sides.items():
-            universe, met = _test(one, side, true)
+            universe, met = _test(inconsistency, side, true)
             for strata in classes:
                 for at, name in enumerate(strata.names):
                     inside = strata.of_area == at
                     if inside.any():
                         numbers = int((universe & inside).sum()), int((met & inside).sum())
-                        yield _row(one, group, areas, name, run_id, numbers)
+                        yield _row(inconsistency, group, areas, name, run_id, numbers)
 
 
-def _test(one: Inconsistency, side: Side, true: Side) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _test(
+    inconsistency: Inconsistency, side: Side, true: Side
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Areas concerned, and those among them of which it is true."""
-    if one.name == _DIFFERS:
+    if inconsistency.name == _DIFFERS:
         differs = np.asarray(side.of() != true.of())
         return np.ones(len(differs), np.bool_), differs
-    return CONDITIONS[one.name].test(side, true)
+    return CONDITIONS[inconsistency.name].test(side, true)
 
 
-def _requests(one: Inconsistency, group: str) -> tuple[SummaryRequest, ...]:
+def _requests(inconsistency: Inconsistency, group: str) -> tuple[SummaryRequest, ...]:
     """What is counted for a kind."""
-    if one.name == _DIFFERS:
+    if inconsistency.name == _DIFFERS:
         return (_TOTAL,)
-    return CONDITIONS[one.name].requests((group,) if group else ())
+    return CONDITIONS[inconsistency.name].requests((group,) if group else ())
 
 
-def _groups(one: Inconsistency, sources: SummarySources) -> tuple[str, ...]:
+def _groups(inconsistency: Inconsistency, sources: SummarySources) -> tuple[str, ...]:
     """Groups that a kind is asked of; those of races that the product tells apart, or the first where it tells none."""
-    if not one.by_group:
+    if not inconsistency.by_group:
         return ("",)
     measured = tuple(
         group for group in _GROUPS if not sources.why_unmeasured(SummaryRequest("person", (group,)))
@@ -162,15 +171,15 @@ def _groups(one: Inconsistency, sources: SummarySources) -> tuple[str, ...]:
     return measured or _GROUPS[:1]
 
 
-def _missing(sources: SummarySources, one: Inconsistency, group: str) -> str:
+def _missing(sources: SummarySources, inconsistency: Inconsistency, group: str) -> str:
     """What a kind needs that no file has, such as ``needs SEX``; empty where it can be counted."""
-    reasons = [sources.why_unmeasured(request) for request in _requests(one, group)]
+    reasons = [sources.why_unmeasured(request) for request in _requests(inconsistency, group)]
     parts = [part for reason in reasons if reason for part in reason.removeprefix("needs ").split(", ")]
     return f"needs {', '.join(dict.fromkeys(parts))}" if parts else ""
 
 
 def _row(
-    one: Inconsistency,
+    inconsistency: Inconsistency,
     group: str,
     areas: ComparedAreas | None = None,
     size_class: str = "all",
@@ -182,8 +191,8 @@ def _row(
 ) -> dict[str, Any]:
     universe, hits = numbers or (None, None)
     return {
-        "number": one.number,
-        "kind": one.kind,
+        "number": inconsistency.number,
+        "kind": inconsistency.kind,
         "group": group,
         "level": "" if areas is None else areas.level,
         "area_class": "" if areas is None else areas.area_class,
@@ -195,3 +204,105 @@ def _row(
         "status": status,
         "reason": reason,
     }
+
+
+Relation = Literal["equal", "at most", "both or none"]
+_Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Two counts of the same homes, one in each file, and what must hold between them.
+
+    Args:
+        households: sets of households, each with what one of them counts for; their counts are added.
+        without: a set of households; areas that have any are left out, as nothing is known of them.
+    """
+
+    name: str
+    words: str
+    households: tuple[tuple[int, tuple[str, ...]], ...]
+    persons: tuple[str, ...]
+    relation: Relation
+    without: str
+
+    @property
+    def requests(self) -> tuple[SummaryRequest, ...]:
+        """What is counted."""
+        more = (SummaryRequest("household", (self.without,)),) if self.without else ()
+        own = (SummaryRequest("household", terms) for _, terms in self.households)
+        return (*own, SummaryRequest("person", self.persons), *more)
+
+    def test(self, counts: dict[SummaryRequest, _Numbers]) -> tuple[NDArray[np.bool_], _Numbers]:
+        """Areas that have any of either, and by how many records each of them breaks the rule."""
+        people = counts[SummaryRequest("person", self.persons)]
+        homes = sum(
+            (weight * counts[SummaryRequest("household", terms)] for weight, terms in self.households),
+            np.zeros_like(people),
+        )
+        universe = np.asarray((homes > 0) | (people > 0))
+        if self.without:
+            universe &= counts[SummaryRequest("household", (self.without,))] == 0
+        if self.relation == "equal":
+            excess = np.abs(homes - people)
+        elif self.relation == "at most":
+            excess = np.maximum(homes - people, 0)
+        else:
+            excess = np.where((homes > 0) == (people > 0), 0, homes + people)
+        return universe, np.where(universe, excess, 0)
+
+
+CONTRADICTIONS: Final = tuple(
+    Contradiction(
+        name=row["name"],
+        words=row["words"],
+        households=tuple((weight, tuple(terms)) for weight, terms in row["households"]),
+        persons=tuple(row["persons"]),
+        relation=row.get("relation", "equal"),
+        without=row.get("without", ""),
+    )
+    for row in shipped_document("contradictions.toml")["contradictions"]
+)
+"""Relations that hold among records, and that neither file is made to keep."""
+_CONTRADICTION_SCHEMA: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("kind", "words", "relation", "level", "area_class", "run_id")),
+        *((name, pa.int64()) for name in ("universe", "n")),
+        ("percent", pa.float64()),
+        ("records", pa.int64()),
+    ]
+)
+
+
+def count_contradictions(sources: SummarySources, lists: Sequence[ComparedAreas]) -> pa.Table:
+    """Count areas of which persons and households contradict each other, in the truth and in every published run."""
+    kinds = [one for one in CONTRADICTIONS if not any(map(sources.why_unmeasured, one.requests))]
+    rows: list[dict[str, Any]] = []
+    for areas in lists:
+        counted = sources.count(areas, [request for one in kinds for request in one.requests])
+        for contradiction in kinds:
+            sides = [("truth", {request: counted[request].true for request in contradiction.requests})]
+            sides += [
+                (name, {request: counted[request].published[run] for request in contradiction.requests})
+                for run, name in enumerate(sources.runs)
+            ]
+            for name, counts in sides:
+                universe, excess = contradiction.test(counts)
+                concerned, wrong = int(universe.sum()), int((excess > 0).sum())
+                rows.append(
+                    {
+                        "kind": contradiction.name,
+                        "words": contradiction.words,
+                        "relation": contradiction.relation,
+                        "level": areas.level,
+                        "area_class": areas.area_class,
+                        "run_id": name,
+                        "universe": concerned,
+                        "n": wrong,
+                        "percent": 100 * wrong / concerned if concerned else float("nan"),
+                        "records": int(excess.sum()),
+                    }
+                )
+    order = {one.name: place for place, one in enumerate(CONTRADICTIONS)}
+    rows.sort(key=lambda row: order[row["kind"]])
+    return pa.Table.from_pylist(rows, schema=_CONTRADICTION_SCHEMA)

@@ -111,15 +111,15 @@ class Scope:
     @cached_property
     def strata(self) -> tuple[Strata, ...]:
         """Classes of the areas of every list, by true population."""
-        found = []
+        strata = []
         for areas in self.lists:
             counts, bins = true_answers(self.pair, areas), self.choices.bins
-            found.append(
+            strata.append(
                 population_bins(counts, bins)
                 if bins
                 else size_classes(counts, size_edges(areas, self.lowest))
             )
-        return tuple(found)
+        return tuple(strata)
 
     def classes(self, areas: ComparedAreas) -> Strata | None:
         """Classes of one list; None where it has one area only, or one class holds all areas."""
@@ -137,13 +137,13 @@ def scope_of(opened: OpenedPair, choices: PairChoices) -> Scope:
     known = {one.name for one in subjects}
     subjects += [_query(pair, text, text, apart=True) for text in choices.queries if text not in known]
     unmeasured = []
-    for one in choices.characteristics:
-        subject = _characteristic(opened.pairs, one, choices.sets)
+    for characteristic in choices.characteristics:
+        subject = _characteristic(opened.pairs, characteristic, choices.sets)
         if subject is not None:
             subjects.append(subject)
             continue
-        near = next((pair for pair in opened.pairs if pair.schema.record is one.record), pair)
-        unmeasured.append((one, one.why_unmeasured(near.schema, choices.sets)))
+        near = next((pair for pair in opened.pairs if pair.schema.record is characteristic.record), pair)
+        unmeasured.append((characteristic, characteristic.why_unmeasured(near.schema, choices.sets)))
     names = [one.name for one in subjects]
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
@@ -164,11 +164,26 @@ def _query(pair: Pair, text: str, words: str, *, apart: bool = False) -> PairSub
     return PairSubject(query.name, words, pair, query.label, labels, meanings, query.answers, apart)
 
 
-def _characteristic(pairs: Sequence[Pair], one: Characteristic, sets: CellSets) -> PairSubject | None:
+def _characteristic(
+    pairs: Sequence[Pair], characteristic: Characteristic, sets: CellSets
+) -> PairSubject | None:
     """A characteristic of the first pair that can count it."""
     for pair in pairs:
-        cells = sets.cells(pair.schema, one.sets) if pair.schema.record is one.record else None
+        cells = (
+            sets.cells(pair.schema, characteristic.sets)
+            if pair.schema.record is characteristic.record
+            else None
+        )
         if cells is not None:
             label = np.where(cells, 0, -1).astype(np.int32)
-            return PairSubject(one.name, one.label, pair, label, (one.name,), (one.label,), 1, apart=True)
+            return PairSubject(
+                characteristic.name,
+                characteristic.label,
+                pair,
+                label,
+                (characteristic.name,),
+                (characteristic.label,),
+                1,
+                apart=True,
+            )
     return None

@@ -76,19 +76,19 @@ def _geocodes(areas: ComparedAreas, names: AreaNames) -> dict[str, Any]:
         or not len(codes)
         or {len(code) for code in codes.tolist()} != {digits}
     ):
-        beside = names.of_level(areas.level, codes)
-        return {"geocode": codes.tolist(), **{name: texts.tolist() for name, texts in beside.items()}}
+        columns = names.of_level(areas.level, codes)
+        return {"geocode": codes.tolist(), **{name: texts.tolist() for name, texts in columns.items()}}
     parts = {
         name: [code[first:last] for code in codes.tolist()]
         for name, first, last in _PARTS
         if digits is not None and last <= digits
     }
-    known = {name: found.tolist() for name, found in names.of_level(areas.level, codes).items()}
+    known = {name: texts.tolist() for name, texts in names.of_level(areas.level, codes).items()}
     return {**known, "geocode": codes.tolist(), **parts}
 
 
 _COUNTS: Final = ("COUNT", "count", "value")
-_BESIDE: Final = ("NOISE_DISTRIBUTION", "VARIANCE", "classification")
+_NOT_KEYS: Final = ("NOISE_DISTRIBUTION", "VARIANCE", "classification")
 _FILE: Final = "file"
 _MOST: Final = 2**53  # up to which doubles are exact
 _PERCENT: Final = 5  # of rows that may be on one side only
@@ -166,7 +166,9 @@ def match_tables(
         "only_published": joined.column("_true").null_count,
     } | ({"withheld": hidden.num_rows} if hidden.num_rows else {})
     others = [
-        one for one in sides[0].column_names if one in sides[1].column_names and one not in (*keys, name)
+        column
+        for column in sides[0].column_names
+        if column in sides[1].column_names and column not in (*keys, name)
     ]
     others = [one for one in others if one.lower() not in _NAMES]
     notes.append(
@@ -202,8 +204,8 @@ def _table(path: Path, *, files: bool) -> pa.Table:
         tables = [
             table
             if _FILE in table.column_names
-            else table.append_column(_FILE, pa.array([one.stem] * table.num_rows, pa.string()))
-            for one, table in zip(places, tables, strict=True)
+            else table.append_column(_FILE, pa.array([path_of_table.stem] * table.num_rows, pa.string()))
+            for path_of_table, table in zip(places, tables, strict=True)
         ]
     try:
         return pa.concat_tables(_decoded(table) for table in tables)
@@ -216,8 +218,8 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     every = sorted(one for one in path.rglob("*") if one.is_file())
-    found = ([one for one in every if one.suffix.lower() == ending] for ending in (".parquet", ".csv"))
-    return next((one for one in found if one), [])
+    by_ending = ([one for one in every if one.suffix.lower() == ending] for ending in (".parquet", ".csv"))
+    return next((one for one in by_ending if one), [])
 
 
 def _decoded(table: pa.Table) -> pa.Table:
@@ -246,19 +248,19 @@ def _named_alike(sides: Sequence[pa.Table], count: str) -> tuple[list[pa.Table],
     names = names if len(set(names)) == len(names) else other.column_names
     codes = [block_column(own, _CODES) for own in (truth.column_names, names)]
     notes = []
-    own, theirs = codes
+    own, other_codes = codes
     if (
         own
-        and theirs
-        and own != theirs
+        and other_codes
+        and own != other_codes
         and own not in names
-        and theirs not in truth.column_names
+        and other_codes not in truth.column_names
         and count not in codes
     ):
-        place = names.index(theirs)
-        names = [own if name == theirs else name for name in names]
-        notes = [f"{own} of the truth is {theirs} as published"]
-        vintages = [_VINTAGE.search(one) for one in (own, theirs)]
+        place = names.index(other_codes)
+        names = [own if name == other_codes else name for name in names]
+        notes = [f"{own} of the truth is {other_codes} as published"]
+        vintages = [_VINTAGE.search(one) for one in (own, other_codes)]
         if all(vintages) and vintages[0] and vintages[1] and vintages[0][1] != vintages[1][1]:
             notes = [f"{notes[0]}, codes of 20{vintages[0][1]} and of 20{vintages[1][1]}"]
         truth = _with_codes(truth, truth.column_names.index(own))
@@ -281,7 +283,7 @@ def _checked(path: Path, table: pa.Table, count: str, *, withheld: bool) -> pa.T
     for name in table.column_names:
         if name == count:
             columns[name] = _whole_numbers(path, table.column(name), count, withheld=withheld)
-        elif name not in _BESIDE:
+        elif name not in _NOT_KEYS:
             texts = texts_of(table.column(name))
             columns[name] = plain_codes(texts) if name.lower() in _CODES else pc.utf8_trim_whitespace(texts)
     return pa.table(columns)
@@ -309,14 +311,14 @@ def _whole_numbers(path: Path, column: pa.ChunkedArray, count: str, *, withheld:
     return numbers.cast(pa.int64())
 
 
-def _count_column(names: Sequence[str], path: Path, wanted: str | None) -> str:
-    found = [name for name in ((wanted,) if wanted else _COUNTS) if name in names]
-    if not found:
+def _count_column(names: Sequence[str], path: Path, count: str | None) -> str:
+    columns = [name for name in ((count,) if count else _COUNTS) if name in names]
+    if not columns:
         raise DataError(
-            f"{path.name}: no column {wanted or ' or '.join(_COUNTS)}; the columns are {', '.join(names)}; fix: name the "
+            f"{path.name}: no column {count or ' or '.join(_COUNTS)}; the columns are {', '.join(names)}; fix: name the "
             "column of counts with `count`"
         )
-    return found[0]
+    return columns[0]
 
 
 def _keys(paths: Sequence[Path], sides: Sequence[pa.Table], count: str, by: Sequence[str]) -> list[str]:
@@ -324,7 +326,7 @@ def _keys(paths: Sequence[Path], sides: Sequence[pa.Table], count: str, by: Sequ
     shared = [
         name
         for name in sides[0].column_names
-        if name in sides[1].column_names and name not in (count, *_BESIDE)
+        if name in sides[1].column_names and name not in (count, *_NOT_KEYS)
     ]
     unknown = [name for name in by if name not in shared]
     if unknown:

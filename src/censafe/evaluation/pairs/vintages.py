@@ -88,10 +88,10 @@ def stacked_vintages(frames: Mapping[str, Mapping[str, pa.Table]]) -> dict[str, 
     first = next(iter(frames))
     if len(frames) == 1:
         return dict(frames[first])
-    found: dict[str, pa.Table] = {}
+    stacked_frames: dict[str, pa.Table] = {}
     for name in dict.fromkeys(name for own in frames.values() for name in own):
         if name in _ONCE or name.startswith("side_by_side/"):
-            found[name] = next(own[name] for own in frames.values() if name in own)
+            stacked_frames[name] = next(own[name] for own in frames.values() if name in own)
             continue
         parts = []
         for vintage, own in frames.items():
@@ -100,5 +100,5 @@ def stacked_vintages(frames: Mapping[str, Mapping[str, pa.Table]]) -> dict[str, 
                 if name == "inconsistency" and vintage != first:  # the counts of the truth are there once
                     frame = frame.filter(pc.not_equal(frame.column("run_id"), "truth"))
                 parts.append(labeled(frame, {"vintage": vintage}))
-        found[name] = pa.concat_tables(parts, promote_options="default").combine_chunks()
-    return found
+        stacked_frames[name] = pa.concat_tables(parts, promote_options="default").combine_chunks()
+    return stacked_frames

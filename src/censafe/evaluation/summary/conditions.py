@@ -104,11 +104,11 @@ def median_age(years: NDArray[np.floating] | NDArray[np.integer]) -> NDArray[np.
     # the element in the middle of the sorted list, the upper one of two
     middle = np.minimum((ends <= (total // 2)[:, None]).sum(axis=1), years.shape[1] - 1)
     rows = np.arange(len(years))
-    held = years[rows, middle]
-    below = ends[rows, middle] - held
+    at_middle = years[rows, middle]
+    below = ends[rows, middle] - at_middle
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: NDArray[np.float64] = middle + (total / 2 - below) / held
-    return np.where(total > 0, found, np.nan)
+        median: NDArray[np.float64] = middle + (total / 2 - below) / at_middle
+    return np.where(total > 0, median, np.nan)
 
 
 def _persons(*sets: str) -> tuple[SummaryRequest, ...]:

@@ -82,24 +82,28 @@ class SummarySources:
             return f"needs areas of the level {kind.level.replace('_', ' ').lower()}"
         if kind.lists and listed is None:
             return f"needs a list of areas {kind.lists[0]}"
-        found = level_areas(spine, kind.level) if kind.level or listed is None else listed
-        included = np.ones(found.number, np.bool_)
+        unfiltered = level_areas(spine, kind.level) if kind.level or listed is None else listed
+        included = np.ones(unfiltered.number, np.bool_)
         if listed is not None and kind.within:
             chosen = np.array([_is_within(str(code), kind.within) for code in listed.names], np.bool_)
             included &= (
-                chosen if listed is found else _of_blocks(found, np.append(chosen, False)[listed.of_block])
+                chosen
+                if listed is unfiltered
+                else _of_blocks(unfiltered, np.append(chosen, False)[listed.of_block])
             )
-        state = _first_of_blocks(found, self.states)
+        state = _first_of_blocks(unfiltered, self.states)
         if kind.only_in:
             included &= np.isin(state, kind.only_in)
         if kind.not_in:
             included &= ~np.isin(state, kind.not_in)
-        if listed is found:
-            included &= np.array([not _NOWHERE.fullmatch(str(code)) for code in found.names], np.bool_)
+        if listed is unfiltered:
+            included &= np.array([not _NOWHERE.fullmatch(str(code)) for code in unfiltered.names], np.bool_)
         if included.all():
-            return found  # the same object, so that what it has sorted stays known
+            return unfiltered  # the same object, so that what it has sorted stays known
         place = np.append(np.where(included, np.cumsum(included) - 1, -1), -1).astype(np.int32)
-        return ComparedAreas(found.level, found.area_class, found.names[included], place[found.of_block])
+        return ComparedAreas(
+            unfiltered.level, unfiltered.area_class, unfiltered.names[included], place[unfiltered.of_block]
+        )
 
     def of_state(self, areas: ComparedAreas) -> NDArray[np.int64]:
         """Code of the state of every area, that of its first block, shape (areas,)."""
@@ -124,18 +128,18 @@ class SummarySources:
             if place is None:
                 raise ValueError(f"{request.text}: {reason}")
             by_pair.setdefault(place, []).append(request)
-        found: dict[SummaryRequest, Counted] = {}
+        counts: dict[SummaryRequest, Counted] = {}
         for place, own in by_pair.items():
             for start in range(0, len(own), _AT_ONCE):
-                found |= self._counted(place, areas, own[start : start + _AT_ONCE])
-        return found
+                counts |= self._counted(place, areas, own[start : start + _AT_ONCE])
+        return counts
 
     def without_quarters(self, areas: ComparedAreas) -> NDArray[np.bool_] | None:
         """Areas without a facility of group quarters, shape (areas,); None where facilities are not known."""
         if self.facilities is None:
             return None
-        held = self.facilities[:, 1:].sum(axis=1) > 0
-        return ~_of_blocks(areas, held)
+        with_quarters = self.facilities[:, 1:].sum(axis=1) > 0
+        return ~_of_blocks(areas, with_quarters)
 
     def _pair(self, request: SummaryRequest) -> tuple[int | None, str]:
         """Position of the first pair that tells the records of a request apart, or why none does, such as ``needs AGE``."""
@@ -161,13 +165,13 @@ class SummarySources:
     @cached_property
     def _used(self) -> tuple[NDArray[np.int64], ...]:
         """Of every pair, cells that hold anybody on some side: few of the million of a demographic file."""
-        found = []
+        used = []
         for pair in self.pairs:
-            held = np.zeros(pair.schema.schema.cells, np.bool_)
+            filled = np.zeros(pair.schema.schema.cells, np.bool_)
             for cells in (pair.confidential.cell, *(run.histograms.cell for run in pair.runs)):
-                held[cells] = True
-            found.append(np.flatnonzero(held))
-        return tuple(found)
+                filled[cells] = True
+            used.append(np.flatnonzero(filled))
+        return tuple(used)
 
     def _counted(
         self, place: int, areas: ComparedAreas, requests: Sequence[SummaryRequest]
@@ -216,9 +220,9 @@ def _attribute(sets: CellSets, term: str, record: ProtectedUnit) -> str:
     """
     names = [part.strip().removeprefix("not ") for part in term.split("|")]
     for name in (*names, *(f"not {name}" for name in names)):
-        for one in sets.attributes:
-            if one.record is record and one.levels_in(name) is not None:
-                return one.names[0].upper() + (" of householders" if "householder" in name else "")
+        for described in sets.attributes:
+            if described.record is record and described.levels_in(name) is not None:
+                return described.names[0].upper() + (" of householders" if "householder" in name else "")
         if name in sets.aliases:
             return ", ".join(dict.fromkeys(_attribute(sets, part, record) for part in sets.aliases[name]))
     return term.upper()
@@ -238,10 +242,10 @@ def _is_within(code: str, ranges: Sequence[Sequence[str]]) -> bool:
 def _first_of_blocks(areas: ComparedAreas, values: NDArray[np.int64]) -> NDArray[np.int64]:
     """Value of the first block of every area; -1 where there is none."""
     order, starts = areas.blocks
-    found = np.full(areas.number, -1, np.int64)
+    first = np.full(areas.number, -1, np.int64)
     filled = starts[1:] > starts[:-1]
-    found[filled] = values[order[starts[:-1][filled]]]
-    return found
+    first[filled] = values[order[starts[:-1][filled]]]
+    return first
 
 
 def _of_blocks(areas: ComparedAreas, hit: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from censafe.errors import ConfigError
-from censafe.evaluation.codebook import CODEBOOK
-from censafe.evaluation.shipped import shipped_document
+from censafe.evaluation.shipped import CODEBOOK, shipped_document
 from censafe.evaluation.summary.tables import (
     ErrorRate,
     Line,
@@ -121,15 +120,15 @@ def _lines(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> 
     """Rows of one kind of areas: a row a class, or under the heading of each class its groups and rows."""
     refuse_unknown_keys(part, where, _PART)
     yield from (Line(text) for text in part.get("headings", ()))
-    whole = _line(document, part, where)
+    common = _line(document, part, where)
     if "states" in part:
         for code, name in _states(document, part["areas"]).items():
-            yield replace(whole, label=part["states"].format(name), options=(code,))
+            yield replace(common, label=part["states"].format(name), options=(code,))
         return
     sizes = _classes(document, part.get("classes"), where)
     if "rows" not in part:
         for size in sizes:
-            yield replace(whole, label=size.label or str(part.get("label", "")), size=size)
+            yield replace(common, label=size.label or str(part.get("label", "")), size=size)
         return
     rows = _named(document, "rows", part["rows"], where)
     groups = _named(document, "groups", part["groups"], where) if "groups" in part else [("", "")]
@@ -140,8 +139,8 @@ def _lines(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> 
             if heading:
                 yield Line(heading)
             for label, terms in rows:
-                request = whole.request.within([*_terms(inside), *_terms(terms)])
-                yield replace(whole, label=label, size=size, request=request)
+                request = common.request.within([*_terms(inside), *_terms(terms)])
+                yield replace(common, label=label, size=size, request=request)
 
 
 def _line(document: Mapping[str, Any], part: Mapping[str, Any], where: str) -> Line:
@@ -171,8 +170,8 @@ def _states(document: Mapping[str, Any], areas: str) -> Mapping[str, str]:
 def _classes(document: Mapping[str, Any], name: str | None, where: str) -> Sequence[SizeClass]:
     if name is None:
         return (SizeClass(""),)
-    found = _named(document, "classes", name, where)
-    return [SizeClass(item[0], str(found.get("by", "")), *item[1:]) for item in found["items"]]
+    classes = _named(document, "classes", name, where)
+    return [SizeClass(item[0], str(classes.get("by", "")), *item[1:]) for item in classes["items"]]
 
 
 def _named(document: Mapping[str, Any], kind: str, name: str, where: str) -> Any:

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import xlsxwriter
 
 from censafe.evaluation.areas.areas import ComparedAreas
 from censafe.evaluation.areas.files import known_areas
+from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import PublishedRun
-from censafe.evaluation.outputs import wide_metrics
+from censafe.evaluation.outputs import column_meaning, wide_metrics
 from censafe.evaluation.summary.counts import SummarySources, kinds_of_units
 from censafe.evaluation.summary.filling import FilledTable, fill_book, summary_frame, summary_long
 from censafe.evaluation.summary.reading import shipped_book
 from censafe.evaluation.summary.tables import SummaryBook
 from censafe.evaluation.topdown.population import EvaluatedPopulation
+from censafe.model.safe_text import WORKBOOK_OPTIONS
+from censafe.publication.atomic import atomic_bytes
 
 CONTENTS: Final = "Contents"
 _WORDS: Final = (
@@ -104,17 +112,17 @@ def _table(sheet: Any, at: int, filled: FilledTable, formats: _Formats) -> int:
     longest = max(len(column.label) for column in table.columns)
     sheet.set_row(at + 3, _LINE * -(-longest // _LETTERS))
     at += 4
-    for one in filled.lines:
-        if one.line.areas:
-            sheet.write(at, 0, one.line.label, formats["label"])
+    for line in filled.lines:
+        if line.line.areas:
+            sheet.write(at, 0, line.line.label, formats["label"])
             for place, column in enumerate(table.columns, 1):
-                value = one.value(column.metric)
+                value = line.value(column.metric)
                 if value is None:
                     sheet.write_blank(at, place, None, formats["empty"])
                 else:
                     sheet.write_number(at, place, value, formats[_kind(column.metric, value)])
         else:
-            sheet.write_row(at, 0, [one.line.label, *[""] * len(table.columns)], formats["heading"])
+            sheet.write_row(at, 0, [line.line.label, *[""] * len(table.columns)], formats["heading"])
         at += 1
     return at
 
@@ -170,8 +178,8 @@ def topdown_sources(
     facts = population.loaded.facts
     pairs = tuple(population.pairs[name].with_runs(own) for name, own in runs.items())
     known = () if facts.areas is None else known_areas(pairs[0].spine, facts.areas)
-    given = {one.level for one in lists}
-    lists = (*lists, *(one for one in known if one.level not in given))
+    named = {one.level for one in lists}
+    lists = (*lists, *(one for one in known if one.level not in named))
     return SummarySources(pairs, tuple(lists), kinds_of_units(population.main.schema, facts.facilities))
 
 
@@ -181,3 +189,60 @@ def budget_sheet(
     """The tables that the first histogram fills, all on one sheet, such as that of a budget."""
     tables = fill_book(shipped_book(), topdown_sources(population, {population.main.name: runs}))
     return tuple(FilledTable(replace(one.table, sheet=sheet), one.lines) for one in tables if one.filled)
+
+
+_FILE: Final = "workbook.xlsx"
+_MOST_ROWS: Final = 1_000_000
+_LONGEST_NAME: Final = 31
+_NEVER: Final = datetime(2020, 1, 1, tzinfo=UTC)  # the same frames make the same bytes
+
+
+def write_workbook(
+    folder: Path,
+    frames: Mapping[str, pa.Table],
+    summary: Sequence[FilledTable] = (),
+    *,
+    standing: Confidentiality = Confidentiality.COMPARED,
+) -> str:
+    """Write ``workbook.xlsx``: tables of summary metrics; frames with stamp, names of columns and rows; what columns mean."""
+    buffer = io.BytesIO()
+    book = xlsxwriter.Workbook(buffer, {**WORKBOOK_OPTIONS, "nan_inf_to_errors": False})
+    book.set_properties({"created": _NEVER, "status": standing.value})
+    bold, stamp = book.add_format({"bold": True}), book.add_format({"bold": True, "font_color": "#8c1414"})
+    marked = (standing.value, stamp)
+    if summary:
+        add_summary_sheets(book, summary, standing.value)
+    columns: dict[str, None] = {}
+    for name, frame in frames.items():
+        if frame.num_rows <= _MOST_ROWS:
+            rows = [[_cell_value(value) for value in row.values()] for row in frame.to_pylist()]
+            _frame_sheet(book, name, frame.column_names, rows, bold, marked)
+            columns |= dict.fromkeys(frame.column_names)
+    meanings = [[name, *column_meaning(name)] for name in columns]
+    _frame_sheet(book, "columns", ["column", "meaning", "unit"], meanings, bold, marked)
+    book.close()
+    with atomic_bytes(folder / _FILE) as stream:
+        stream.write(buffer.getvalue())
+    return _FILE
+
+
+def _frame_sheet(
+    book: Any, name: str, head: list[str], rows: list[list[Any]], bold: Any, marked: tuple[str, Any]
+) -> None:
+    sheet = book.add_worksheet(name[:_LONGEST_NAME])
+    sheet.write(0, 0, *marked)
+    sheet.write_row(1, 0, head, bold)
+    for place, row in enumerate(rows, 2):
+        sheet.write_row(place, 0, row)
+    sheet.freeze_panes(2, 0)
+    sheet.autofilter(1, 0, 1 + max(1, len(rows)), len(head) - 1)
+    for place, name_of_column in enumerate(head):
+        longest = max((len(str(row[place])) for row in rows[:200]), default=0)
+        sheet.set_column(place, place, min(60, max(len(name_of_column), longest) + 2))
+
+
+def _cell_value(value: Any) -> Any:
+    """What a cell can hold; an empty text for what is not a number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "" if math.isnan(value) else "infinite"
+    return "" if value is None else value

@@ -158,5 +158,5 @@ def signed_text(value: float, doubt: float, places: int = 1) -> str:
         >>> signed_text(-0.01, 0.25), signed_text(3.0, 1.0)
         ('0.0 ±0.2', '3.0 ±1.0')
     """
-    shown = round(value, places) + 0.0
-    return f"{shown:,.{places}f} \N{PLUS-MINUS SIGN}{doubt:,.{places}f}"
+    rounded = round(value, places) + 0.0
+    return f"{rounded:,.{places}f} \N{PLUS-MINUS SIGN}{doubt:,.{places}f}"

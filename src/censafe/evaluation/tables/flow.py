@@ -99,16 +99,16 @@ def evaluate_product(product: TableProduct, request: TableRequest, drawing: Draw
     with confidential_run(out, "evaluation") as folder:
         earlier = folder.note_scratch(scratch_place(request.data, reading.scratch))
         with private_scratch(request.data, reading.scratch, out=out, earlier=earlier) as scratch:
-            found = trials.run(request.data, scratch, reading, drawing)
+            findings = trials.run(request.data, scratch, reading, drawing)
         with reading.observer.stage("report"):
             words = f"{drawing.trials} noise draws against the truth"
             files = []
-            for name, (kind, rows) in found.frames.items():
+            for name, (kind, rows) in findings.frames.items():
                 files.append(out / f"{name}.csv")
                 write_report_rows(files[-1], kind, rows)
             for ending in ("svg", "png"):
                 files.append(out / f"accuracy.{ending}")
-                found.draw(files[-1], f"{product.title}, {trials.config.origin}: {words}")
+                findings.draw(files[-1], f"{product.title}, {trials.config.origin}: {words}")
             document = {
                 "kind": product.name,
                 "configuration": trials.config.origin,
@@ -122,7 +122,7 @@ def evaluate_product(product: TableProduct, request: TableRequest, drawing: Draw
             }
             write_document(out, document)
             files += [out / name for name in write_report(out)]
-    return Evaluated((f"CONFIDENTIAL. {words}.", *found.lines), tuple(files))
+    return Evaluated((f"CONFIDENTIAL. {words}.", *findings.lines), tuple(files))
 
 
 def write_truth(product: TableProduct, request: TableRequest, *, private_path: bool) -> tuple[Path, ...]:

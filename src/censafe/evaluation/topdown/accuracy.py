@@ -67,28 +67,31 @@ def compare_methods(
     """Bring all methods together for every characteristic and level of one histogram."""
     pair = population.pairs[histogram.name].with_runs(runs)
     blocks = pair.with_runs(_fitted_blocks(population, histogram, pair, noise_runs, seed))
-    found = []
-    for one in compared_characteristics(histogram):
-        added = [noisy_blocks(population, histogram, one.query, seed + run) for run in range(noise_runs)]
+    comparisons = []
+    for characteristic in compared_characteristics(histogram):
+        added = [
+            noisy_blocks(population, histogram, characteristic.query, seed + run) for run in range(noise_runs)
+        ]
         for level in population.levels:
             areas = level_areas(pair.spine, level)
             noisy = [
-                noisy_level(population, histogram, level, one.query, seed + run) for run in range(noise_runs)
+                noisy_level(population, histogram, level, characteristic.query, seed + run)
+                for run in range(noise_runs)
             ]
             cells = {
-                "topdown": match_runs(pair, areas, one.query),
+                "topdown": match_runs(pair, areas, characteristic.query),
                 "noisy": tuple(cell for cell in noisy if cell is not None),
-                "blocks": match_runs(blocks, areas, one.query),
+                "blocks": match_runs(blocks, areas, characteristic.query),
                 "blocks_noise": tuple(sums[level] for sums in added if sums),
             }
-            found.append(Compared(histogram.name, level, one.query, cells))
+            comparisons.append(Compared(histogram.name, level, characteristic.query, cells))
         for areas in lists:
             sums = {
-                "topdown": match_runs(pair, areas, one.query),
-                "blocks": match_runs(blocks, areas, one.query),
+                "topdown": match_runs(pair, areas, characteristic.query),
+                "blocks": match_runs(blocks, areas, characteristic.query),
             }
-            found.append(Compared(histogram.name, areas.level, one.query, sums))
-    return found
+            comparisons.append(Compared(histogram.name, areas.level, characteristic.query, sums))
+    return comparisons
 
 
 def _fitted_blocks(
@@ -116,9 +119,9 @@ def accuracy_frame(compared: Sequence[Compared]) -> pa.Table:
     """Every error metric of every method, long; the suite is ``histogram/method``."""
     return stacked(
         [
-            accuracy(cells, suite=f"{one.histogram}/{method}")
-            for one in compared
-            for method, cells in one.cells.items()
+            accuracy(cells, suite=f"{comparison.histogram}/{method}")
+            for comparison in compared
+            for method, cells in comparison.cells.items()
             if cells
         ]
     )
@@ -127,17 +130,17 @@ def accuracy_frame(compared: Sequence[Compared]) -> pa.Table:
 def growth_frames(pair: Pair, compared: Sequence[Compared]) -> tuple[pa.Table, pa.Table]:
     """How the error of totals depends on the number of blocks of an area."""
     bins, slopes = [], []
-    for one in compared:
-        if one.characteristic != "total" or one.level not in pair.spine.names[1:-1]:
+    for comparison in compared:
+        if comparison.characteristic != "total" or comparison.level not in pair.spine.names[1:-1]:
             continue
-        number = np.bincount(level_areas(pair.spine, one.level).of_block)
-        for method, cells in one.cells.items():
+        number = np.bincount(level_areas(pair.spine, comparison.level).of_block)
+        for method, cells in comparison.cells.items():
             if not cells:
                 continue
             errors = np.zeros((len(cells), len(number)), np.int64)
             for run, own in enumerate(cells):
                 np.add.at(errors[run], own.area_of_entry, own.residual)
-            key = {"histogram": one.histogram, "method": method, "level": one.level}
+            key = {"histogram": comparison.histogram, "method": method, "level": comparison.level}
             bins += [{**key, **row} for row in _bins(number, errors)]
             slope = _slope(number, (errors.astype(float) ** 2).mean(axis=0))
             slopes.append({**key, "n_areas": len(number), "slope": slope})
@@ -162,8 +165,8 @@ _SLOPES: Final = pa.schema([*_PLACE, ("n_areas", pa.int64()), ("slope", pa.float
 def _bins(number: NDArray[np.int64], errors: NDArray[np.int64]) -> list[dict[str, float]]:
     rows = []
     place = np.floor(np.log2(np.maximum(number, 1))).astype(int)
-    for one in np.unique(place).tolist():
-        inside = place == one
+    for power in np.unique(place).tolist():
+        inside = place == power
         chosen = errors[:, inside].astype(float)
         rows.append(
             {

@@ -22,8 +22,7 @@ from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.outputs import Evaluated, side_by_side, standing_of, wide_metrics
 from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.pages.topdown import metric_values
-from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, inconsistencies
-from censafe.evaluation.pairs.joined import count_contradictions
+from censafe.evaluation.pairs.inconsistencies import INCONSISTENCIES, count_contradictions, inconsistencies
 from censafe.evaluation.summary.filling import FilledTable
 from censafe.evaluation.summary.sheets import summarize, topdown_sources
 from censafe.evaluation.topdown.accuracy import (
@@ -68,7 +67,7 @@ def classes_of_areas(pair: Pair) -> dict[str, tuple[Strata, ...]]:
     Quintiles are made of levels above the lowest, and only where the schema tells race and origin.
     """
     lowest = pair.spine.leaf.name
-    found: dict[str, tuple[Strata, ...]] = {}
+    by_level: dict[str, tuple[Strata, ...]] = {}
     for level in pair.spine.names:
         areas = level_areas(pair.spine, level)
         classes = [size_classes(true_answers(pair, areas), size_edges(areas, lowest))]
@@ -80,8 +79,8 @@ def classes_of_areas(pair: Pair) -> dict[str, tuple[Strata, ...]]:
             else:
                 names = tuple(str(one) for one in range(5))
                 classes.append(Strata("diversity", names, quintile.astype(np.int32)))
-        found[level] = tuple(classes)
-    return found
+        by_level[level] = tuple(classes)
+    return by_level
 
 
 def bias_by_class(
@@ -127,30 +126,30 @@ def bias_frame(
 ) -> pa.Table:
     """Bias by class of the areas, of every characteristic of a hundred answers or fewer."""
     rows: list[dict[str, Any]] = []
-    for one in compared:
-        runs = one.cells[_METHOD]
+    for comparison in compared:
+        runs = comparison.cells[_METHOD]
         if not runs or runs[0].answers > _MOST:
             continue
-        words = answers[f"{one.histogram}/{one.characteristic}"]
-        for strata in classes.get(one.level, ()):
-            found = bias_by_class(runs, strata.of_area, len(strata.names))
+        words = answers[f"{comparison.histogram}/{comparison.characteristic}"]
+        for strata in classes.get(comparison.level, ()):
+            biases = bias_by_class(runs, strata.of_area, len(strata.names))
             places = [(*place, *answer) for place in enumerate(strata.names) for answer in enumerate(words)]
             for place, name, answer, label in places:
-                if not found["n_areas"][place]:
+                if not biases["n_areas"][place]:
                     continue
                 count, bias, error = (
-                    float(found[key][place, answer]) for key in ("count_mean", "bias", "se")
+                    float(biases[key][place, answer]) for key in ("count_mean", "bias", "se")
                 )
                 rows.append(
                     {
-                        "histogram": one.histogram,
-                        "level": one.level,
-                        "characteristic": one.characteristic,
+                        "histogram": comparison.histogram,
+                        "level": comparison.level,
+                        "characteristic": comparison.characteristic,
                         "answer": answer,
                         "label": label,
                         "classes": strata.kind,
                         "class": name,
-                        "n_areas": int(found["n_areas"][place]),
+                        "n_areas": int(biases["n_areas"][place]),
                         "n_runs": len(runs),
                         "count_mean": count,
                         "bias": bias,
@@ -162,7 +161,7 @@ def bias_frame(
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
-_MOST_BESIDE: Final = 20_000_000  # counts of one characteristic and level
+_MOST_COUNTS: Final = 20_000_000  # counts of one characteristic and level
 
 
 def evaluate_topdown(
@@ -247,21 +246,21 @@ def _measure(
             accuracies.append(accuracy_frame(own))
             compared += own
             growths.append(growth_frames(pair, own))
-        for one in compared_characteristics(histogram):
-            query = pair.query(one.query)
+        for characteristic in compared_characteristics(histogram):
+            query = pair.query(characteristic.query)
             labels, words = answer_labels(query), list(answer_words(histogram.schema, query))
             meanings |= dict(zip(labels, words, strict=True))
-            answers[f"{histogram.name}/{one.query}"] = words
+            answers[f"{histogram.name}/{characteristic.query}"] = words
             for where in (*(level_areas(pair.spine, level) for level in population.levels), *lists):
-                if where.number * query.answers > _MOST_BESIDE:
+                if where.number * query.answers > _MOST_COUNTS:
                     reading.observer.remark(
-                        f"{histogram.name}, {one.words}: too many counts at {where.level} to be put side by side"
+                        f"{histogram.name}, {characteristic.words}: too many counts at {where.level} to be put side by side"
                     )
                     continue
                 long, wide = side_by_side(match(pair, where, query), labels, words, population.names)
                 longs.append(long)
                 if wide is not None:
-                    name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{where.level}"
+                    name = f"{histogram.name}_{characteristic.query.replace(' * ', '_')}_{where.level}"
                     wides[f"side_by_side/{file_name(name)}"] = wide
     frames = {"metrics_long": stacked(accuracies)}
     frames["metrics_wide"] = wide_metrics(frames["metrics_long"])

@@ -62,7 +62,7 @@ def best_query(
     config: TopdownConfig,
     histogram: MeasuredHistogram,
     level: str,
-    wanted: CellQuery,
+    characteristic: CellQuery,
     loss: Fraction | None = None,
 ) -> BestQuery | None:
     """The best source of a characteristic at a level; None where no measured query tells its answers apart.
@@ -76,23 +76,23 @@ def best_query(
     best: BestQuery | None = None
     for ordinal, (text, share) in enumerate(histogram.query_shares[level].items()):
         query = histogram.schema.query(text)
-        target = _refines(query, wanted)
+        target = _refines(query, characteristic)
         if target is None:
             continue
         law = noise_law(config.definition, loss * share)
-        groups = np.bincount(target, minlength=wanted.answers).astype(np.float64)
+        groups = np.bincount(target, minlength=characteristic.answers).astype(np.float64)
         variances: NDArray[np.float64] = groups * exact_variance(law)
         if best is None or variances.mean() < best.variances.mean():
             best = BestQuery(query, ordinal, law, target, variances)
     return best
 
 
-def _refines(query: CellQuery, wanted: CellQuery) -> NDArray[np.int64] | None:
+def _refines(query: CellQuery, characteristic: CellQuery) -> NDArray[np.int64] | None:
     """Answer of ``wanted`` for every answer of ``query``; None where one of these mixes several of those."""
-    if not query.refines(wanted):
+    if not query.refines(characteristic):
         return None
     target = np.zeros((), np.int64)
-    for own, coarse in zip(query.factors, wanted.factors, strict=True):
+    for own, coarse in zip(query.factors, characteristic.factors, strict=True):
         of_group = np.zeros(own.groups, np.int64)
         of_group[own.of_level] = coarse.of_level
         target = target[..., None] * coarse.groups + of_group
@@ -105,14 +105,14 @@ def noisy_level(
     """Noisy answers of a level as they are, beside the truth; totals that are published exactly have no noise."""
     depth = population.levels.index(level)
     exact = population.exact[histogram.name][depth]
-    wanted = histogram.schema.query(characteristic)
-    if wanted.answers == 1 and level in exact_levels(histogram):
-        true = noisy = answers_of(exact, wanted, 0, exact.nodes)
+    query = histogram.schema.query(characteristic)
+    if query.answers == 1 and level in exact_levels(histogram):
+        true = noisy = answers_of(exact, query, 0, exact.nodes)
     else:
-        source = best_query(population.config, histogram, level, wanted)
+        source = best_query(population.config, histogram, level, query)
         if source is None or _too_many(histogram, exact.nodes, source):
             return None
-        true, noisy = _noisy(exact, source, wanted, f"noisy {level}", seed)
+        true, noisy = _noisy(exact, source, query, f"noisy {level}", seed)
     return cells_of_counts(
         true, noisy, areas=exact.geounits, level=level, query=characteristic, run_id=f"noisy/{seed}"
     )
@@ -123,17 +123,17 @@ def noisy_blocks(
 ) -> dict[str, MatchedCells]:
     """Noisy answers of blocks that got the whole budget, added up to every level, beside the truth; by level."""
     config, pair = population.config, population.pairs[histogram.name]
-    wanted = histogram.schema.query(characteristic)
-    source = best_query(config, histogram, population.levels[-1], wanted, leaf_loss(config, histogram))
+    query = histogram.schema.query(characteristic)
+    source = best_query(config, histogram, population.levels[-1], query, leaf_loss(config, histogram))
     if source is None or _too_many(histogram, pair.spine.leaf.nodes, source):
         return {}
-    true, noisy = _noisy(pair.confidential, source, wanted, "noisy blocks", seed)
+    true, noisy = _noisy(pair.confidential, source, query, "noisy blocks", seed)
     cells = {}
     for level in population.levels:
         areas = level_areas(pair.spine, level)
         sums = []
         for values in (true, noisy):
-            total = np.zeros((areas.number, wanted.answers), np.int64)
+            total = np.zeros((areas.number, query.answers), np.int64)
             np.add.at(total, areas.of_block, values)
             sums.append(total)
         cells[level] = cells_of_counts(
@@ -148,13 +148,13 @@ def _too_many(histogram: MeasuredHistogram, geounits: int, source: BestQuery) ->
 
 
 def _noisy(
-    exact: ExactHistograms, source: BestQuery, wanted: CellQuery, part: str, seed: int
+    exact: ExactHistograms, source: BestQuery, characteristic: CellQuery, part: str, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """CONFIDENTIAL. True and noisy answers of the characteristic, each of shape (geounits, answers)."""
-    true = np.zeros((exact.nodes, wanted.answers), np.int64)
+    true = np.zeros((exact.nodes, characteristic.answers), np.int64)
     noisy = np.zeros_like(true)
     order = np.argsort(source.target, kind="stable")
-    starts = np.searchsorted(source.target[order], np.arange(wanted.answers))
+    starts = np.searchsorted(source.target[order], np.arange(characteristic.answers))
     with TestKey(seed) as run_key:
         key = derive_part_key(run_key, "", b"evaluation", part)
     try:

@@ -110,8 +110,8 @@ def noise_of_level(
     """What the estimators say of the noise of one level, for any number of errors."""
     chosen = at_loss(config, loss)
     histogram = chosen.histograms[0]
-    wanted = histogram.schema.query(characteristic)
-    own = best_query(chosen, histogram, level, wanted, level_loss(histogram, level))
+    query = histogram.schema.query(characteristic)
+    own = best_query(chosen, histogram, level, query, level_loss(histogram, level))
     if own is None or _exact(histogram, characteristic, level):
         return {}
     rows = _calibrated(own, errors)
@@ -122,8 +122,8 @@ def _calibrated(own: BestQuery, errors: int) -> list[dict[str, Any]]:
     added = _added(own)
     if errors < _FEWEST or len(noise_law_masses(own.law, added)[0]) > _WIDEST:
         return []
-    found: list[dict[str, Any]] = calibrate(own.law, [errors], added=added, trials=_TRIALS).to_pylist()
-    return found
+    estimates: list[dict[str, Any]] = calibrate(own.law, [errors], added=added, trials=_TRIALS).to_pylist()
+    return estimates
 
 
 def attack_frame(config: TopdownConfig, budgets: Sequence[Budget] = ()) -> pa.Table:
@@ -163,8 +163,8 @@ def _sources(
     lowest = list(areas)[-1]
     for budget, chosen in _configs(config, budgets):
         for histogram in chosen.histograms:
-            for one in compared_characteristics(histogram):
-                query = histogram.schema.query(one.query)
+            for compared in compared_characteristics(histogram):
+                query = histogram.schema.query(compared.query)
                 leaf = best_query(chosen, histogram, lowest, query, leaf_loss(chosen, histogram))
                 for level in areas:
                     about = {
@@ -172,10 +172,10 @@ def _sources(
                         "epsilon": budget.epsilon,
                         "histogram": histogram.name,
                         "level": level,
-                        "characteristic": one.query,
+                        "characteristic": compared.query,
                     }
                     own = best_query(chosen, histogram, level, query)
-                    yield about, own, leaf, _exact(histogram, one.query, level)
+                    yield about, own, leaf, _exact(histogram, compared.query, level)
 
 
 def _exact(histogram: MeasuredHistogram, characteristic: str, level: str) -> bool:

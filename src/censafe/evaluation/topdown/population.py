@@ -60,8 +60,8 @@ class PublishedSource:
             require_free(config, "further runs on published figures")
         with PublishedIntake(self.folder, config, reading) as intake:
             loaded = intake.load()
-        given = stored_names(None, self.folder, manifest, census=area_names(config).census)
-        return _evaluated(config, loaded, manifest.plan.digest(), area_names(config, given))
+        names_of_run = stored_names(None, self.folder, manifest, census=area_names(config).census)
+        return _evaluated(config, loaded, manifest.plan.digest(), area_names(config, names_of_run))
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def _evaluated(
     """An input with its counts over the standard levels."""
     run = loaded.facts.run
     exact = {
-        one.name: standard_levels(run, loaded.exact[one.name], one.schema.schema.cells)
-        for one in config.histograms
+        histogram.name: standard_levels(run, loaded.exact[histogram.name], histogram.schema.schema.cells)
+        for histogram in config.histograms
     }
     pairs = {one.name: Pair(one.schema, run.standard, exact[one.name][-1], ()) for one in config.histograms}
     return EvaluatedPopulation(config, loaded, exact, pairs, commitment, names)
@@ -179,8 +179,8 @@ def compared_characteristics(histogram: MeasuredHistogram) -> tuple[ComparedChar
     """
     exact = histogram.exact_totals == tuple(histogram.level_shares)[-1]
     report = outputs_of(histogram).report
-    found = tuple(ComparedCharacteristic(*one) for one in report) or characteristics(histogram.schema)
-    return found[1:] if exact and len(found) > 1 else found
+    compared = tuple(ComparedCharacteristic(*one) for one in report) or characteristics(histogram.schema)
+    return compared[1:] if exact and len(compared) > 1 else compared
 
 
 def described_histograms(config: TopdownConfig) -> dict[str, dict[str, str]]:

@@ -105,32 +105,32 @@ def run_all(
 ) -> None:
     """Make every run that is not in the folder yet."""
     names = [histogram.name for histogram in population.config.histograms]
-    wanted = [one for one in requests if not all(one.path(folder, name).exists() for name in names)]
-    if len(wanted) < len(requests):
-        observer.remark(f"{len(requests) - len(wanted)} of {len(requests)} runs are there already.")
+    missing = [one for one in requests if not all(one.path(folder, name).exists() for name in names)]
+    if len(missing) < len(requests):
+        observer.remark(f"{len(requests) - len(missing)} of {len(requests)} runs are there already.")
     folder.mkdir(parents=True, exist_ok=True)
-    if wanted:
-        with observer.stage(f"{len(wanted)} runs"):
-            for done in _made(population, source, wanted, folder, workers):
-                observer.advance(done / len(wanted), len(wanted), "runs")
+    if missing:
+        with observer.stage(f"{len(missing)} runs"):
+            for done in _finished_runs(population, source, missing, folder, workers):
+                observer.advance(done / len(missing), len(missing), "runs")
 
 
-def _made(
+def _finished_runs(
     population: EvaluatedPopulation,
     source: RunSource,
-    wanted: Sequence[RunRequest],
+    missing: Sequence[RunRequest],
     folder: Path,
     workers: int,
 ) -> Iterator[int]:
     """Make runs, here or in further processes; yields how many are done."""
     started = time.perf_counter()
-    left = list(wanted)
-    while left and (workers == 1 or not _worth_it(started, len(wanted), len(left))):
+    left = list(missing)
+    while left and (workers == 1 or not _worth_it(started, len(missing), len(left))):
         _run(population, left.pop(0), folder)
-        yield len(wanted) - len(left)
+        yield len(missing) - len(left)
     if not left:
         return
-    done = len(wanted) - len(left)
+    done = len(missing) - len(left)
     with process_pool(min(workers, len(left))) as pool:
         futures = [pool.submit(_run_elsewhere, source, request, folder) for request in left]
         try:
@@ -142,9 +142,9 @@ def _made(
                 future.cancel()
 
 
-def _worth_it(started: float, wanted: int, left: int) -> bool:
+def _worth_it(started: float, number: int, left: int) -> bool:
     """Whether the rest takes so long that it pays to start further processes, which have to reread the input."""
-    done = wanted - left
+    done = number - left
     return bool(done) and (time.perf_counter() - started) / done * left > _PAYS
 
 
@@ -155,11 +155,11 @@ def read_runs(
     geounits = pair.spine.leaf.geounits
     return tuple(
         PublishedRun(
-            f"{text_of_loss(one.loss)}/{one.run}",
-            read_histograms(one.path(folder, histogram), geounits),
-            setting=text_of_loss(one.loss),
+            f"{text_of_loss(request.loss)}/{request.run}",
+            read_histograms(request.path(folder, histogram), geounits),
+            setting=text_of_loss(request.loss),
         )
-        for one in requests
+        for request in requests
     )
 
 
@@ -167,12 +167,12 @@ def _run(population: EvaluatedPopulation, request: RunRequest, folder: Path) -> 
     config = at_loss(population.config, request.loss)
     sources = {name: (one.config, one.loaded) for name, one in population.published.items()}
     results = rehearse_results(sources, request.test_key)
-    found = rehearse(config, population.loaded, request.test_key, results=results)
+    rehearsal = rehearse(config, population.loaded, request.test_key, results=results)
     for histogram in config.histograms:
         path = request.path(folder, histogram.name)
         if not path.exists():
             write_histograms(
-                path, found.levels[histogram.name][-1], schema=histogram.schema.name, stamp=STAMP
+                path, rehearsal.levels[histogram.name][-1], schema=histogram.schema.name, stamp=STAMP
             )
 
 

@@ -25,6 +25,7 @@ from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.loss.epl import epl_curve, epl_summary
 from censafe.evaluation.loss.residuals import ZeroCells, pooled_residuals
 from censafe.evaluation.outputs import Evaluated
+from censafe.evaluation.pages.page import Rows
 from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.pairs.inputs import read_published
 from censafe.evaluation.shipped import shipped_document, shipped_rows
@@ -46,7 +47,6 @@ from censafe.products.run.options import ReadOptions
 from censafe.products.topdown.configuration.runnable import require_free
 from censafe.products.topdown.plan import exact_levels
 
-_Rows = Sequence[Mapping[str, Any]]
 _FAR: Final = 0.6
 _KEY: Final = ("method", "stat", "level", "metric", "index")
 
@@ -72,8 +72,8 @@ class Sweep:
         children: mean number of lowest geounits in a geounit of that level; NaN where it is not known.
     """
 
-    full: _Rows
-    bias: _Rows
+    full: Rows
+    bias: Rows
     levels: Sequence[str]
     exact: Sequence[str]
     middle: str
@@ -81,12 +81,12 @@ class Sweep:
 
     def value(self, stat: str, level: str, metric: str, mode: LossMode = "corrected") -> dict[float, float]:
         """A metric of TopDown by epsilon, all answers of the domain counted; as_published by the arithmetic of the study."""
-        found = {}
+        values = {}
         for row in self.full:
             key = row["method"], row["mode"], row["stat"], row["level"]
             if key == ("topdown", mode, stat, level):
-                found[row["epsilon"]] = math.nan if row[metric] is None else float(row[metric])
-        return dict(sorted(found.items()))
+                values[row["epsilon"]] = math.nan if row[metric] is None else float(row[metric])
+        return dict(sorted(values.items()))
 
 
 def findings(sweep: Sweep) -> tuple[StudyFinding, ...]:
@@ -101,13 +101,13 @@ def findings(sweep: Sweep) -> tuple[StudyFinding, ...]:
         "shrinking": _shrinking,
     }
     texts = shipped_document("findings.toml")
-    found = []
+    statements = []
     for name, check in checks.items():
         text = texts[name]
         measured, verdict, numbers = check(sweep)
         published = text["published"].format(**numbers)
-        found.append(StudyFinding(text["finding"], published, measured, verdict, text["why"]))
-    return tuple(found)
+        statements.append(StudyFinding(text["finding"], published, measured, verdict, text["why"]))
+    return tuple(statements)
 
 
 _Check = tuple[str, str, Mapping[str, float]]
@@ -181,8 +181,8 @@ def _alike(sweep: Sweep) -> _Check:
         spread.append(max(values) / min(values))
     largest = max(spread) if spread else math.nan
     first = min(next(iter(by_level.values()), {0.0: 0.0}))
-    shown = ", ".join(f"{level} {values[first]:.0f}" for level, values in by_level.items())
-    measured = f"median error at epsilon {first:g}: {shown}; largest ratio of two levels {largest:.1f}"
+    medians = ", ".join(f"{level} {values[first]:.0f}" for level, values in by_level.items())
+    measured = f"median error at epsilon {first:g}: {medians}; largest ratio of two levels {largest:.1f}"
     return measured, _verdict(largest <= 2.0, [largest]), {}
 
 
@@ -198,17 +198,17 @@ def _far_below(sweep: Sweep) -> _Check:
     shares: dict[float, float] = {}
     for stat, level in (("TC", sweep.middle), ("TC", sweep.levels[-1]), ("SC", sweep.levels[-1])):
         values = {
-            key: one
-            for key, one in sweep.value(stat, level, "epl", "as_published").items()
-            if math.isfinite(one)
+            key: loss
+            for key, loss in sweep.value(stat, level, "epl", "as_published").items()
+            if math.isfinite(loss)
         }
         for key, value in values.items():
             shares[key] = max(shares.get(key, 0.0), value / key)
         if values:
-            shown = {
+            stated = {
                 key: values[key] for key in sorted({min(values), *(k for k in values if k in (1.0, 8.0))})
             }
-            numbers = ", ".join(f"{value:.3f} at {key:g}" for key, value in shown.items())
+            numbers = ", ".join(f"{value:.3f} at {key:g}" for key, value in stated.items())
             parts.append(f"{stat} {level} {numbers}")
     known = published_values("SC", "Enumdist", "epl_max_abs")
     above = [key for key, share in shares.items() if share > _FAR]
@@ -221,14 +221,14 @@ def _far_below(sweep: Sweep) -> _Check:
 
 def _ends(sweep: Sweep) -> dict[float, tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """By budget the most diverse and the most homogeneous class of at least ten areas, at the lowest level."""
-    found = {}
+    ends = {}
     rows = [row for row in sweep.bias if row["level"] == sweep.levels[-1] and row["mode"] == "as_published"]
     for setting in sorted({row["setting"] for row in rows}):
         own = [row for row in rows if row["setting"] == setting and row["n_areas"] >= 10]
         own = sorted((row for row in own if row["index"] < row["cells"]), key=lambda row: row["index"])
         if len(own) >= 2:
-            found[setting] = (own[0], own[-1])
-    return found
+            ends[setting] = (own[0], own[-1])
+    return ends
 
 
 def _sign(sweep: Sweep) -> _Check:
@@ -250,8 +250,8 @@ def _shrinking(sweep: Sweep) -> _Check:
     gaps = {key: high["bias"] - low["bias"] for key, (low, high) in ends.items()}
     values = list(gaps.values())
     good = len(values) > 1 and values[-1] < values[0] and _slope(gaps) < 0
-    shown = ", ".join(f"{value:.1f} ({key:g})" for key, value in gaps.items())
-    measured = f"homogeneous less diverse: {shown or 'no two classes of ten areas'}"
+    by_budget = ", ".join(f"{value:.1f} ({key:g})" for key, value in gaps.items())
+    measured = f"homogeneous less diverse: {by_budget or 'no two classes of ten areas'}"
     return measured, _verdict(good, values), {}
 
 
@@ -345,7 +345,7 @@ def _row(
     residuals = pooled_residuals(cells, zeros=zeros, groups=_GROUPS, seed=seed)
     summary = epl_summary(residuals, mode=mode, replicates=50, seed=seed)
     own = next(one for one in summary.to_pylist() if one["reported"])
-    found = {row["metric"]: row for row in long if len(cells) == 1 or row["run_id"] == POOLED}
+    metrics = {row["metric"]: row for row in long if len(cells) == 1 or row["run_id"] == POOLED}
     return {
         "method": setting.method,
         "stat": stat,
@@ -356,9 +356,9 @@ def _row(
         "loss": None if setting.loss is None else float(setting.loss),
         "n_areas": len(cells[0].areas),
         "n_runs": len(cells),
-        **{name: float(found[name]["value"]) for name in _METRICS},
-        "lo": found["mean_ae"]["lo"],
-        "hi": found["mean_ae"]["hi"],
+        **{name: float(metrics[name]["value"]) for name in _METRICS},
+        "lo": metrics["mean_ae"]["lo"],
+        "hi": metrics["mean_ae"]["hi"],
         "epl": own["value"],
         "epl_estimator": f"{own['estimator']} {own['statistic']}",
         "epl_lo": own["lo"],
@@ -371,11 +371,11 @@ def _noise(
     population: EvaluatedPopulation, setting: Setting, level: str, query: str, row: dict[str, Any]
 ) -> dict[str, float | None]:
     """What the row's estimator of empirical loss says of the level's own noise, before anything is fitted."""
-    found: Mapping[tuple[str, str], Mapping[str, float]] = {}
+    estimates: Mapping[tuple[str, str], Mapping[str, float]] = {}
     if setting.loss is not None and not math.isinf(row["epl"]):
-        found = noise_of_level(population.config, setting.loss, level, query, int(row["n_cells"]))
+        estimates = noise_of_level(population.config, setting.loss, level, query, int(row["n_cells"]))
     estimator, statistic = str(row["epl_estimator"]).split(" ")
-    own = found.get((estimator, statistic), {})
+    own = estimates.get((estimator, statistic), {})
     return {"noise_loss": own.get("truth"), "noise_epl": own.get("mean")}
 
 
@@ -390,8 +390,8 @@ def _bias(
         for mode, _ in _MODES:
             frames["bias"].append(_labeled(bias_by_homogeneity(pair, areas, attributes, mode=mode), setting))
         if detail:
-            shown = residuals_by_homogeneity(pair, areas, attributes, mode="as_published")
-            frames["violins"].append(_labeled(shown, setting))
+            residuals = residuals_by_homogeneity(pair, areas, attributes, mode="as_published")
+            frames["violins"].append(_labeled(residuals, setting))
 
 
 def _labeled(frame: pa.Table, setting: Setting) -> pa.Table:
@@ -453,19 +453,19 @@ def evaluate_sweep(
         out, population.identity("topdown sweep", series.seed), standing=standing
     ) as folder:
         requests = {one: series.requests(one.loss or Fraction(0)) for one in settings}
-        wanted = [request for group in requests.values() for request in group]
+        all_runs = [request for group in requests.values() for request in group]
         run_all(
             population,
             source,
-            wanted,
+            all_runs,
             folder.measurements,
             workers=series.workers,
             observer=reading.observer,
         )
         main = population.main.name
         read = {
-            one: partial(read_runs, population.pairs[main], main, group, folder.measurements)
-            for one, group in requests.items()
+            setting: partial(read_runs, population.pairs[main], main, group, folder.measurements)
+            for setting, group in requests.items()
         }
         return _compared(out, population, _Study(read, series.runs, series.seed, standing), reading)
 
@@ -519,7 +519,7 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
     middle = _middle(population)
     tables["table_one"] = table_one(tables["full_table"], middle)
     spine, declared = population.pairs[population.main.name].spine, exact_levels(population.main)
-    found = findings(
+    statements = findings(
         Sweep(
             full=tables["full_table"].to_pylist(),
             bias=tables["bias"].to_pylist() if "bias" in tables else [],
@@ -529,7 +529,7 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
             children=spine.leaf.nodes / spine.levels[spine.names.index(middle)].nodes,
         )
     )
-    tables["findings"] = pa.Table.from_pylist([asdict(one) for one in found])
+    tables["findings"] = pa.Table.from_pylist([asdict(one) for one in statements])
     losses = [one.loss or Fraction(0) for one in study.read]
     document = {
         "kind": "sweep",
@@ -546,14 +546,14 @@ def _compared(out: Path, population: EvaluatedPopulation, study: _Study, reading
     }
     with reading.observer.stage("write"):
         files = write_files(out, tables, document, study.standing, summary=sheets, sheets=_SHEETS)
-    return reported(out, files, _summary(found, study), reading)
+    return reported(out, files, _summary(statements, study), reading)
 
 
 def _settings(
     population: EvaluatedPopulation, epsilons: Sequence[Fraction], losses: Sequence[Fraction]
 ) -> list[Setting]:
     definition = population.config.definition
-    found = {
+    settings = {
         loss_of_epsilon(definition, epsilon): Setting(
             "topdown", float(epsilon), loss_of_epsilon(definition, epsilon)
         )
@@ -561,8 +561,8 @@ def _settings(
     }
     for loss in losses:
         value = float(loss) if definition is Definition.PURE else tight_epsilon(loss, DELTA)
-        found.setdefault(loss, Setting("topdown", round(value, 4), loss))
-    return sorted(found.values(), key=lambda one: one.value)
+        settings.setdefault(loss, Setting("topdown", round(value, 4), loss))
+    return sorted(settings.values(), key=lambda one: one.value)
 
 
 def _measure(
@@ -586,8 +586,8 @@ def _measure(
     for rate in RATES:
         with reading.observer.stage("compare samples"):
             sampled = sample_runs(pair, Fraction(rate, 100), replicates=study.runs, seed=study.seed + rate)
-            one = Setting("srs", float(rate))
-            measure_setting(frames, population, one, sampled, detail=False, seed=study.seed)
+            sample = Setting("srs", float(rate))
+            measure_setting(frames, population, sample, sampled, detail=False, seed=study.seed)
     return frames, sheets, counted
 
 
@@ -599,15 +599,15 @@ def _middle(population: EvaluatedPopulation) -> str:
     return many[0] if many else (inner[-1] if inner else spine.leaf).name
 
 
-def _summary(found: Sequence[StudyFinding], study: _Study) -> list[str]:
+def _summary(statements: Sequence[StudyFinding], study: _Study) -> list[str]:
     lines = [
         f"{study.standing.summary} What Petti & Flaxman found in the 1940 census, looked for here "
         f"({'at most ' if study.published else ''}{study.runs} run{'s' * (study.runs > 1)} a budget):"
     ]
-    for one in found:
+    for statement in statements:
         lines += [
-            f"  {one.verdict:<7}{one.finding}",
-            f"       here: {one.measured}",
-            f"       study: {one.published}",
+            f"  {statement.verdict:<7}{statement.finding}",
+            f"       here: {statement.measured}",
+            f"       study: {statement.published}",
         ]
     return lines

@@ -42,11 +42,11 @@ def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.T
     """
     rows: list[dict[str, Any]] = []
     sizes = [size_class(cells.published) for cells in runs]
-    for one in range(len(SIZES)):
+    for place in range(len(SIZES)):
         pooled = np.concatenate(
-            [cells.residual[size == one] for cells, size in zip(runs, sizes, strict=True)]
+            [cells.residual[size == place] for cells, size in zip(runs, sizes, strict=True)]
         )
-        empty = sum(cells.zero_zero for cells in runs) if one == 0 else 0
+        empty = sum(cells.zero_zero for cells in runs) if place == 0 else 0
         if len(pooled) + empty:
             errors = ErrorClass.of(pooled, empty)
             low, high = errors.ends(confidence)
@@ -54,7 +54,7 @@ def error_classes(runs: Sequence[MatchedCells], confidence: float = 0.9) -> pa.T
                 {
                     "level": runs[0].level,
                     "characteristic": runs[0].query,
-                    "size_class": str(SIZES[one]),
+                    "size_class": str(SIZES[place]),
                     "n_cells": errors.number,
                     "bias": errors.moment(1),
                     "rmse": errors.moment(2) ** 0.5,
@@ -88,17 +88,17 @@ def cell_intervals(
         squares[cells.area_of_entry, cells.answer] += cells.residual.astype(float) ** 2
     own = np.sqrt(squares / len(runs))
     flat = published.reshape(-1)
-    found = [known[nearest[one]] for one in size_class(flat).tolist()]
+    expected = [known[nearest[one]] for one in size_class(flat).tolist()]
     return frame_of(
         {
             "geocode": np.repeat(runs[0].areas, published.shape[1]).tolist(),
             **{name: np.repeat(texts, published.shape[1]).tolist() for name, texts in names.items()},
             "label": list(labels) * len(published),
             "published": flat,
-            "rmse": np.array([row["rmse"] for row in found]),
+            "rmse": np.array([row["rmse"] for row in expected]),
             "own_rmse": own.reshape(-1),
-            "lo": np.maximum(flat + np.array([row["lo"] for row in found]), 0.0),
-            "hi": np.maximum(flat + np.array([row["hi"] for row in found]), 0.0),
+            "lo": np.maximum(flat + np.array([row["lo"] for row in expected]), 0.0),
+            "hi": np.maximum(flat + np.array([row["hi"] for row in expected]), 0.0),
         }
     )
 
@@ -148,33 +148,33 @@ def uncertainty_frames(
     for histogram in population.config.histograms:
         runs = read_runs(population.pairs[histogram.name], histogram.name, requests, folder)
         pair = population.pairs[histogram.name].with_runs(runs)
-        for one in compared_characteristics(histogram):
-            query = pair.query(one.query)
+        for characteristic in compared_characteristics(histogram):
+            query = pair.query(characteristic.query)
             words = list(answer_words(histogram.schema, query))
             for depth, level in enumerate(population.levels):
                 cells = match_runs(pair, level_areas(pair.spine, level), query)
-                found = error_classes(cells, confidence)
-                names = pa.array([histogram.name] * found.num_rows)
-                classes.append(found.append_column("histogram", names))
+                errors = error_classes(cells, confidence)
+                names = pa.array([histogram.name] * errors.num_rows)
+                classes.append(errors.append_column("histogram", names))
                 exact = population.exact[histogram.name][depth]
                 if exact.nodes * query.answers > _MOST_ROWS:
                     continue
                 published = answers_of(exact, query, 0, exact.nodes)
-                name = f"{histogram.name}_{one.query.replace(' * ', '_')}_{level}"
-                tables[name] = cell_intervals(cells, found, published, words, population.names)
+                name = f"{histogram.name}_{characteristic.query.replace(' * ', '_')}_{level}"
+                tables[name] = cell_intervals(cells, errors, published, words, population.names)
     return stacked(classes), tables
 
 
 def _summary(classes: pa.Table) -> list[str]:
     main = {row["histogram"]: row["characteristic"] for row in reversed(classes.to_pylist())}
-    shown = [row for row in classes.to_pylist() if row["characteristic"] == main[row["histogram"]]]
+    main_rows = [row for row in classes.to_pylist() if row["characteristic"] == main[row["histogram"]]]
     head = f"{'histogram':<12}{'characteristic':<34}{'level':<14}{'counts of':>12}{'rmse':>10}{'bias':>9}"
     return [
         head,
         *(
             f"{row['histogram'][:11]:<12}{row['characteristic'][:33]:<34}{row['level'][:13]:<14}"
             f"{int(row['size_class']):>11,}+{number_text(row['rmse'], 2):>10}{number_text(row['bias'], 2):>9}"
-            for row in shown
+            for row in main_rows
         ),
-        f"Root mean square error and bias of published counts by size; uncertainty.csv has the other {classes.num_rows - len(shown)} rows.",
+        f"Root mean square error and bias of published counts by size; uncertainty.csv has the other {classes.num_rows - len(main_rows)} rows.",
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from censafe.attack.matching.attackers import exact_attacker, given_attacker, noisy_attacker
+from censafe.attack.matching.attackers import attacker_of_file, exact_attacker, noisy_attacker
 from censafe.attack.matching.guessers import GUESSER, guesses, modal_values, unique_flags
 from censafe.attack.matching.rates import (
     AttackTarget,
@@ -177,11 +177,11 @@ def test_the_noisy_attacker_agrees_as_often_as_was_said() -> None:
 def test_a_given_attacker_is_put_beside_the_truth_by_identifier() -> None:
     people = some_people(12)
     order = np.random.default_rng(1).permutation(len(people))[:100]
-    found = given_attacker(people.take(order), people)
+    found = attacker_of_file(people.take(order), people)
     assert np.array_equal(people.person[found.truth], people.person[order])
     assert found.agrees.all()
     with pytest.raises(DataError, match="no person_id of the attacker's file"):
-        given_attacker(
+        attacker_of_file(
             People.of(
                 BLOCKS[:1],
                 sex=np.zeros(1),
@@ -203,4 +203,4 @@ def test_a_given_attacker_is_put_beside_the_truth_by_identifier() -> None:
         people.household,
     )
     with pytest.raises(DataError, match="person_id for every person"):
-        given_attacker(people, nameless)
+        attacker_of_file(people, nameless)

@@ -11,7 +11,7 @@ from censafe.evaluation.counts.pairing import Pair
 from censafe.evaluation.pairs.inconsistencies import (
     COUNTED,
     INCONSISTENCIES,
-    NOT_ASKED,
+    NOT_MEASURED,
     UNMEASURED,
     inconsistencies,
 )
@@ -193,7 +193,7 @@ def test_single_years_of_age_and_householders_are_counted_where_the_schemas_carr
 def test_few_persons_of_an_age_are_not_asked_for_at_the_lowest_level() -> None:
     found = rows(detailed(), "Block", lowest="Block")
     asked = {row["kind"]: row["status"] for row in found if row["level"] == "Block"}
-    assert asked["one_sex"] == asked["median_ages_apart"] == NOT_ASKED
+    assert asked["one_sex"] == asked["median_ages_apart"] == NOT_MEASURED
     assert asked["everybody_under_18"] == COUNTED
 
 

@@ -12,7 +12,7 @@ from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.evaluation.summary.filling import fill_book
 from censafe.evaluation.summary.reading import shipped_book
-from censafe.evaluation.workbook import write_workbook
+from censafe.evaluation.summary.sheets import write_workbook
 from support.summary import PUBLISHED, TRUE, adults, pl94_pair
 
 SHEETS = ["Updated BAP", "Updated Use Cases", "Full DHC Use Cases", "Impossible & Improbable Metrics"]

@@ -137,14 +137,14 @@ def cell_kinds(table: GroupTable) -> tuple[CellKind, ...]:
         >>> [(kind.table, kind.cell, kind.stat_level, kind.draws) for kind in kinds][3:6]
         [('T01001', 'Total', 3, 46), ('T02001', 'Sex', 1, 4), ('T02001', 'Sex by age', 1, 1)]
     """
-    found = []
+    kinds = []
     for layout in table.layouts:
         for level, shell in layout.shells.items():
             named = sorted(((_words(layout, cell), cell) for cell in shell.cells), key=lambda pair: pair[0])
             for words, cells in groupby(named, key=lambda pair: pair[0]):
                 members = np.array([cell.members for _, cell in cells], np.int64)
-                found.append(CellKind(shell.table, words, level, members))
-    return tuple(found)
+                kinds.append(CellKind(shell.table, words, level, members))
+    return tuple(kinds)
 
 
 def _words(layout: GroupLayout, cell: ShellCell) -> str:

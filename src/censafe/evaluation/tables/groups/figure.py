@@ -87,7 +87,7 @@ def _family(row: ErrorRow) -> str:
 
 def _bars(shares: Sequence[ShareRow]) -> dict[str, dict[str, float]]:
     """Number of groups by table, for every class of tables, granularity and true size."""
-    found: dict[str, dict[str, float]] = {}
+    groups_of: dict[str, dict[str, float]] = {}
     ordered = sorted(
         shares,
         key=lambda row: (
@@ -102,9 +102,9 @@ def _bars(shares: Sequence[ShareRow]) -> dict[str, dict[str, float]]:
         place = _PLACES[PopulationGroupLevel(row.region_type, row.iteration_level).granularity]
         size = " to ".join(f"{int(number):,}" for number in row.size.rstrip("+").split("-"))
         name = f"{row.measured}, {place}, {size}" if len(classes) > 1 else f"{place}, {size}"
-        bar = found.setdefault(name, {})
+        bar = groups_of.setdefault(name, {})
         bar[row.table] = bar.get(row.table, 0.0) + row.share * row.groups
-    return found
+    return groups_of
 
 
 def _draw_shares(axes: Axes, bars: dict[str, dict[str, float]]) -> None:

@@ -201,11 +201,11 @@ def level_trials(records: SortedRecords, config: SafetabConfig, plan: ReleasePla
         for level in config.levels
         for table_class in config.classes
     }
-    found = []
+    drawn_levels = []
     for part in plan.parts:
         level, table_class = names[part.name]
         errors, census = LevelErrors(), _census(records, level, table_class)
-        found.append(
+        drawn_levels.append(
             LevelTrials(
                 records,
                 config,
@@ -218,7 +218,7 @@ def level_trials(records: SortedRecords, config: SafetabConfig, plan: ReleasePla
                 census,
             )
         )
-    return found
+    return drawn_levels
 
 
 def run_group_trials(
@@ -243,26 +243,26 @@ def run_group_trials(
         for trial in range(trials):
             measured = [one.measure(key_of(one.part, trial)) for one in levels]
             estimates, _ = process(config, plan, classes, measured)
-            for one, found, made in zip(levels, measured, estimates, strict=True):
+            for level, noisy, published in zip(levels, measured, estimates, strict=True):
                 if trial == 0:
-                    _count_groups(one, found)
-                one.add(found, made, key_of(one.part, trial))
+                    _count_groups(level, noisy)
+                level.add(noisy, published, key_of(level.part, trial))
             done(trial + 1)
-    for one in levels:
-        tabled = one.errors.outcomes[:, :, 1:].sum(axis=2)
-        one.errors.outcomes[:, :, 0] = trials * one.errors.groups - tabled
+    for level in levels:
+        tabled = level.errors.outcomes[:, :, 1:].sum(axis=2)
+        level.errors.outcomes[:, :, 0] = trials * level.errors.groups - tabled
 
 
-def _count_groups(one: LevelTrials, measured: GroupMeasurements) -> None:
+def _count_groups(drawn: LevelTrials, measured: GroupMeasurements) -> None:
     """Number of groups by flag and true size."""
-    level, groups = measured.level, one.errors.groups
-    only = level.detailed_only[one.census.iteration].astype(int)
-    np.add.at(groups, (only, group_size_class(_sums(one.census))), 1)
-    if one.table_class == "p":
+    level, groups = measured.level, drawn.errors.groups
+    only = level.detailed_only[drawn.census.iteration].astype(int)
+    np.add.at(groups, (only, group_size_class(_sums(drawn.census))), 1)
+    if drawn.table_class == "p":
         every = len(level.regions) * np.bincount(level.detailed_only, minlength=2)
         groups[:, 0] += every - groups.sum(axis=1)
         return
-    empty = ~np.isin(_ids(measured, len(level.iterations)), _ids(one.census, len(level.iterations)))
+    empty = ~np.isin(_ids(measured, len(level.iterations)), _ids(drawn.census, len(level.iterations)))
     groups[:, 0] += np.bincount(level.detailed_only[measured.iteration[empty]], minlength=2)
 
 

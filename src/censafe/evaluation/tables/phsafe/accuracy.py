@@ -62,17 +62,17 @@ def percent_cut(rows: Sequence[AccuracyRow]) -> float:
 
 
 def _dots(
-    axes: Axes, rows: Sequence[AccuracyRow], shown: Sequence[AccuracyRow], values: Sequence[float]
+    axes: Axes, rows: Sequence[AccuracyRow], dotted: Sequence[AccuracyRow], values: Sequence[float]
 ) -> None:
     """A dot for every shown row: the nation above, states below, a line for every table of all rows."""
     tables = list(dict.fromkeys(row.table for row in rows))
     for region_type, name, offset in (("USA", "nation", -0.16), ("STATE", "states", 0.16)):
-        chosen = [place for place, row in enumerate(shown) if row.region_type == region_type]
+        chosen = [place for place, row in enumerate(dotted) if row.region_type == region_type]
         if chosen:
             # a small spread by cell, so that dots do not hide each other
             spread = np.linspace(-0.1, 0.1, 9)
             heights = [
-                tables.index(shown[place].table) + offset + spread[number % 9]
+                tables.index(dotted[place].table) + offset + spread[number % 9]
                 for number, place in enumerate(chosen)
             ]
             axes.plot(

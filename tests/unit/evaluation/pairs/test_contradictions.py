@@ -7,7 +7,7 @@ import pytest
 
 from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.counts.pairing import Pair, PublishedRun, pair_histograms
-from censafe.evaluation.pairs.joined import CONTRADICTIONS, count_contradictions
+from censafe.evaluation.pairs.inconsistencies import CONTRADICTIONS, count_contradictions
 from censafe.evaluation.summary.counts import SummarySources
 from censafe.geography.spines.tree import LevelRule, Spine, build_spine
 from censafe.model import ExactHistograms, SparseLevel

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from censafe.evaluation.codebook import CODEBOOK
 from censafe.evaluation.counts.error_metrics import METRICS
 from censafe.evaluation.counts.frames import LONG
 from censafe.evaluation.outputs import column_meaning
-from censafe.evaluation.summary.filling import summary_frame
-from censafe.evaluation.summary.measures import COUNT_METRICS
+from censafe.evaluation.shipped import CODEBOOK
+from censafe.evaluation.summary.filling import COUNT_METRICS, summary_frame
 from censafe.evaluation.summary.reading import shipped_book
 
 

@@ -27,7 +27,7 @@ from censafe.evaluation.outputs import read_frame, write_frame
 from censafe.evaluation.pairs.definitions import Characteristic, DefinedAreas, read_definitions
 from censafe.evaluation.pairs.inputs import OpenedPair
 from censafe.evaluation.pairs.scope import PairChoices
-from censafe.evaluation.workbook import write_workbook
+from censafe.evaluation.summary.sheets import write_workbook
 from support.pairs import UNITS, measure_pair, pair_of, population
 
 DEFINITIONS = """
