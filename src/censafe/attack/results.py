@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from censafe.attack.people import OLDEST, RACE_BITS, RACE_LETTERS, People
@@ -22,8 +21,7 @@ from censafe.attack.reconstruction.programs import UNKNOWN
 from censafe.attack.reconstruction.solve import Reconstruction
 from censafe.attack.reconstruction.tracts import SolvedTracts
 from censafe.attack.tables import SINGLE_YEARS, PersonLine, TypeSpace, Workload
-from censafe.evaluation.confidential import COMPARED
-from censafe.publication.atomic import atomic_write
+from censafe.evaluation.outputs import write_frame
 
 _PARTS: Final = re.compile(r"(PCT|P)(\d+)([A-Z]?)$")
 _STEP: Final = 5  # percent of the blocks
@@ -241,9 +239,7 @@ def write_wide_tables(out: Path, published: PublishedTables) -> tuple[str, ...]:
     for name, level, areas, workload, value, hidden in written:
         codes = line_codes(workload.lines)
         columns = {code: pa.array(value[:, place], mask=hidden[:, place]) for place, code in enumerate(codes)}
-        table = pa.table({level: areas, **columns}, metadata={"classification": COMPARED})
-        with atomic_write(out / f"{name}.parquet") as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+        write_frame(out, name, pa.table({level: areas, **columns}), csv=False, parquet=True)
     return tuple(f"{name}.parquet" for name, *_ in written)
 
 

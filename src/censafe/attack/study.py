@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -39,10 +39,15 @@ from censafe.attack.results import (
 from censafe.attack.tables import LineTable, Workload, chosen_tables, line_tables, read_line_tables
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
-from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
+from censafe.evaluation.outputs import (
+    Evaluated,
+    write_document,
+    write_frame,
+    write_frame_codebook,
+    write_page,
+)
+from censafe.evaluation.pages.page import Page
 from censafe.model.observer import Observer, work_done
-from censafe.model.safe_text import csv_text
-from censafe.publication.atomic import atomic_text
 
 _MANY: Final = "three or more tables"
 _Ints = NDArray[np.int64]
@@ -204,11 +209,15 @@ def reconstruct_records(data: Path, out: Path, choices: AttackChoices, observer:
             attack = _solved(published, truth, attackers, choices, done)
         with observer.stage("match" if truth is not None else "write"):
             frames = _frames(attack, choices)
-        files = [write_frame(out, name, frame, parquet=name in _PARQUET) for name, frame in frames.items()]
-        files += [*write_wide_tables(out, published), write_columns(out, frames)]
-        write_document(out, _document(data, attack, choices))
-        files += write_page(out, reconstruction_page(out))
-        return Evaluated(_summary(frames, attack), tuple(out / name for name in files))
+        return write_attack(
+            out,
+            frames,
+            _document(data, attack, choices),
+            reconstruction_page,
+            _summary(frames, attack),
+            parquet=_PARQUET,
+            wide=published,
+        )
 
 
 def _remark_missing(truth: People, attackers: Sequence[Attacker], observer: Observer) -> None:
@@ -282,15 +291,30 @@ def _frames(attack: _Attack, choices: AttackChoices) -> dict[str, pa.Table]:
     return frames | {"lines": pa.concat_tables(lines)}
 
 
-def write_columns(out: Path, frames: Mapping[str, pa.Table]) -> str:
-    """Write ``codebook.csv``: every column of every file, what it means and in which unit."""
-    rows = [
-        (name, column, *column_words()[column])
-        for name, frame in frames.items()
-        for column in (*frame.column_names, "classification")
-    ]
-    atomic_text(out / "codebook.csv", csv_text([("file", "column", "meaning", "unit"), *rows]))
-    return "codebook.csv"
+def write_attack(
+    out: Path,
+    frames: Mapping[str, pa.Table],
+    document: Mapping[str, Any],
+    page: Callable[[Path], Page],
+    lines: Sequence[str],
+    *,
+    parquet: Collection[str],
+    wide: PublishedTables | None = None,
+) -> Evaluated:
+    """Write frames, codebook, document and page of an attack.
+
+    Args:
+        parquet: frames that are written as Parquet as well.
+        wide: tables that are written with one row an area; None without.
+    """
+    files = [write_frame(out, name, frame, parquet=name in parquet) for name, frame in frames.items()]
+    if wide is not None:
+        files += write_wide_tables(out, wide)
+    columns = {name: frame.column_names for name, frame in frames.items()}
+    files.append(write_frame_codebook(out, columns, column_words().__getitem__))
+    write_document(out, document)
+    files += write_page(out, page(out))
+    return Evaluated(tuple(lines), tuple(out / name for name in files))
 
 
 def _document(data: Path, attack: _Attack, choices: AttackChoices) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -154,11 +154,11 @@ def side_by_side(
 
 
 def write_frame_codebook(
-    folder: Path, frames: Mapping[str, Sequence[str]], answers: Mapping[str, str] | None = None
+    folder: Path, frames: Mapping[str, Sequence[str]], meaning: Callable[[str], tuple[str, str]] | None = None
 ) -> str:
     """Write ``codebook.csv``: every column of every file, what it means and in which unit."""
     rows = [
-        (file, column, *column_meaning(column, answers))
+        (file, column, *(meaning or column_meaning)(column))
         for file, columns in frames.items()
         for column in (*columns, "classification")
     ]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from scipy.special import ndtr
 
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
-from censafe.evaluation.counts.frames import frame_of, labeled, stacked
+from censafe.evaluation.counts.frames import labeled, stacked
 from censafe.evaluation.outputs import Evaluated
 from censafe.evaluation.pages.registry import reported, write_files
 from censafe.model import Definition
@@ -48,7 +48,7 @@ def gaussian_loss_tail(rho: Fraction, epsilon: float) -> float:
 def power_curve(rho: Fraction, queries: Sequence[MovedQuery], levels: Sequence[float]) -> pa.Table:
     """Power by level of the three: the figure and the table of the slides."""
     attack = best_attack(gathered(queries))
-    return frame_of(
+    return pa.table(
         {
             "false_alarm": list(levels),
             "gaussian": [gaussian_power(rho, level) for level in levels],
@@ -114,7 +114,7 @@ def _power(question: RecordQuestion) -> pa.Table:
     if question.definition is Definition.ZCDP:
         return power_curve(question.loss, question.queries, [float(one) for one in levels])
     none = [float("nan")] * len(levels)
-    return frame_of(
+    return pa.table(
         {
             "false_alarm": [float(one) for one in levels],
             "gaussian": none,
@@ -130,7 +130,7 @@ def _conversions(question: RecordQuestion) -> pa.Table:
     names = ("slide", "prefactor", "tight", "gaussian")
     columns = {f"epsilon_{name}": [getattr(one, name) for one in readings] for name in names}
     tails = [gaussian_loss_tail(question.loss, epsilon) for epsilon in columns["epsilon_tight"]]
-    return frame_of({"delta": [float(one) for one in _DELTAS], **columns, "loss_tail": tails})
+    return pa.table({"delta": [float(one) for one in _DELTAS], **columns, "loss_tail": tails})
 
 
 def _summary(power: pa.Table) -> Sequence[str]:

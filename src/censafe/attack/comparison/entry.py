@@ -37,11 +37,11 @@ from censafe.attack.people import People, block_size_class
 from censafe.attack.reading import read_people
 from censafe.attack.reconstruction.solve import Reconstruction, SolveChoices, reconstruct
 from censafe.attack.results import percentile_frame, reconstructed_people
-from censafe.attack.study import AttackChoices, attackers_of, share_text, workload_of, write_columns
+from censafe.attack.study import AttackChoices, attackers_of, share_text, workload_of, write_attack
 from censafe.attack.tables import Workload
 from censafe.errors import UsageError
 from censafe.evaluation.confidential import evaluation_folder
-from censafe.evaluation.outputs import Evaluated, write_document, write_frame, write_page
+from censafe.evaluation.outputs import Evaluated
 from censafe.model.observer import Observer, work_done
 from censafe.model.safe_text import file_name
 from censafe.population.synthetic.dhc.writing import synthesize_dhc
@@ -211,22 +211,17 @@ def compare_defenses_on(
         if any(one.keys.race_alone for one in every):
             every.insert(1, study.redistricting())
         frames = _frames(every, attackers, truth, choices)
-        files = [write_frame(out, name, frame, parquet=True) for name, frame in frames.items()]
-        files.append(write_columns(out, frames))
-        write_document(
-            out,
-            {
-                "kind": "defenses",
-                "data": str(data),
-                "persons": len(truth),
-                "blocks": len(truth.blocks),
-                "defenses": len(defenses),
-                "tables": list(dict.fromkeys(workload.names)),
-                "seed": choices.seed,
-            },
-        )
-        files += write_page(out, comparison_page(out))
-    return Evaluated(_summary(frames["defenses"]), tuple(out / name for name in files))
+        document = {
+            "kind": "defenses",
+            "data": str(data),
+            "persons": len(truth),
+            "blocks": len(truth.blocks),
+            "defenses": len(defenses),
+            "tables": list(dict.fromkeys(workload.names)),
+            "seed": choices.seed,
+        }
+        lines = _summary(frames["defenses"])
+        return write_attack(out, frames, document, comparison_page, lines, parquet=frames)
 
 
 def _identity(truth: People, choices: AttackChoices) -> dict[str, str]:

@@ -19,14 +19,13 @@ from censafe.attack.reconstruction.solve import Reconstruction
 from censafe.attack.results import reconstruction_frame, variability_frame
 from censafe.attack.tables import TypeSpace, Workload
 from censafe.errors import DataError
-from censafe.evaluation.confidential import COMPARED
 from censafe.evaluation.outputs import write_frame
 from censafe.geography.parquet_tables import read_rows, read_whole
-from censafe.publication.atomic import atomic_write, storage_errors
+from censafe.publication.atomic import storage_errors
 
-_TABLES: Final = "tables.parquet"
+_TABLES: Final = "tables"
 _COLUMNS: Final = ("level", "geocode", "table", "line", "value")
-_INTERVALS: Final = "intervals.parquet"
+_INTERVALS: Final = "intervals"
 _Ints = NDArray[np.int64]
 
 
@@ -43,18 +42,11 @@ def write_published(folder: Path, workload: Workload, published: PublishedData) 
     if not np.array_equal(own.low, own.high):
         frames[_INTERVALS] = intervals_frame(workload, published.tables["block"])
     if published.people is not None and not published.keys.race_alone:
-        frames["persons.parquet"] = persons_frame(published.people)
+        frames["persons"] = persons_frame(published.people)
     for name, frame in frames.items():
-        _write(folder / name, frame)
+        write_frame(folder, name, frame, csv=False, parquet=True)
     for name, frame in published.files.items():
         write_frame(folder, name, frame)
-
-
-def _write(path: Path, frame: pa.Table) -> None:
-    with atomic_write(path) as temporary:
-        pq.write_table(
-            frame.replace_schema_metadata({"classification": COMPARED}), temporary, compression="zstd"
-        )
 
 
 def persons_frame(people: People) -> pa.Table:
@@ -110,7 +102,7 @@ def _line_columns(workload: Workload, line: _Ints) -> dict[str, pa.Array]:
 
 def read_tables(folder: Path, workload: Workload) -> dict[str, LevelTables] | None:
     """Tables that :func:`write_published` wrote, or of others in the same columns; None where there are none."""
-    path = folder / _TABLES
+    path = folder / f"{_TABLES}.parquet"
     if not path.is_file() or not set(_COLUMNS) <= set(_column_names(path)):
         return None
     frame, levels = _read(path, _COLUMNS), {}
@@ -126,8 +118,8 @@ def read_tables(folder: Path, workload: Workload) -> dict[str, LevelTables] | No
         )
     if "block" not in levels:
         raise DataError(f"{path}: there are no tables of blocks; allowed: rows with level block")
-    if (folder / _INTERVALS).is_file():
-        levels["block"] = _with_intervals(folder / _INTERVALS, levels["block"], workload)
+    if (folder / f"{_INTERVALS}.parquet").is_file():
+        levels["block"] = _with_intervals(folder / f"{_INTERVALS}.parquet", levels["block"], workload)
     return levels
 
 
@@ -185,7 +177,7 @@ def write_reconstruction(
         "variability": variability_frame(reconstruction, codes),
     }
     for name, frame in frames.items():
-        _write(folder / f"{name}.parquet", frame)
+        write_frame(folder, name, frame, csv=False, parquet=True)
 
 
 def read_reconstruction(folder: Path, space: TypeSpace, codes: NDArray[np.str_]) -> Reconstruction | None:

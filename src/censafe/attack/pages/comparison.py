@@ -13,8 +13,8 @@ from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.pages.reconstruction import attack_bars, attack_lines
 from censafe.attack.people import SIZE_CLASSES
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Page, Rows, quiet
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.evaluation.pages.page import Page, Rows, exhibit, one_panel, quiet
+from censafe.publication.pages.exhibits import Exhibit
 
 _Row = Mapping[str, Any]
 _COLORS: Final = (
@@ -62,24 +62,9 @@ def frontier_exhibit(defenses: Sequence[_Row]) -> Exhibit:
          number_text(row["withheld_block_percent"]), number_text(row["putative_percent"]), number_text(row["precision"]), number_text(row["beyond_guessing"])]
         for row in rows
     ]  # fmt: skip
-    return Exhibit(
-        "frontier",
-        "What does each defense cost, and what does it hide?",
-        "Read each figure from the lower left: there counts are close to the truth and the attack finds little more than neighbors give away. On the dashed line it finds no more. "
-        "Lines join strengths of one kind of defense. A filled mark: no other defense is better in one and at least as good in the other."
-        + (f" {_PARTIAL}: publishes race, origin and voting age only; its error is that of these counts, and it is not compared with the others." if partial else ""),
-        _figure(rows, {"Counts of tracts": "error_tract", "Counts of blocks": "error_block"}),
-        alt="Error of counts of tracts and of blocks against precision beyond the guesser, a point for each defense.",
-        tables=[PageTable("Persons alone with sex and class of age in their block who differ from its most frequent race and origin; mean absolute errors of counts.", (
-            "defense", "error, block", "tract", "county", "withheld, %", "matched, %", "right, %", "beyond, points"), lines, numbers=7)],
-        how=[
-            "Errors are those of all lines of the tables that are not 0 in truth; what is not published is read as 0. Withheld: of these lines of blocks. Right: of the matches.",
-            "Of swapped, merged and recoded records the exact tables are published and reconstructed; rounded, suppressed and perturbed tables are reconstructed from what their values allow, a published 0 read as 0 "
-            "first, and where no records fit from the nearest; microdata are matched as they are. An attacker matches by what is published: by age groups where ages are grouped, by areas where blocks are merged. Race is right where all of the 63 sets agree, also where only groups are published.",
-            "Tables of tracts and counties are not used in the attack. An agency that publishes them as well gives more away than is shown here: suppressed counts of a block can follow from those of its tract and its neighbors.",
-        ],
-        files=["defenses.csv"],
-    )  # fmt: skip
+    partly = f" {_PARTIAL}: publishes race, origin and voting age only; its error is that of these counts, and it is not compared with the others."
+    figure = _figure(rows, {"Counts of tracts": "error_tract", "Counts of blocks": "error_block"})
+    return exhibit("attack.frontier", figure=figure, rows=lines, partial=partly if partial else "")
 
 
 def districts_exhibit(defenses: Sequence[_Row]) -> Exhibit:
@@ -93,20 +78,8 @@ def districts_exhibit(defenses: Sequence[_Row]) -> Exhibit:
          number_text(row["putative_percent"]), number_text(row["precision"]), number_text(row["beyond_guessing"])]
         for row in defenses
     ]  # fmt: skip
-    return Exhibit(
-        "districts",
-        "And if only race, origin and voting age are published?",
-        "Redistricting data do not say sex or age, so that an attacker can match by block and voting age only: exact ones already give less away than exact tables of sex and age. Protected ones are to be read beside these.",
-        _figure(defenses, {"Counts of race, origin and voting age, tracts": "race_error_tract"}),
-        alt="Error of tract counts of race, origin and voting age against precision beyond the guesser, a point for each defense.",
-        tables=[PageTable("Errors of the counts of race, origin and voting age alone; the same persons at risk.", (
-            "defense", "matched by", "error, block", "tract", "county", "matched, %", "right, %", "beyond, points"), lines, numbers=6)],
-        how=[
-            "What these data cannot tell, an attacker does not learn from them: sex and age stay hidden, and race and origin are found of whoever is matched in the block among all of the same voting age. The persons looked for, and "
-            "the guesser, are the same as for the other defenses.",
-        ],
-        files=["defenses.csv"],
-    )  # fmt: skip
+    figure = _figure(defenses, {"Counts of race, origin and voting age, tracts": "race_error_tract"})
+    return exhibit("attack.districts", figure=figure, rows=lines)
 
 
 def _by_races(row: _Row) -> _Row:
@@ -179,9 +152,11 @@ def _panel(axes: Axes, rows: Sequence[_Row], error: str, styles: Mapping[str, tu
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     low, high = (pick([0.0, *(row["beyond_guessing"] for row in known)]) for pick in (min, max))
     axes.set_ylim(low - 0.08 * (high - low + 1), high + 0.08 * (high - low + 1))
-    axes.set_xlabel("mean absolute error of a count, persons (logarithmic above 1)", fontsize=9)
-    axes.set_ylabel("right beyond guessing, percentage points", fontsize=9)
-    quiet(axes)
+    quiet(
+        axes,
+        x="mean absolute error of a count, persons (logarithmic above 1)",
+        y="right beyond guessing, percentage points",
+    )
     _label(axes, known, error, styles)
 
 
@@ -324,25 +299,14 @@ def _who(rates: Rows, defenses: Rows) -> Exhibit:
         for name in names
     ]
     short = ("everybody", "differ", "differ, alone")
-    return Exhibit(
-        "who",
-        "Who is at risk?",
-        "Most people have the same race and origin as most of their neighbors, so that anyone guesses them correctly: no defense "
-        "can prevent that. At risk are those who differ, above all where no one else in the block has their sex and age. Defenses are for them.",
-        attack_bars(names, series, "right among the matched, percent"),
-        alt="Bars of precision by defense for three populations.",
-        tables=[
-            PageTable(
-                "An attacker who knows block, sex and age of every person: right race and origin, percent of these (found) and of the matches (right).",
-                ("data", *(f"{one}: {column}" for one in short for column in ("found", "right"))), lines, numbers=6,
-            )
-        ],
-        how=[
-            "; ".join(f"{words}: {own[_EXACT, one]['records']:,} persons" for one, words in _POPULATIONS.items()).capitalize() + ".",
-            "An attacker whose file has errors (37.1% of the records agree with the truth, as the Bureau found of commercial files) stands in the file, with blocks by size.",
-        ],
-        files=["reidentification.csv"],
-    )  # fmt: skip
+    people = (f"{words}: {own[_EXACT, one]['records']:,} persons" for one, words in _POPULATIONS.items())
+    return exhibit(
+        "attack.who",
+        figure=attack_bars(names, series, "right among the matched, percent"),
+        columns=("data", *(f"{one}: {column}" for one in short for column in ("found", "right"))),
+        rows=lines,
+        populations="; ".join(people).capitalize(),
+    )
 
 
 def _sizes(agreement: Rows, defenses: Rows) -> Exhibit:
@@ -354,22 +318,8 @@ def _sizes(agreement: Rows, defenses: Rows) -> Exhibit:
         [name, *(number_text(by_size[name, size]["binned_percent"]) for size in ("all", *sizes))]
         for name in names
     ]
-    return Exhibit(
-        "agreement",
-        "How many records are true, by size of the block?",
-        "With exact tables large blocks hide a little; under noise small blocks hide most, because there the noise is largest beside the counts.",
-        attack_lines(sizes, series, "persons with a true record, percent"),
-        alt="Agreement by size of the block, a line for each defense.",
-        tables=[
-            PageTable(
-                "Persons whose block, sex, class of age, race and origin are in the attacked records, percent.",
-                ("defense", "all", *sizes),
-                lines,
-                numbers=len(sizes) + 1,
-            )
-        ],
-        files=["agreement.csv"],
-    )
+    figure = attack_lines(sizes, series, "persons with a true record, percent")
+    return exhibit("attack.agreement", figure=figure, columns=("defense", "all", *sizes), rows=lines)
 
 
 def _certainty(variability: Rows, defenses: Rows) -> Exhibit:
@@ -383,31 +333,13 @@ def _certainty(variability: Rows, defenses: Rows) -> Exhibit:
         [name, number_text(known[name]), *(number_text(curve[step]) for step in steps)]
         for name, curve in curves.items()
     ]
-    return Exhibit(
-        "variability",
-        "Does the attacker know what is right?",
-        "Where only one set of records has the published tables of a block, its variability is 0 and the attacker is sure of every record. The higher the line, the more of them another set of records with the "
-        "same tables would change. After swapping an attacker is as sure as before, of records that may have been moved.",
-        _curves(curves),
-        alt="Variability of blocks by defense, from the most certain block to the least.",
-        tables=[
-            PageTable(
-                "Blocks with one solution, percent; and the variability at shares of the populated blocks, percent of the records.",
-                ("defense", "one solution", *(f"{step}%" for step in steps)), lines, numbers=7,
-            )
-        ],
-        how=[
-            "Of the published values as they are. For defenses that are not in the table it is not known: microdata need no reconstruction, and where a value stands for several counts, or ages and races are "
-            "grouped, it was not computed.",
-        ],
-        files=["variability.csv", "defenses.csv"],
-    )  # fmt: skip
+    columns = ("defense", "one solution", *(f"{step}%" for step in steps))
+    return exhibit("attack.variability", figure=_curves(curves), columns=columns, rows=lines)
 
 
 def _curves(curves: Mapping[str, Mapping[int, float | None]]) -> Figure:
     """Variability over shares of the blocks."""
-    figure = Figure(figsize=(8, 3.4 + 0.24 * -(-min(len(curves), _MOST_LINES) // 3)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(8, 3.4 + 0.24 * -(-min(len(curves), _MOST_LINES) // 3))
     for place, (name, curve) in enumerate(list(curves.items())[:_MOST_LINES]):
         axes.plot(
             list(curve),
@@ -435,30 +367,9 @@ def _alone(uniques: Rows) -> Exhibit:
         for row in uniques
         if row["persons"]
     ]
-    return Exhibit(
-        "alone",
-        "Where do people stand alone?",
-        "A person who is the only one of a sex and age in a block can be looked up by anyone who knows these. In small blocks, "
-        "that is nearly every person.",
-        tables=[
-            PageTable(
-                "Persons who are alone with their sex and age in their block, by persons in the block; percent.",
-                ("block", "persons", "by year of age", "by class of age"), lines, numbers=3,
-            )
-        ],
-        files=["uniques.csv"],
-    )  # fmt: skip
+    return exhibit("attack.alone", rows=lines)
 
 
 def _promises(defenses: Rows) -> Exhibit:
     lines = [[row["defense"], row["does"], row["keeps"], row["claim"] or "none"] for row in defenses]
-    return Exhibit(
-        "promises",
-        "What does each defense keep, and what does it promise?",
-        "Only two kinds promise anything about attackers who know more than this one: noise with a budget, and permutation swapping, whose loss does not cover what it keeps. Their epsilons cannot be compared "
-        "with each other, since they protect different things.",
-        tables=[
-            PageTable("As they were applied here.", ("defense", "does", "keeps exactly", "promises"), lines)
-        ],
-        files=["defenses.csv"],
-    )
+    return exhibit("attack.promises", rows=lines)

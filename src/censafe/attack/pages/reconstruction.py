@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from censafe.attack.matching.guessers import GUESSER
 from censafe.attack.people import SIZE_CLASSES
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import COLORS, Page, Rows, quiet
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.evaluation.pages.page import COLORS, Page, Rows, exhibit, one_panel, quiet
+from censafe.publication.pages.exhibits import Exhibit
 
 NATION_BLOCKS = 6_207_027
 """Populated blocks of the 2010 Census."""
@@ -126,22 +126,8 @@ def _precision(rates: Rows) -> Exhibit:
          number_text(guess[name]["precision"]), number_text(modal[name]["precision"])]
         for name in own
     ]  # fmt: skip
-    return Exhibit(
-        "precision",
-        "Who is found, beyond what guessing finds?",
-        "Where a bar of the reconstruction is above that of the guessers, the tables revealed something about these persons that "
-        "their neighbors did not.",
-        attack_bars([_WORDS[name] for name in own], series, "right among the matched, percent"),
-        alt="Bars of precision by population, for the reconstruction and two guessers.",
-        tables=[PageTable("An attacker who knows block, sex and age of every person; percent.", (
-            "who", "records", "putative", "confirmed", "precision", "proportional guesser", "modal guesser"), lines, numbers=6)],
-        how=[
-            "Putative: the attacker's record has a reconstructed record of the same block, sex and age, or class of age; confirmed: its race and origin are right. Expected over "
-            "random orders of both files; one draw stands beside it in the file.",
-            "Guessers know who lives in the block, with sex and age, but not the target's record; they bound what can be learned without it.",
-        ],
-        files=["reidentification.csv"],
-    )  # fmt: skip
+    figure = attack_bars([_WORDS[name] for name in own], series, "right among the matched, percent")
+    return exhibit("reconstruction.precision", figure=figure, rows=lines)
 
 
 def _sizes(agreement: Rows, rates: Rows) -> Exhibit:
@@ -157,27 +143,11 @@ def _sizes(agreement: Rows, rates: Rows) -> Exhibit:
     }
     lines = [[size, f"{by_size[size]['persons']:,}", number_text(by_size[size]["exact_percent"]), number_text(by_size[size]["binned_percent"]), number_text(nonmodal[size])]
              for size in sizes]  # fmt: skip
-    return Exhibit(
-        "sizes",
-        "In blocks of which size?",
-        "Small blocks have few persons to tell apart; large blocks many that share a type.",
-        attack_lines(sizes, series, "percent"),
-        alt="Agreement and precision by size of the block.",
-        tables=[
-            PageTable(
-                "By persons in the block; percent.",
-                ("block", "persons", "agree, exact age", "agree, class of age", "precision, nonmodal unique"),
-                lines,
-                numbers=4,
-            )
-        ],
-        files=["agreement.csv", "reidentification.csv"],
-    )
+    return exhibit("reconstruction.sizes", figure=attack_lines(sizes, series, "percent"), rows=lines)
 
 
 def _variability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
-    figure = Figure(figsize=(8, 3.4), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(8, 3.4)
     known = [row for row in rows if row["variability"] is not None]
     axes.plot(
         [row["percentile"] for row in known],
@@ -185,22 +155,9 @@ def _variability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
         color=COLORS["topdown"],
         linewidth=1.6,
     )
-    axes.set_xlabel("blocks, percent, from the most certain", fontsize=9)
-    axes.set_ylabel("records that can differ, percent", fontsize=9)
-    quiet(axes)
-    return Exhibit(
-        "variability",
-        "How sure can an attacker be?",
-        f"In {document['certain_blocks']:,} blocks with {document['certain_persons']:,} persons there is one set of records with these tables; the attacker knows that, without "
-        "any record to compare with.",
-        figure,
-        alt="Variability of the reconstruction over the blocks.",
-        how=[
-            "Variability is the largest percent of the reconstructed records that another set of records with the same tables can change. Another attacker, with another reconstruction, finds at "
-            "least half and at most twice of it."
-        ],
-        files=["variability.csv", "variability_percentiles.csv"],
-    )
+    quiet(axes, x="blocks, percent, from the most certain", y="records that can differ, percent")
+    certain = {name: document[name] for name in ("certain_blocks", "certain_persons")}
+    return exhibit("reconstruction.variability", figure=figure, **certain)
 
 
 def _uniques(rows: Rows) -> Exhibit:
@@ -219,50 +176,25 @@ def _uniques(rows: Rows) -> Exhibit:
         ]
         for size in ("all", *sizes)
     ]
-    return Exhibit(
-        "uniques",
-        "How many are the only ones of their sex and age?",
-        "Whoever is alone with sex and age in a block is singled out by any file that has these two.",
-        attack_lines(sizes, series, "persons who are alone, percent"),
-        alt="Share of unique persons by size of the block.",
-        tables=[
-            PageTable(
-                "Percent of the persons.",
-                ("block", "persons", "by year of age", "by class of age"),
-                lines,
-                numbers=3,
-            )
-        ],
-        how=[
-            "In the 2010 Census 43.87% were, by year of age: 95.1% in blocks of 1 to 9 persons and 1.1% in those of 1,000 and more."
-        ],
-        files=["uniques.csv"],
-    )
+    figure = attack_lines(sizes, series, "persons who are alone, percent")
+    return exhibit("reconstruction.uniques", figure=figure, rows=lines)
 
 
 def _noisy(rates: Rows) -> Exhibit:
-    lines, groups = [], []
+    sections = []
     for attacker in dict.fromkeys(row["attacker"] for row in rates):
         own = rates_by(rates, attacker, "reconstruction")
         guess = rates_by(rates, attacker, GUESSER)
-        lines += [[_WORDS[name], f"{own[name]['records']:,}", *(number_text(own[name][one]) for one in ("putative_percent", "confirmed_percent", "precision")),
-                   number_text(guess[name]["precision"])] for name in own]  # fmt: skip
-        groups.append((f"{attacker} attacker", len(own)))
-    return Exhibit(
-        "attackers",
-        "What does the attacker's own knowledge matter?",
-        "Errors in what an attacker knows cost matches and precision alike.",
-        tables=[
-            PageTable(
-                "Percent.",
-                ("who", "records", "putative", "confirmed", "precision", "proportional guesser"),
-                lines,
-                numbers=5,
-                groups=groups,
-            )
-        ],
-        files=["reidentification.csv"],
-    )
+        lines = [[*_attack_line(name, own), number_text(guess[name]["precision"])] for name in own]
+        sections.append((f"{attacker} attacker", lines))
+    return exhibit("reconstruction.attackers", sections=sections)
+
+
+def _attack_line(population: str, rates: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A population in words, its records, and what the attack reaches of them."""
+    row = rates[population]
+    shares = (number_text(row[name]) for name in ("putative_percent", "confirmed_percent", "precision"))
+    return [_WORDS[population], f"{row['records']:,}", *shares]
 
 
 _PALETTE = (
@@ -277,8 +209,7 @@ def attack_bars(names: Sequence[str], series: Mapping[str, Sequence[float | None
     Args:
         unit: of the values.
     """
-    figure = Figure(figsize=(9, 0.55 * len(names) * max(1, len(series) / 2.5) + 1.2), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(9, 0.55 * len(names) * max(1, len(series) / 2.5) + 1.2)
     height = 0.8 / len(series)
     for place, (words, values) in enumerate(series.items()):
         at = np.arange(len(names)) + (place - (len(series) - 1) / 2) * height
@@ -304,8 +235,7 @@ def attack_lines(
     Args:
         unit: of the values.
     """
-    figure = Figure(figsize=(8, 3.4 + 0.24 * -(-len(series) // 3)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(8, 3.4 + 0.24 * -(-len(series) // 3))
     for place, (words, values) in enumerate(series.items()):
         own = [np.nan if value is None else value for value in values]
         axes.plot(

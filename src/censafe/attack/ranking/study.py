@@ -16,7 +16,7 @@ from censafe.attack.people import People
 from censafe.attack.ranking.generators import GeneratorChoices, RankedTypes, rank_types
 from censafe.attack.reading import read_people
 from censafe.attack.results import type_columns
-from censafe.attack.study import AttackChoices, share_text, workload_of, write_columns
+from censafe.attack.study import AttackChoices, share_text, workload_of, write_attack
 from censafe.attack.tables import TypeSpace, Workload, tabulate_lines
 from censafe.errors import DataError, UsageError
 from censafe.evaluation.confidential import evaluation_folder
@@ -25,13 +25,10 @@ from censafe.evaluation.outputs import (
     number_text,
     read_evaluation,
     read_frame,
-    write_document,
-    write_frame,
-    write_page,
 )
-from censafe.evaluation.pages.page import Page, Rows
+from censafe.evaluation.pages.page import Page, Rows, exhibit
 from censafe.model.observer import Observer, work_done
-from censafe.publication.pages.exhibits import Exhibit, PageTable
+from censafe.publication.pages.exhibits import Exhibit
 
 ATTACK_SOURCE: Final = "tables"
 _DIGITS: Final = {"block": 15, "tract": 11, "county": 5, "state": 2}
@@ -85,14 +82,31 @@ def rank_records_of(data: Path, out: Path, choices: RankChoices, observer: Obser
             every = _attacked(truth, workload, choices, observer)
         frames = {
             "match_rates": _rates(every),
-            "areas": _area_frame(every),
+            "areas": pa.table(
+                {
+                    "area": [one.area for one in every],
+                    "persons": [one.persons for one in every],
+                    "distinct": [len(one.true) for one in every],
+                    "candidates": [len(one.ranking.types) for one in every],
+                    "line_error": [one.ranking.error for one in every],
+                }
+            ),
             "ranked": _ranked_frame(every, workload.space),
         }
-        files = [write_frame(out, name, frame, parquet=name == "ranked") for name, frame in frames.items()]
-        files.append(write_columns(out, frames))
-        write_document(out, _document(data, truth, every, choices))
-        files += write_page(out, ranking_page(out))
-        return Evaluated(_summary(frames["match_rates"]), tuple(out / name for name in files))
+        document = {
+            "kind": "ranking",
+            "data": str(data),
+            "persons": len(truth),
+            "level": choices.level,
+            "areas": len(every),
+            "attacked": sum(one.persons for one in every),
+            "generators": choices.generators.generators,
+            "rows": choices.generators.rows,
+            "steps": choices.generators.steps,
+            "seed": choices.attack.seed,
+        }
+        lines = _summary(frames["match_rates"])
+        return write_attack(out, frames, document, ranking_page, lines, parquet=("ranked",))
 
 
 def _attacked(truth: People, workload: Workload, choices: RankChoices, observer: Observer) -> list[_Ranked]:
@@ -160,18 +174,6 @@ def _rates(every: Sequence[_Ranked]) -> pa.Table:
     return pa.table(rows)
 
 
-def _area_frame(every: Sequence[_Ranked]) -> pa.Table:
-    return pa.table(
-        {
-            "area": [one.area for one in every],
-            "persons": [one.persons for one in every],
-            "distinct": [len(one.true) for one in every],
-            "candidates": [len(one.ranking.types) for one in every],
-            "line_error": [one.ranking.error for one in every],
-        }
-    )
-
-
 def _ranked_frame(every: Sequence[_Ranked], space: TypeSpace) -> pa.Table:
     tables = []
     for ranked in every:
@@ -185,21 +187,6 @@ def _ranked_frame(every: Sequence[_Ranked], space: TypeSpace) -> pa.Table:
             )
         )  # fmt: skip
     return pa.concat_tables(tables)
-
-
-def _document(data: Path, truth: People, every: Sequence[_Ranked], choices: RankChoices) -> dict[str, Any]:
-    return {
-        "kind": "ranking",
-        "data": str(data),
-        "persons": len(truth),
-        "level": choices.level,
-        "areas": len(every),
-        "attacked": sum(one.persons for one in every),
-        "generators": choices.generators.generators,
-        "rows": choices.generators.rows,
-        "steps": choices.generators.steps,
-        "seed": choices.attack.seed,
-    }
 
 
 def _summary(rates: pa.Table) -> tuple[str, ...]:
@@ -240,32 +227,14 @@ def _ranking_exhibit(rates: Rows) -> Exhibit:
     match_rate = {(row["source"], row["distinct_percent"]): row["match_rate"] for row in rates}
     series = {source: [match_rate[source, step] for step in steps] for source in sources}
     lines = [[str(step), *(number_text(match_rate[source, step]) for source in sources)] for step in steps]
-    return Exhibit(
-        "ranking",
-        "How many of the first candidates are right?",
-        "Where the line of the tables is above those of the other half and of the surrounding areas, the tables revealed "
-        "something about these persons that other records did not.",
-        attack_lines(
-            [str(step) for step in steps],
-            series,
-            "types of attacked records, percent",
-            "types looked at, percent of those there are",
-        ),
-        alt="Match rate by number of candidates, for the tables and for the records of others.",
-        tables=[
-            PageTable(
-                "Percent of the types looked at.",
-                ("types looked at, percent", *sources),
-                lines,
-                numbers=len(sources),
-            )
-        ],
-        how=[
-            "Half of the records of each area are tabulated. Relaxed data sets are fitted to these tables by gradients, and types of persons are ranked by how often they hold them. The other "
-            "half, and the areas around without the attacked records, are ranked by frequency alike: what is known without the tables.",
-        ],
-        files=["match_rates.csv", "ranked.csv"],
+    figure = attack_lines(
+        [str(step) for step in steps],
+        series,
+        "types of attacked records, percent",
+        "types looked at, percent of those there are",
     )
+    columns = ("types looked at, percent", *sources)
+    return exhibit("ranking.ranking", figure=figure, columns=columns, rows=lines)
 
 
 def _areas_exhibit(areas: Rows) -> Exhibit:
@@ -273,17 +242,4 @@ def _areas_exhibit(areas: Rows) -> Exhibit:
         [row["area"], *(f"{row[name]:,}" for name in ("persons", "distinct", "candidates")), number_text(row["line_error"], 2)]
         for row in areas
     ]  # fmt: skip
-    return Exhibit(
-        "areas",
-        "Which areas?",
-        "From the smallest with ten persons to the largest.",
-        tables=[
-            PageTable(
-                "Attacked records, their different types, and types that the tables allow.",
-                ("area", "records", "types", "candidates", "error of a line"),
-                lines,
-                numbers=4,
-            )
-        ],
-        files=["areas.csv"],
-    )
+    return exhibit("ranking.areas", rows=lines)

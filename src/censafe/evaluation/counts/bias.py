@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from censafe.errors import UsageError
 from censafe.evaluation.areas.areas import ComparedAreas, Strata, everything
 from censafe.evaluation.counts.cells import match
-from censafe.evaluation.counts.error_metrics import tally_of
-from censafe.evaluation.counts.frames import LossMode, frame_of, labeled, stacked
+from censafe.evaluation.counts.error_metrics import DEVIATIONS, tally_of
+from censafe.evaluation.counts.frames import LossMode, labeled, stacked
 from censafe.evaluation.counts.pairing import Pair
 from censafe.model.schema import CellQuery
 from censafe.model.topdown.histograms import HistogramSchema
@@ -93,9 +93,6 @@ def bias_by_diversity(
     return pa.Table.from_pylist(list(_bias_rows(pair, areas, "quintile", quintile, strata, residuals)))
 
 
-_DEVIATIONS: Final = 1.6448536269514722  # of a 90 % interval
-
-
 def total_residuals(pair: Pair, areas: ComparedAreas) -> NDArray[np.float64]:
     """Residuals of the total, shape (runs, areas)."""
     residuals = np.zeros((len(pair.runs), areas.number))
@@ -139,8 +136,8 @@ def _bias_rows(
                         "n_runs": len(errors),
                         "bias": bias,
                         "se": error,
-                        "lo": bias - _DEVIATIONS * error,
-                        "hi": bias + _DEVIATIONS * error,
+                        "lo": bias - DEVIATIONS * error,
+                        "hi": bias + DEVIATIONS * error,
                     }
 
 
@@ -197,5 +194,5 @@ def residuals_by_homogeneity(
         for run, values in zip(pair.runs, residuals[:, index == empty_cells], strict=True):
             tally = tally_of(values)
             about = {"mode": mode, "level": areas.level, "index": empty_cells, "run_id": run.run_id}
-            frames.append(labeled(frame_of({"residual": tally.values, "n": tally.counts}), about))
+            frames.append(labeled(pa.table({"residual": tally.values, "n": tally.counts}), about))
     return stacked(frames)

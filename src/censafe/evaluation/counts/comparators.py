@@ -11,7 +11,7 @@ from numba import boolean, float64, int32, int64, void
 from numpy.typing import NDArray
 
 from censafe.errors import UsageError
-from censafe.evaluation.counts.frames import LossMode, frame_of
+from censafe.evaluation.counts.frames import LossMode
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.topdown.noise import answers_of, geounit_chunks, leaf_loss
 from censafe.model.compiled import compiled
@@ -82,7 +82,7 @@ def matching_rates(topdown: pa.Table, srs: pa.Table) -> pa.Table:
     nearest = order[distance[:, order].argmin(axis=1)]
     smallest = distance[np.arange(len(nearest)), nearest]
     known = np.isfinite(smallest)
-    return frame_of(
+    return pa.table(
         {
             "epsilon": np.asarray(topdown.column("epsilon"), np.float64),
             "sample_pct": np.where(known, percents[nearest], np.nan),

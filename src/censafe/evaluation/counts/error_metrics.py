@@ -137,7 +137,8 @@ _NAN: Final = float("nan")
 _LARGE: Final = 50_000
 _FEW: Final = 20
 _MANY: Final = 100
-_DEVIATIONS: Final = 1.6448536269514722  # of a 90 % interval
+DEVIATIONS: Final = 1.6448536269514722
+"""Standard deviations from the middle to an end of a 90 % interval."""
 MetricInterval = tuple[float, float, float]
 
 
@@ -271,7 +272,7 @@ def _intervals(sample: ErrorSample, residual: NDArray[Any], number: int) -> dict
         sums = np.bincount(sample.area, weights=values)[present]
         mean = float(sums.sum()) / number
         squares = float(((sums - mean * size) ** 2).sum()) + silent * (mean * number / sample.areas) ** 2
-        width = _DEVIATIONS * float(np.sqrt(squares * sample.areas / (sample.areas - 1))) / number
+        width = DEVIATIONS * float(np.sqrt(squares * sample.areas / (sample.areas - 1))) / number
         low, high = mean - width, mean + width
         intervals[name] = (
             (low, high) if name != "rmse" else (float(np.sqrt(max(low, 0.0))), float(np.sqrt(high)))

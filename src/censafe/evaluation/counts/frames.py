@@ -72,11 +72,6 @@ def long_frame(values: Iterable[Value]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=LONG)
 
 
-def frame_of(columns: dict[str, Any]) -> pa.Table:
-    """A table from named vectors of one length."""
-    return pa.table({name: pa.array(values) for name, values in columns.items()})
-
-
 def labeled(frame: pa.Table, labels: Mapping[str, Any]) -> pa.Table:
     """A frame with first columns that are the same in every row."""
     columns = {

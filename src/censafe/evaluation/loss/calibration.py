@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from censafe.evaluation.counts.frames import frame_of
+from censafe.evaluation.counts.error_metrics import DEVIATIONS
 from censafe.evaluation.loss.epl import epl_curve, epl_summary
 from censafe.evaluation.loss.residuals import Residuals, residuals_of
 from censafe.model import NoiseLaw
@@ -27,7 +27,6 @@ _STATISTICS: Final = (
 _FAR: Final = 9.2  # standard deviations, beyond which a Gaussian has a mass of about 1e-19
 _LEAST_COUNT: Final = 25  # of a residual that the discrete estimator takes
 _MASS: Final = 1_000_000_000_000
-_DEVIATIONS: Final = 1.6448536269514722
 
 
 def noise_law_masses(law: NoiseLaw, added: int = 1) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -86,7 +85,7 @@ def calibrate(
             values = np.array([one[key] for one in estimates])
             truth = 1 / float(law.parameter) if law.kind == "laplace" and added == 1 else exact[key]
             mean = float(values.mean())
-            width = _DEVIATIONS * float(values.std(ddof=1)) / np.sqrt(trials) if trials > 1 else np.nan
+            width = DEVIATIONS * float(values.std(ddof=1)) / np.sqrt(trials) if trials > 1 else np.nan
             rows.append(
                 {
                     "law": law.kind, "parameter": float(law.parameter), "n": size, "estimator": key[0], "statistic": key[1],
@@ -130,7 +129,7 @@ def linear_noise_examples(epsilons: Sequence[float]) -> pa.Table:
             value = float(np.median(loss[np.isfinite(loss)]))
             for column, item in zip(columns, (name, epsilon, value, value / epsilon), strict=True):
                 columns[column].append(item)
-    return frame_of(columns)
+    return pa.table(columns)
 
 
 def _geometric(rng: np.random.Generator, z: float, shape: tuple[int, ...]) -> NDArray[np.float64]:

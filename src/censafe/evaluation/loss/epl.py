@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from censafe.evaluation.counts.error_metrics import Tally
-from censafe.evaluation.counts.frames import LossMode, frame_of
+from censafe.evaluation.counts.frames import LossMode
 from censafe.evaluation.loss.residuals import Residuals
 
 _Floats = NDArray[np.float64]
@@ -171,7 +171,7 @@ def epl_curve(
     grid = grid_of(residuals.tally, _PERCENTILE, multiplier)
     if len(grid.edges) < 3:
         names = ("x", "hist", "epl_hist", "epl_cusum", "smooth_hist", "smooth_epl")
-        return frame_of({name: np.zeros(0) for name in names})
+        return pa.table({name: np.zeros(0) for name in names})
     counts = residuals.counts[None].astype(np.float64)
     points = grid.points
     smooth = kernel(residuals.values, counts, grid, deviation)
@@ -183,7 +183,7 @@ def epl_curve(
         columns["epl_cusum"][:-1] = cumulative(residuals.values, counts, grid).loss[0]
     ratios = np.full(len(points), np.nan)
     ratios[: smooth.loss.shape[1]] = smooth.loss[0]
-    return frame_of({"x": points, **columns, "smooth_hist": smooth.density[0], "smooth_epl": ratios})
+    return pa.table({"x": points, **columns, "smooth_hist": smooth.density[0], "smooth_epl": ratios})
 
 
 def epl_summary(

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from censafe.evaluation.areas.areas import Strata, everything
 from censafe.evaluation.counts.cells import MatchedCells
 from censafe.evaluation.counts.error_metrics import Tally, tally_of
-from censafe.evaluation.counts.frames import frame_of
 from censafe.geography.area_names import AREA_COLUMNS, AreaNames
 
 ZeroCells = Literal["all", "either", "confidential", "published"]
@@ -132,7 +131,7 @@ def residual_frame(cells: MatchedCells, areas: AreaNames | None = None) -> pa.Ta
     about = {"run_id": cells.run_id, "level": cells.level, "area_class": cells.area_class}
     known = (areas or AreaNames()).of_level(cells.level, cells.areas)
     names = {"geocode": cells.areas, **dict.fromkeys(AREA_COLUMNS, np.full(len(cells.areas), "")), **known}
-    return frame_of(
+    return pa.table(
         {
             **{name: _repeated(value, size) for name, value in about.items()},
             **{

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from censafe.evaluation.outputs import number_text, read_frame
-from censafe.evaluation.pages.page import Rows, capital, exhibit
+from censafe.evaluation.pages.page import Rows, capital, exhibit, spaced
 from censafe.evaluation.pairs.inconsistencies import COUNTED, NOT_MEASURED
 from censafe.publication.pages.exhibits import Exhibit, PageTable
 
@@ -36,7 +36,7 @@ def _bias(rows: list[dict[str, Any]], document: Mapping[str, Any]) -> Exhibit:
             if own and max(row["answer"] for row in own) < _MOST_ANSWERS:
                 lines = [
                     [
-                        row["level"].replace("_", " "),
+                        spaced(row["level"]),
                         *(row[name] for name in ("label", "classes", "class")),
                         f"{row['n_areas']:,}",
                         *(number_text(row[name], 2) for name in ("count_mean", "bias", "se")),
@@ -60,7 +60,7 @@ def _contradictions(rows: list[dict[str, Any]], _: Mapping[str, Any]) -> Exhibit
             true, public = _truth_and_first_run(runs)
             counts = [f"{count:,}" for count in (public["universe"], true["n"], public["n"])]
             percent = number_text(public["percent"], 1)
-            lines.append([level.replace("_", " "), *counts, percent, f"{public['records']:,}"])
+            lines.append([spaced(level), *counts, percent, f"{public['records']:,}"])
         sections.append((capital(words), lines))
     return exhibit("consistency.contradictions", sections=sections)
 
@@ -101,7 +101,7 @@ def _counted(rows: Rows) -> dict[str, list[list[str]]]:
     for (name, group, level), runs in places.items():
         true, public = _truth_and_first_run(runs)
         counts = [f"{count:,}" for count in (public["universe"], true["n"], public["n"])]
-        line = [level.replace("_", " "), group or "all", *counts, number_text(public["percent"], 1)]
+        line = [spaced(level), group or "all", *counts, number_text(public["percent"], 1)]
         by_kind.setdefault(name, []).append(line)
     return {
         name: [line for line in lines if line[2:5] != ["0", "0", "0"]] or lines[-1:]

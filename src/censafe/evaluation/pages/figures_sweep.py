@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from censafe.evaluation.pages.page import COLORS, Rows, number, one_panel, plain_log, quiet
+from censafe.evaluation.pages.page import COLORS, Rows, number, one_panel, plain_log, quiet, shade, spaced
 
 
 def draw_curves(curves: Mapping[float, Rows], symbol: str) -> Figure:
@@ -19,7 +18,7 @@ def draw_curves(curves: Mapping[float, Rows], symbol: str) -> Figure:
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     for place, (budget, rows) in enumerate(curves.items()):
-        color = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(curves) - 1))
+        color = shade(place, len(curves), 0.1)
         label = f"{symbol} = {budget:g}"
         x = [row["x"] for row in rows]
         left.step(x, [row["hist"] for row in rows], where="mid", color=color, linewidth=1.3, label=label)
@@ -104,7 +103,7 @@ def draw_bias(violins: Rows, symbol: str, largest: float) -> Figure:
     indices = sorted({row["index"] for row in violins})
     figure, axes = one_panel(max(8.0, 0.62 * len(indices) + 2), 4.6)
     for place, setting in enumerate(settings):
-        color = colormaps["viridis"](0.1 + 0.6 * place / max(1, len(settings) - 1))
+        color = shade(place, len(settings), 0.1)
         offset = (place - (len(settings) - 1) / 2) * 0.27
         for at, index in enumerate(indices):
             own = [row for row in violins if (row["setting"], row["index"]) == (setting, index)]
@@ -141,10 +140,10 @@ def draw_error_by_budget(rows: Rows, levels: Sequence[str], symbol: str) -> Figu
         for place, level in enumerate(levels):
             own = [row for row in rows if (row["stat"], row["level"]) == (stat, level) and row["mean_ae"] > 0]
             if own:
-                color = colormaps["viridis"](0.7 * place / max(1, len(levels) - 1))
+                color = shade(place, len(levels))
                 axes.plot(
                     [row["epsilon"] for row in own], [row["mean_ae"] for row in own],
-                    marker="o", color=color, markersize=4, linewidth=1.3, label=level.replace("_", " "),
+                    marker="o", color=color, markersize=4, linewidth=1.3, label=spaced(level),
                 )  # fmt: skip
         axes.set_xscale("log")
         axes.set_yscale("log")

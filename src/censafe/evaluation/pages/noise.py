@@ -12,6 +12,7 @@ from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
 from censafe.evaluation.pages.figures_sweep import draw_error_by_budget
 from censafe.evaluation.pages.page import (
+    EPSILON,
     NAN,
     Page,
     Rows,
@@ -21,12 +22,12 @@ from censafe.evaluation.pages.page import (
     geounits_text,
     number,
     settings_text,
+    spaced,
 )
 from censafe.model.bounds import upper
 from censafe.publication.certificate.tables import SYMBOLS
 from censafe.publication.pages.exhibits import Exhibit
 
-_EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
 _METHODS: Final = {"noisy": "noisy counts of the level", "blocks_noise": "noisy blocks, added up"}
 _TEXTS: Final = ("histogram", "method", "law", "estimator", "statistic", "question", "words")
 
@@ -79,8 +80,8 @@ def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _place(document: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """The level of a row, and its budget where there are several."""
-    level: str = row["level"].replace("_", " ")
-    return f"{level}, {_EPSILON} {row['epsilon']:g}" if len(document["budgets"]) > 1 else level
+    level: str = spaced(row["level"])
+    return f"{level}, {EPSILON} {row['epsilon']:g}" if len(document["budgets"]) > 1 else level
 
 
 def _expected_lines(document: Mapping[str, Any], rows: Rows) -> list[list[str]]:
@@ -152,7 +153,7 @@ def _budget_figure(document: Mapping[str, Any], words: Mapping[str, str], rows: 
         for row in rows
         if (row["method"], row["characteristic"]) == ("noisy", query)
     ]
-    figure = draw_error_by_budget(budget_rows, list(document["geounits"]), _EPSILON)
+    figure = draw_error_by_budget(budget_rows, list(document["geounits"]), EPSILON)
     for axes, query in zip(figure.axes, (first, last), strict=True):
         axes.set_title(words[query], fontsize=10)
     return figure
@@ -189,7 +190,7 @@ def _attack_sections(rows: Rows, alarms: Sequence[float], *, several: bool) -> d
         own = [by_place[question, epsilon, alarm] for alarm in alarms]
         sections.setdefault(capital(question), []).append(
             [
-                f"{_EPSILON} {epsilon:g}" if several else "of 100 attacks",
+                f"{EPSILON} {epsilon:g}" if several else "of 100 attacks",
                 *(number_text(100 * number(row["best_attack"]), 1) for row in own),
                 *(number_text(upper(100 * row["bound"], 1), 1) for row in own),
             ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -22,6 +23,9 @@ from censafe.publication.pages.exhibits import Exhibit, ExhibitSheet, PageTable,
 NAN: Final = float("nan")
 Rows = Sequence[Mapping[str, Any]]
 """Rows of a frame, each by column."""
+Row = TypeVar("Row")
+Key = TypeVar("Key")
+EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
 Triple = tuple[float, float, float]
 """A number and the ends of its interval; NaN for what is missing."""
 
@@ -70,6 +74,31 @@ def page_html(page: Page) -> str:
 def number(value: float | None) -> float:
     """A number of a frame that was read back; NaN where it is missing."""
     return NAN if value is None else float(value)
+
+
+def known(value: float | None) -> bool:
+    """Whether a frame has a number, and not NaN."""
+    return value is not None and value == value
+
+
+def shade(
+    place: int, places: int, first: float = 0.0, last: float = 0.7
+) -> tuple[float, float, float, float]:
+    """Color of one of several lines in an order."""
+    return colormaps["viridis"](first + (last - first) * place / max(1, places - 1))
+
+
+def grouped(rows: Iterable[Row], key: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    """Rows by a key, keys in the order of the rows."""
+    groups: dict[Key, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def spaced(name: str) -> str:
+    """The name of a level in words."""
+    return name.replace("_", " ")
 
 
 def interval(row: Mapping[str, Any] | None) -> Triple:
@@ -205,7 +234,7 @@ def draw_levels(
             )  # fmt: skip
         axes.set_yscale("log")
         plain_log(axes.yaxis)
-        axes.set_xticks(range(len(levels)), [name.replace("_", " ") for name in levels], fontsize=8)
+        axes.set_xticks(range(len(levels)), [spaced(name) for name in levels], fontsize=8)
         axes.set_xlim(-0.4, len(levels) - 0.6)
         quiet(axes, title=title, y="mean absolute error, records")
         lines.update(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -238,7 +267,7 @@ def draw_growth(rows: Sequence[Mapping[str, Any]], words: Mapping[str, str]) -> 
         axes.set_yscale("log")
         plain_log(axes.xaxis)
         plain_log(axes.yaxis)
-        quiet(axes, title=level.replace("_", " "), x="blocks in the area")
+        quiet(axes, title=spaced(level), x="blocks in the area")
     grid[0].set_ylabel("RMSE of the total, records", fontsize=9)
     figure.legend(
         list(seen.values()), [words[name] for name in seen], loc="outside lower center", ncols=2 if len(levels) < 3 else 4,

@@ -28,6 +28,7 @@ from censafe.evaluation.pages.page import (
     panel_grid,
     plain_log,
     quiet,
+    spaced,
 )
 from censafe.evaluation.pairs.vintages import MAIN
 from censafe.publication.pages.exhibits import Exhibit
@@ -54,7 +55,7 @@ def loss_exhibit(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     }
     lines = [
         [
-            row["level"].replace("_", " "),
+            spaced(row["level"]),
             document["words"].get(row["characteristic"], row["characteristic"]),
             f"{row['n']:,}",
             f"{row['estimator']} {row['statistic']}",
@@ -154,7 +155,7 @@ def _panel(axes: Axes, title: str, vintages: Mapping[str, Sequence[Triple]], pla
         plain_log(axes.yaxis)
     else:
         axes.axhline(0, color="#555555", linewidth=0.8)
-    axes.set_xticks(at, [name.replace("_", " ") for name in places], fontsize=8)
+    axes.set_xticks(at, [spaced(name) for name in places], fontsize=8)
     axes.margins(y=0.12)
     quiet(axes, title=title)
     axes.grid(visible=False, axis="x")
@@ -238,8 +239,7 @@ def _exhibit(
         if known:
             panels[words] = bars
             lines = [
-                [places[at].replace("_", " "), *(number_text(own[at][0], 2) for own in bars.values())]
-                for at in known
+                [spaced(places[at]), *(number_text(own[at][0], 2) for own in bars.values())] for at in known
             ]
             sections.append((capital(words), lines))
     if not sections:
@@ -334,7 +334,7 @@ def _accuracy(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     for query, words in document["words"].items():
         lines = [
             [
-                level.replace("_", " "),
+                spaced(level),
                 f"{values[query, level, 'mean_ae']['n_units']:,}",
                 *(
                     text(query, level, metric)
@@ -386,7 +386,7 @@ def _sizes(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
             )]
             for size, own in classes.items() if own["mean_ae"]["n_units"]
         ]  # fmt: skip
-        sections.append((level.replace("_", " "), lines))
+        sections.append((spaced(level), lines))
     filled = any(lines for _, lines in sections)
     return exhibit("pair.sizes", sections=sections if filled else None, words=words)
 
@@ -402,7 +402,7 @@ def _classes(column: str, rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     ]
     by_level: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        by_level.setdefault(row["level"].replace("_", " "), []).append(row)
+        by_level.setdefault(spaced(row["level"]), []).append(row)
     extremes = [
         f"{level}: {number_text(own[0]['bias'], 1)} to {number_text(own[-1]['bias'], 1)}"
         for level, own in by_level.items()
@@ -450,10 +450,7 @@ def _reliability(rows: Rows, document: Mapping[str, Any]) -> Exhibit:
     return exhibit(
         "pair.reliability",
         answer="; ".join(f"{row['level'].replace('_', ' ')}: {row['answer']}" for row in first) + ".",
-        rows=[
-            [row["level"].replace("_", " "), row["run_id"], row["answer"], row["answer_alone"]]
-            for row in rows
-        ],
+        rows=[[spaced(row["level"]), row["run_id"], row["answer"], row["answer_alone"]] for row in rows],
         points=tolerance.points,
         areas=tolerance.areas,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from censafe.errors import UsageError
 from censafe.evaluation.confidential import Confidentiality
 from censafe.evaluation.outputs import (
     Evaluated,
+    column_meaning,
     read_evaluation,
     write_document,
     write_frame,
@@ -80,7 +82,7 @@ def write_files(
     write_document(out, document)
     files = [name for name in written if "/" not in name]
     files += dict.fromkeys(name.split("/")[0] for name in written if "/" in name)
-    files.append(write_frame_codebook(out, written, meanings))
+    files.append(write_frame_codebook(out, written, partial(column_meaning, answers=meanings)))
     if summary is not None:
         chosen = sheets or [name for name in frames if "/" not in name and name not in _SHEETLESS]
         sheet_frames = {name: frame for name, frame in frames.items() if name in chosen}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality, legend_below
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame
-from censafe.evaluation.pages.page import Page, Rows, capital, exhibit, quiet, settings_text
+from censafe.evaluation.pages.page import Page, Rows, capital, exhibit, known, quiet, settings_text
 from censafe.model.bounds import upper
 from censafe.planning.prices.meaning import ALARMS
 from censafe.publication.certificate.tables import SYMBOLS
@@ -70,17 +70,13 @@ def _of(rows: Rows, question: Mapping[str, Any]) -> Rows:
     return [row for row in rows if row["question"] == question["name"]]
 
 
-def _known(value: float | None) -> bool:
-    return value is not None and value == value
-
-
 _KINDS: Final = ("discrete_gaussian_randomized", "discrete_gaussian", "gaussian", "bound")
 
 
 def _power(name: str, question: Mapping[str, Any], rows: Rows) -> Exhibit:
     alarms = [float(one) for one in ALARMS]
     stated = [row for row in rows if row["false_alarm"] in alarms]
-    column = "discrete_gaussian_randomized" if _known(stated[0]["discrete_gaussian"]) else "bound"
+    column = "discrete_gaussian_randomized" if known(stated[0]["discrete_gaussian"]) else "bound"
     successes = ", ".join(
         f"{number_text(upper(100 * row[column], 1), 1)} with {number_text(100 * row['false_alarm'], 0)}"
         for row in stated
@@ -93,7 +89,7 @@ def _power(name: str, question: Mapping[str, Any], rows: Rows) -> Exhibit:
             [
                 f"{row['false_alarm']:g}",
                 *(
-                    number_text(upper(row[kind], 4), 4) if _known(row[kind]) else "none stated"
+                    number_text(upper(row[kind], 4), 4) if known(row[kind]) else "none stated"
                     for kind in _KINDS
                 ),
             ]
@@ -113,10 +109,10 @@ def _power_figure(rows: Rows) -> Figure:
     for axes, most in ((left, 1.0), (right, 0.1)):
         axes.plot([0, 1], [0, 1], color="#c3ccd6", linewidth=1.0, label="guessing at random")
         for name, words, color, style in _CURVES:
-            known = [row for row in rows if _known(row[name])]
-            if known:
-                x = [0.0, *(row["false_alarm"] for row in known), 1.0]
-                y = [0.0, *(row[name] for row in known), 1.0]
+            curve = [row for row in rows if known(row[name])]
+            if curve:
+                x = [0.0, *(row["false_alarm"] for row in curve), 1.0]
+                y = [0.0, *(row[name] for row in curve), 1.0]
                 axes.plot(x, y, color=color, linestyle=style, linewidth=1.6, label=words)
         inside = [row["bound"] for row in rows if row["false_alarm"] <= most]
         axes.set_xlim(0, most)

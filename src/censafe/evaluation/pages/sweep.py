@@ -10,11 +10,10 @@ import numpy as np
 
 from censafe.evaluation.outputs import number_text, read_evaluation, read_frame, standing_of
 from censafe.evaluation.pages.figures_sweep import draw_bias, draw_curves, draw_error_by_budget, draw_trade
-from censafe.evaluation.pages.page import Page, Rows, exhibit, run_settings
+from censafe.evaluation.pages.page import EPSILON, Page, Rows, exhibit, known, run_settings
 from censafe.model.bounds import upper
 from censafe.publication.pages.exhibits import Exhibit
 
-_EPSILON: Final = "\N{GREEK SMALL LETTER EPSILON}"
 _MEAN_OF: Final = 10  # areas of a class whose mean figure 3 has room for, however large it is
 _TEXTS: Final = ("method", "stat", "epl_estimator", "epl_reason")
 
@@ -52,7 +51,7 @@ def _facts(document: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if document["definition"] == "zcdp":
         words += "; tight conversion at delta 10⁻¹⁰"
     return [
-        (f"Budgets {_EPSILON}", f"{epsilons[0]:g} to {epsilons[-1]:g}", words),
+        (f"Budgets {EPSILON}", f"{epsilons[0]:g} to {epsilons[-1]:g}", words),
         ("Runs", str(sum(runs)), f"{kind}{few if few == many else f'{few} to {many}'} for each budget"),
         ("Lowest level", f"{list(document['geounits'].values())[-1]:,}", document["levels"][-1]),
     ]
@@ -65,8 +64,8 @@ def _answer(full: Rows, document: Mapping[str, Any]) -> list[str]:
     first, last = own[0], own[-1]
     return [
         f"The total of an area of level {document['middle']} is off by {number_text(first['mean_ae'])} records on average at "
-        f"{_EPSILON}\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{first['epsilon']:g}, and by {number_text(last['mean_ae'])} at "
-        f"{_EPSILON}\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{last['epsilon']:g}."
+        f"{EPSILON}\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{first['epsilon']:g}, and by {number_text(last['mean_ae'])} at "
+        f"{EPSILON}\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{last['epsilon']:g}."
     ]
 
 
@@ -107,8 +106,8 @@ def _budget(full: Rows, document: Mapping[str, Any]) -> Exhibit:
     ]
     return exhibit(
         "sweep.budget",
-        figure=draw_error_by_budget(rows, levels, _EPSILON),
-        columns=("Level", *(f"{_EPSILON} {one:g}" for one in epsilons)),
+        figure=draw_error_by_budget(rows, levels, EPSILON),
+        columns=("Level", *(f"{EPSILON} {one:g}" for one in epsilons)),
         sections=sections,
     )
 
@@ -121,7 +120,7 @@ def _curves(folder: Path) -> Exhibit | None:
     curves: dict[float, list[Mapping[str, Any]]] = {}
     for row in own:
         curves.setdefault(row["setting"], []).append(row)
-    return exhibit("sweep.figure-1", figure=draw_curves(curves, _EPSILON))
+    return exhibit("sweep.figure-1", figure=draw_curves(curves, EPSILON))
 
 
 def _hidden(full: Rows, document: Mapping[str, Any]) -> Exhibit | None:
@@ -133,7 +132,7 @@ def _hidden(full: Rows, document: Mapping[str, Any]) -> Exhibit | None:
     pairs_of_rows = [pair for _, _, pairs in compared for pair in pairs]
     if not pairs_of_rows:
         return None
-    comparable = [middle for _, middle in pairs_of_rows if _known(middle["epl"])]
+    comparable = [middle for _, middle in pairs_of_rows if known(middle["epl"])]
     below = sum(middle["epl"] <= middle["noise_epl"] for middle in comparable)
     return exhibit(
         "sweep.noise-loss",
@@ -153,21 +152,17 @@ def _losses(full: Rows, stat: str, level: str) -> list[tuple[Mapping[str, Any], 
         {row["epsilon"]: row for row in _chosen(full, "topdown", mode, stat) if row["level"] == level}
         for mode in ("as_published", "corrected")
     )
-    return [(published[epsilon], row) for epsilon, row in corrected.items() if _known(row.get("noise_epl"))]
+    return [(published[epsilon], row) for epsilon, row in corrected.items() if known(row.get("noise_epl"))]
 
 
 def _loss_line(largest: Mapping[str, Any], middle: Mapping[str, Any]) -> list[str]:
     return [
-        f"{_EPSILON} {middle['epsilon']:g}",
+        f"{EPSILON} {middle['epsilon']:g}",
         number_text(upper(middle["noise_loss"], 3), 3),
         *(number_text(middle[name], 3) for name in ("noise_epl", "epl")),
         f"{number_text(middle['epl_lo'], 3)} to {number_text(middle['epl_hi'], 3)}",
         *(number_text(largest[name], 3) for name in ("noise_epl", "epl")),
     ]
-
-
-def _known(value: float | None) -> bool:
-    return value is not None and value == value
 
 
 def _trade(folder: Path, full: Rows, document: Mapping[str, Any]) -> Exhibit:
@@ -179,7 +174,7 @@ def _trade(folder: Path, full: Rows, document: Mapping[str, Any]) -> Exhibit:
     matched = read_frame(folder, "table_one").to_pylist()
     return exhibit(
         "sweep.figure-2",
-        figure=draw_trade(topdown, srs, _EPSILON),
+        figure=draw_trade(topdown, srs, EPSILON),
         rows=[
             [
                 f"{row['epsilon']:g}",
@@ -189,7 +184,7 @@ def _trade(folder: Path, full: Rows, document: Mapping[str, Any]) -> Exhibit:
             for row in matched
         ],
         middle=middle,
-        epsilon=_EPSILON,
+        epsilon=EPSILON,
     )
 
 
@@ -214,7 +209,7 @@ def _bias_exhibit(level: str, bias: Rows, violins: Rows) -> Exhibit:
     indices = sorted({row["index"] for row in bias})
     by_place = {(row["index"], row["setting"]): row for row in bias}
     texts = {
-        place: number_text(row["bias"]) + (f" ±{2 * row['se']:.1f}" if _known(row["se"]) else "")
+        place: number_text(row["bias"]) + (f" ±{2 * row['se']:.1f}" if known(row["se"]) else "")
         for place, row in by_place.items()
     }
     lines = []
@@ -230,8 +225,8 @@ def _bias_exhibit(level: str, bias: Rows, violins: Rows) -> Exhibit:
     return exhibit(
         "sweep.figure-3",
         name=f"figure-3-{level}",
-        figure=draw_bias(violins, _EPSILON, largest) if violins else None,
-        columns=("Index", "Areas", *(f"{_EPSILON} {one:g}" for one in settings)),
+        figure=draw_bias(violins, EPSILON, largest) if violins else None,
+        columns=("Index", "Areas", *(f"{EPSILON} {one:g}" for one in settings)),
         rows=lines,
         level=level,
     )
@@ -241,7 +236,7 @@ def _full_lines(full: Rows, stat: str, level: str) -> list[list[str]]:
     """The lines of one count at one level: budgets, then samples."""
     return [
         [
-            f"{_EPSILON} {row['epsilon']:g}" if method == "topdown" else f"sample {row['sample_pct']:g}%",
+            f"{EPSILON} {row['epsilon']:g}" if method == "topdown" else f"sample {row['sample_pct']:g}%",
             *(
                 number_text(row[metric], 0)
                 for metric in ("count_median", "count_pct95", "median_ae", "pct95_ae", "max_ae")

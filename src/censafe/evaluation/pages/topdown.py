@@ -20,6 +20,7 @@ from censafe.evaluation.pages.page import (
     interval,
     loss_fact,
     run_settings,
+    spaced,
 )
 from censafe.evaluation.summary.filling import SUITE
 from censafe.evaluation.topdown.accuracy import METHODS, SHORT
@@ -171,7 +172,7 @@ def _accuracy_sections(
             others = [values.get(method, Estimate(NAN)) for method in METHODS if method != "topdown"]
             lines.append(
                 [
-                    level.replace("_", " "),
+                    spaced(level),
                     f"{own.units:,}",
                     number_text(mean[key]["topdown"].value),
                     number_text(own.value, 2) + ("" if half != half else f" ±{number_text(half, 2)}"),
@@ -209,8 +210,7 @@ def _growth_exhibit(
     texts = {(row["level"], row["method"]): number_text(row["slope"], 2) for row in slopes}
     known = [texts[level, "topdown"] for level in levels if (level, "topdown") in texts]
     lines = [
-        [level.replace("_", " "), f"{areas[level]:,}"]
-        + [texts.get((level, method), "n/a") for method in METHODS]
+        [spaced(level), f"{areas[level]:,}"] + [texts.get((level, method), "n/a") for method in METHODS]
         for level in levels
     ]
     return exhibit(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import Confidentiality
@@ -20,7 +19,10 @@ from censafe.evaluation.pages.page import (
     loss_fact,
     one_panel,
     plain_log,
+    quiet,
     settings_text,
+    shade,
+    spaced,
 )
 from censafe.publication.pages.exhibits import Exhibit
 
@@ -67,7 +69,7 @@ def _exhibit(
     levels = [level for level in document["levels"] if any(row["level"] == level for row in own)]
     sections = [
         (
-            level.replace("_", " "),
+            spaced(level),
             [
                 [
                     f"{int(row['size_class']):,} or more" if int(row["size_class"]) else "0",
@@ -107,11 +109,11 @@ def _figure(rows: Rows, levels: Sequence[str]) -> Figure:
     for place, level in enumerate(levels):
         own = [row for row in rows if row["level"] == level and row["rmse"] > 0]
         if own:
-            color = colormaps["viridis"](0.7 * place / max(1, len(levels) - 1))
+            color = shade(place, len(levels))
             x = [max(int(row["size_class"]), 0.5) for row in own]
             axes.plot(
                 x, [row["rmse"] for row in own], marker="o", color=color, markersize=5, linewidth=1.3,
-                label=level.replace("_", " "),
+                label=spaced(level),
             )  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -119,10 +121,6 @@ def _figure(rows: Rows, levels: Sequence[str]) -> Figure:
     axes.set_xticks(
         [0.5, 1, 10, 100, 1000, 10000, 100000], ["0", "1", "10", "100", "1,000", "10,000", "100,000"]
     )
-    axes.set_xlabel("published count, this or more", fontsize=9)
-    axes.set_ylabel("RMSE, records", fontsize=9)
-    axes.grid(color="#e3e7ec", linewidth=0.7)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=8)
+    quiet(axes, x="published count, this or more", y="RMSE, records")
     axes.legend(frameon=False, fontsize=8)
     return figure

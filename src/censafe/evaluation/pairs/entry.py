@@ -18,7 +18,7 @@ from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.accuracy import accuracy, run_variability
 from censafe.evaluation.counts.bias import bias_by_diversity, bias_by_homogeneity
 from censafe.evaluation.counts.cells import MatchedCells
-from censafe.evaluation.counts.frames import LossMode, frame_of, labeled, stacked
+from censafe.evaluation.counts.frames import LossMode, labeled, stacked
 from censafe.evaluation.counts.reliability import Tolerance, reliability
 from censafe.evaluation.loss.calibration import epl_noise_frames
 from censafe.evaluation.loss.epl import epl_summary
@@ -158,7 +158,7 @@ def reliability_frames(scope: Scope) -> Frames:
     if not answers:
         return {}
     columns = {name: [row[name] for row in answers] for name in answers[0]}
-    return {"reliability": frame_of(columns), "reliability_bins": stacked(bins)}
+    return {"reliability": pa.table(columns), "reliability_bins": stacked(bins)}
 
 
 def left_out_frames(scope: Scope) -> Frames:

@@ -17,6 +17,7 @@ from censafe.evaluation.areas.files import read_named_lists
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.bias import diversity_index, diversity_quintiles, race_groups
 from censafe.evaluation.counts.cells import MatchedCells, match, true_answers
+from censafe.evaluation.counts.error_metrics import DEVIATIONS
 from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.counts.pairing import Pair, PublishedRun
 from censafe.evaluation.outputs import Evaluated, side_by_side, standing_of, wide_metrics
@@ -48,7 +49,6 @@ from censafe.products.topdown.plan import plan_release
 
 _METHOD: Final = "topdown"
 _MOST: Final = 100  # answers of a characteristic
-_DEVIATIONS: Final = 1.6448536269514722  # of a 90 % interval
 _SCHEMA: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("histogram", "level", "characteristic")),
@@ -154,8 +154,8 @@ def bias_frame(
                         "count_mean": count,
                         "bias": bias,
                         "se": error,
-                        "lo": bias - _DEVIATIONS * error,
-                        "hi": bias + _DEVIATIONS * error,
+                        "lo": bias - DEVIATIONS * error,
+                        "hi": bias + DEVIATIONS * error,
                     }
                 )
     return pa.Table.from_pylist(rows, schema=_SCHEMA)

@@ -14,7 +14,7 @@ from censafe.estimation.topdown.intervals.simulated import SIZES, ErrorClass, si
 from censafe.evaluation.areas.areas import level_areas
 from censafe.evaluation.confidential import Confidentiality, evaluation_folder
 from censafe.evaluation.counts.cells import MatchedCells, match_runs
-from censafe.evaluation.counts.frames import frame_of, stacked
+from censafe.evaluation.counts.frames import stacked
 from censafe.evaluation.outputs import Evaluated, number_text
 from censafe.evaluation.pages.registry import reported, write_files
 from censafe.evaluation.topdown.evaluation import described
@@ -89,7 +89,7 @@ def cell_intervals(
     own = np.sqrt(squares / len(runs))
     flat = published.reshape(-1)
     expected = [known[nearest[one]] for one in size_class(flat).tolist()]
-    return frame_of(
+    return pa.table(
         {
             "geocode": np.repeat(runs[0].areas, published.shape[1]).tolist(),
             **{name: np.repeat(texts, published.shape[1]).tolist() for name, texts in names.items()},

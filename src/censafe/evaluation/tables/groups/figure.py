@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from censafe.evaluation.confidential import label_rows, legend_below, save_figure
+from censafe.evaluation.pages.page import one_panel
 from censafe.evaluation.tables.groups.accuracy import ALL_SIZES, NO_TABLE, ErrorRow, ShareRow
 from censafe.products.detailed.codes.universe import PopulationGroupLevel
 
@@ -42,8 +43,7 @@ def frequent_rows(rows: Sequence[ErrorRow]) -> list[ErrorRow]:
 def shares_figure(shares: Sequence[ShareRow]) -> Figure:
     """The tables that groups get, by place and true size."""
     bars = _bars(shares)
-    figure = Figure(figsize=(9, 0.24 * len(bars) + 1.6), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = one_panel(9, 0.24 * len(bars) + 1.6)
     _draw_shares(axes, bars)
     axes.set_title("")
     legend_below(figure, axes, columns=5)
