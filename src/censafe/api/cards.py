@@ -46,7 +46,7 @@ def card(
     from censafe.model.safe_text import file_name
     from censafe.products.topdown.census_tables.card import write_card
     from censafe.products.topdown.census_tables.card_values import KINDS, card_values, interval_sources
-    from censafe.products.topdown.census_tables.microdata_source import open_source
+    from censafe.products.topdown.census_tables.microdata_source import open_source, require_census
     from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
 
     wanted = tuple(dict.fromkeys([codes] if isinstance(codes, str) else codes))
@@ -56,6 +56,7 @@ def card(
     given, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
     linear, observer = options.pop("estimates", None), options.pop("progress", None) or SilentObserver()
     published = open_source(Path(run))
+    require_census(published, "a card shows")
     if published.recognized:
         observer.remark(f"{run}: {published.recognized}.")
     sources = interval_sources(

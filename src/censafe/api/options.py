@@ -168,6 +168,9 @@ class TableKeywords(TypedDict, total=False):
         replicates: folder with a folder for each replicate, as :func:`censafe.replicate` makes them or with the Bureau's microdata;
             RUN-replicates without.
         estimates: folder with linear estimates of the same release, as :func:`censafe.estimate` makes them of public noisy measurements; the run without.
+        query: one or more queries, each a table of its own (Q1, Q2, ...): attributes and recodes of the schema joined by ``*``, ``total``, or ``detailed``.
+        histogram: that the queries count, such as ``persons``; the first that has their attributes without.
+        where: condition on the records that the queries count, by number or label: ``sex=female & age=1-4``.
         confidence: of the intervals; 0.9 without.
         progress: receives stages; none without.
     """
@@ -181,6 +184,9 @@ class TableKeywords(TypedDict, total=False):
     intervals: Literal["linear", "replicates"] | None
     replicates: str | Path | None
     estimates: str | Path | None
+    query: str | Sequence[str]
+    histogram: str | None
+    where: str
     confidence: Fraction | int | str
     progress: Observer | None
 

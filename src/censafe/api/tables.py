@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from censafe.api.arguments import public
 from censafe.api.frames import Frame
 from censafe.api.options import TableKeywords, confidence_of
-from censafe.errors import DataError, UsageError
+from censafe.errors import ConfigError, DataError, UsageError
+from censafe.model.entries import nearest
 from censafe.model.observer import SilentObserver, work_done
 
 if TYPE_CHECKING:
@@ -48,16 +49,15 @@ def table_names(product: str = "dhc", *, run: str | Path | None = None) -> Frame
     from censafe.products.topdown.census_tables.definitions import SCHEMAS, census_tables
     from censafe.products.topdown.census_tables.microdata_source import open_source
 
-    if run is not None:
-        product = open_source(Path(run)).product
-    if product not in SCHEMAS:
+    if run is None and product not in SCHEMAS:
         raise UsageError(f"product {product!r}: allowed are {', '.join(SCHEMAS)}")
-    rows = census_tables(product).values()
+    source = None if run is None else open_source(Path(run))
+    rows = (census_tables(product) if source is None else source.tables).values()
     columns = {
         "table": [one.name for one in rows],
         "title": [one.title for one in rows],
         "universe": [one.universe for one in rows],
-        "lowest": [one.lowest for one in rows],
+        "lowest": [one.lowest if source is None else source.lowest_of(one) for one in rows],
         "cells": [len(one.lines) for one in rows],
         "needs": [one.needs for one in rows],
     }
@@ -67,7 +67,7 @@ def table_names(product: str = "dhc", *, run: str | Path | None = None) -> Frame
 @public
 def tables(
     run: str | Path,
-    table: str | Sequence[str],
+    table: str | Sequence[str] = (),
     geography: str | None = None,
     **options: Unpack[TableKeywords],
 ) -> Frame:
@@ -77,8 +77,8 @@ def tables(
         run: folder of a run of topdown (dhc-us, dhc-pr, pl94-us, pl94-pr); or results as they were published: microdata (PPMF, MDF), or summary files of
             P.L. 94-171 or the DHC, as a folder, file, ``.zip`` or ``.gz``.
         table: one or more names, such as ``P12``; with `wide`, or where it is a table of medians, one.
-        geography: ``us``, ``state``, ``county``, ``tract``, ``block_group`` or ``block``; of runs also ``place``, ``cousub`` or ``aiannh``; None with
-            `areas`.
+        geography: ``us``, ``state``, ``county``, ``tract``, ``block_group`` or ``block``; of runs also ``place``, ``cousub`` or ``aiannh``; of a run with
+            schemas of its own the levels of its configuration; None with `areas`.
         options: see :class:`~censafe.api.options.TableKeywords`.
 
     Returns:
@@ -327,6 +327,9 @@ class _TableOptions:
     intervals: str | None = None
     replicates: str | Path | None = None
     estimates: str | Path | None = None
+    query: str | Sequence[str] = ()
+    histogram: str | None = None
+    where: str = ""
     confidence: Fraction | int | str = Fraction(9, 10)
     progress: Observer | None = None
 
@@ -345,7 +348,34 @@ class _TableOptions:
             raise UsageError("`replicates` are read for intervals; ask for `intervals` of replicates, too")
         if found.intervals != "linear" and found.estimates is not None:
             raise UsageError("`estimates` are read for intervals; ask for linear `intervals`, too")
+        if (found.where or found.histogram) and not found.query:
+            raise UsageError("`where` and `histogram` are of a `query`; give one")
+        if found.query and found.intervals == "linear":
+            raise UsageError(
+                "a `query` has intervals of `replicates`; linear estimates are of tables that the run names"
+            )
         return found
+
+    def queries(self, source: TableSource) -> list[CensusTable]:
+        """A table for each query, of the histogram that is named, or of the first whose schema has its attributes."""
+        from censafe.products.topdown.census_tables.definitions import query_table
+
+        if self.histogram is not None and self.histogram not in source.held:
+            raise UsageError(
+                f"`histogram` {self.histogram!r}: not in {source.place}.{nearest(self.histogram, source.held)} Allowed: {', '.join(source.held)}"
+            )
+        tables = []
+        for number, query in enumerate([self.query] if isinstance(self.query, str) else self.query, 1):
+            errors = []
+            for name in source.held if self.histogram is None else (self.histogram,):
+                try:
+                    tables.append(query_table(f"Q{number}", query, name, source.histogram(name), self.where))
+                    break
+                except ConfigError as error:
+                    errors.append(f"{name}: {error}")
+            else:
+                raise ConfigError("; ".join(dict.fromkeys(errors)))
+        return tables
 
     @cached_property
     def observer(self) -> Observer:
@@ -420,12 +450,11 @@ class _TableOptions:
 def _asked(
     run: Path, names: Sequence[str], geography: str | None, options: _TableOptions
 ) -> tuple[TableSource, list[CensusTable], tuple[Geography, ...]]:
-    from censafe.products.topdown.census_tables.definitions import table_named
     from censafe.products.topdown.census_tables.linear import EstimatedSource
     from censafe.products.topdown.census_tables.source import is_published, require_published
 
     source = options.source(run)
-    asked = [table_named(name, source.product) for name in dict.fromkeys(names)]
+    asked = [*map(source.named, dict.fromkeys(names)), *options.queries(source)]
     places = options.places(source, geography)
     for one in asked:
         source.require(one)

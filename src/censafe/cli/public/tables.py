@@ -24,11 +24,27 @@ from censafe.cli.summary import json_option, show_summary
     help="Table, such as P12; repeatable [default: all that RUN allows].",
 )
 @click.option(
+    "--query",
+    "query",
+    multiple=True,
+    metavar="QUERY",
+    help="Attributes and recodes of the schema joined by *, such as 'age * sex', total or detailed: a table with a line for each combination; repeatable.",
+)
+@click.option(
+    "--histogram",
+    metavar="NAME",
+    help="Histogram that --query counts [default: the first that has its attributes].",
+)
+@click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Condition on records of --query, by number or label: 'sex=female & age=1-4'.",
+)
+@click.option(
     "--geography",
-    type=click.Choice(
-        ["us", "state", "county", "tract", "block_group", "block", "place", "cousub", "aiannh"]
-    ),
-    help="Geography level. place, cousub and aiannh (American Indian, Alaska Native and Hawaiian areas) need a run folder.",
+    metavar="LEVEL",
+    help="us, state, county, tract, block_group or block; of a run folder also place, cousub or aiannh (American Indian, Alaska Native and Hawaiian areas); of "
+    "a run with schemas of its own, a level of its configuration.",
 )
 @click.option(
     "--areas",
@@ -86,7 +102,7 @@ from censafe.cli.summary import json_option, show_summary
 @quiet_option
 @json_option
 def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool, **given: Any) -> None:
-    """Make tables of the Demographic and Housing Characteristics File, or of the redistricting data, from the finished RUN of topdown.
+    """Make tables of the Demographic and Housing Characteristics File, of the redistricting data or of your own schema from the finished RUN of topdown.
 
     RUN is a run folder, or results as they were published: microdata (PPMF, MDF), or summary files of P.L. 94-171 or the DHC, as a folder, file, .zip or .gz.
 
@@ -98,6 +114,7 @@ def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool,
       censafe tables dhc --table P1 --table H3 --areas districts.csv --out by-district.csv
       censafe tables dhc --geography block --out tables/
       censafe tables redistricting --table P2 --areas districts.csv
+      censafe tables northland --query "age * sex" --where "citizenship=other" --geography municipality
       censafe tables dhc --table P12 --geography county --intervals replicates
       censafe tables dhc --table P12 --geography county --intervals linear
       censafe tables microdata/ --table P12 --geography county --intervals linear --estimates estimates/
@@ -154,9 +171,11 @@ def _print(run: Path, options: dict[str, Any], observer: TerminalObserver, *, as
     import censafe
     from censafe.model.safe_text import csv_table
 
-    if "names" not in options:
-        raise click.UsageError("Name tables (--table), or a file or folder for them (--out).")
-    rows = censafe.tables(run, options.pop("names"), **options, progress=observer).arrow
+    if "names" not in options and "query" not in options:
+        raise click.UsageError(
+            "Name tables (--table) or queries (--query), or a file or folder for all tables (--out)."
+        )
+    rows = censafe.tables(run, options.pop("names", ()), **options, progress=observer).arrow
     if as_json:
         click.echo(json.dumps({"command": "tables", "rows": rows.to_pylist()}))
     else:

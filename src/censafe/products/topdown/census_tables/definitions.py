@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -12,6 +14,7 @@ from typing import Any, Final
 
 from censafe.errors import ConfigError
 from censafe.model.entries import nearest
+from censafe.model.topdown.constraints import CellGroups
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.configuration.source import Problems
 from censafe.products.topdown.configuration.level_sets import LevelSets
@@ -26,6 +29,7 @@ _DATA: Final = resources.files("censafe.products.topdown.census_tables").joinpat
 _FILES: Final = {"dhc": ("population", "quarters", "households", "units"), "pl94": ("redistricting",)}
 _NAME: Final = re.compile("([A-Z]+)([0-9]+)([A-Z]*)")
 _KINDS: Final = ("P", "PCT", "PCO", "H", "HCT")
+_NUMBERS: Final = re.compile("[0-9]+(-[0-9]+)?")
 _STEP: Final = ". "
 _SUM: Final = "sum"
 _KEYS: Final = frozenset(
@@ -172,6 +176,65 @@ def parse_table(name: str, entry: Mapping[str, Any], schema: HistogramSchema) ->
     )
 
 
+_MOST_LINES: Final = 16_384  # columns that a spreadsheet has
+
+
+def query_table(
+    name: str, query: str, histogram: str, schema: HistogramSchema, where: str = ""
+) -> CensusTable:
+    """A table with a line for each answer of a query: attributes and recodes joined by ``*``, ``total`` or ``detailed``.
+
+    Args:
+        name: of the table, from which its cells are named.
+        histogram: that it counts, of this schema.
+        where: condition on records, such as ``sex=female & age=1-4``.
+
+    Raises:
+        ConfigError: an attribute, recode, level or label that the schema does not have, or too many lines.
+
+    Example:
+        >>> table = query_table("Q1", "hispanic", "persons", shipped_schemas()["pl94-persons"], "votingage=1")
+        >>> [(line.label, sorted(line.when)) for line in table.lines]
+        [('hispanic 0', ['hispanic', 'votingage']), ('hispanic 1', ['hispanic', 'votingage'])]
+    """
+    condition = ConditionReader(name, schema).read(where, {})
+    try:
+        answers = schema.grouped(CellGroups(query))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    parts = [part.strip() for part in query.split("*")]
+    axes: list[list[tuple[str, str, frozenset[int]]]] = []
+    for attribute, factor in zip(schema.schema.attributes, answers.factors, strict=True):
+        groups = [
+            frozenset((factor.of_level == group).nonzero()[0].tolist()) for group in range(factor.groups)
+        ]
+        if len(groups) == 1 and len(groups[0]) == attribute.levels:
+            continue
+        of = [
+            part
+            for part in parts
+            if part in schema.recodes and schema.recodes[part].attribute == attribute.name
+        ]
+        noun = of[0] if of else attribute.name
+        labels = schema.labels.get(noun, ())
+        words = labels if len(labels) == len(groups) else [f"{noun} {group}" for group in range(len(groups))]
+        axes.append([(word, attribute.name, levels) for word, levels in zip(words, groups, strict=True)])
+    if math.prod(map(len, axes)) > _MOST_LINES:
+        raise ConfigError(
+            f"query {query!r}: {answers.answers:,} lines; allowed: at most {_MOST_LINES:,}; fix: a recode, or fewer attributes"
+        )
+    lines = tuple(
+        TableLine(
+            ", ".join(word for word, _, _ in chosen) or "Total",
+            0,
+            {**condition, **{axis: levels & condition.get(axis, levels) for _, axis, levels in chosen}},
+        )
+        for chosen in itertools.product(*axes)
+    )
+    title = f"{query}{f', {where}' if where else ''}"
+    return CensusTable(name, title, histogram, histogram, LOWEST[0], lines)
+
+
 def _entries(file: str) -> dict[str, dict[str, Any]]:
     return tomllib.loads(_DATA.joinpath(f"{file}.toml").read_text(encoding="utf-8"))
 
@@ -222,6 +285,7 @@ class ConditionReader:
             if column not in self._sizes
         }
         self._tables = schema.tables
+        self._labels = schema.labels
 
     def read(self, text: str, above: Condition) -> Condition:
         """A condition that narrows another one."""
@@ -234,6 +298,7 @@ class ConditionReader:
                 raise ConfigError(
                     f"table {self._table}: condition {part!r}: give one of {known}, = and its levels"
                 )
+            values = self._numbered(attribute, values) if name == attribute else values
             problems = Problems()
             sets = LevelSets(self._sizes[attribute], self._tables.get(attribute, {}))
             raw: Any = values if name == attribute else {name: values.split(",")}
@@ -241,6 +306,21 @@ class ConditionReader:
             problems.raise_if_any(f"table {self._table}")
             found[attribute] = found.get(attribute, levels) & levels
         return found
+
+    def _numbered(self, attribute: str, values: str) -> str:
+        """Levels by number, where labels stand for them: one label, or several with commas between."""
+        labels = {label.casefold(): str(level) for level, label in enumerate(self._labels.get(attribute, ()))}
+        if values.strip().casefold() in labels:
+            return labels[values.strip().casefold()]
+        parts = [part.strip() for part in values.split(",")]
+        for part in parts if labels else ():
+            if part.casefold() not in labels and not _NUMBERS.fullmatch(part):
+                known = self._labels[attribute]
+                raise ConfigError(
+                    f"table {self._table}: condition {attribute}={values}: {part!r} is no level.{nearest(part, known)} Allowed: {', '.join(known)}, "
+                    f"or numbers from 0 to {len(known) - 1}"
+                )
+        return ",".join(labels.get(part.casefold(), part) for part in parts)
 
 
 def _repeated(

@@ -14,10 +14,14 @@ from censafe.errors import UsageError
 from censafe.geography.area_names import AreaNames
 from censafe.model.sparse import SparseLevel
 from censafe.products.topdown.census_tables.definitions import SCHEMAS, CensusTable, census_tables
+from censafe.products.topdown.census_tables.own_source import OWN, OwnSource
 from censafe.products.topdown.census_tables.segments import segment_layout
 from censafe.products.topdown.census_tables.source import LEVELS, Geography, HistogramSource, TableSource
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks
 from censafe.products.topdown.configuration.outputs import microdata_layouts
+from censafe.products.topdown.configuration.shipped import shipped_schemas
+from censafe.publication.manifest import read_manifest
+from censafe.publication.microdata.histograms import histogram_schema
 from censafe.results.microdata import MicrodataRows
 from censafe.results.source import KnownForms, PublishedSource, resolve
 from censafe.results.summary import AreaRecords, Segments, SummaryFiles
@@ -38,13 +42,24 @@ def open_source(path: Path, state: str | None = None) -> TableSource:
         if layout.schema.name in {schema for schemas in SCHEMAS.values() for schema in schemas.values()}
     }
     published = resolve(path, KnownForms(layouts, _segments()), state=state)
-    if published.is_run:
-        return HistogramSource(path)
-    return (
-        MicrodataSource(published)
-        if published.summary is None
-        else SummarySource(published, published.summary)
-    )
+    if published.summary is not None:
+        return SummarySource(published, published.summary)
+    if not published.is_run:
+        return MicrodataSource(published)
+    manifest = read_manifest(path / "manifest.json")
+    schemas = {histogram_schema(one) for one in (path / "histograms").glob("*.parquet")}
+    if manifest.plan.product == "topdown" and schemas.isdisjoint(shipped_schemas()) and schemas:
+        return OwnSource(path, manifest)
+    return HistogramSource(path)
+
+
+def require_census(source: TableSource, what: str) -> None:
+    """Refuse results of a configuration with schemas of its own, where tables of the U.S. census are shown."""
+    if source.product == OWN:
+        raise UsageError(
+            f"{source.place} holds no histogram of the DHC or the redistricting data, whose tables {what}; fix: give the folder of a run of "
+            f"topdown dhc-us, dhc-pr, pl94-us or pl94-pr, or use `censafe tables {source.place} --query ...`"
+        )
 
 
 def _segments() -> dict[str, Segments]:

@@ -20,7 +20,13 @@ from censafe.geography.grfc import NO_AIANNH, NO_PLACE
 from censafe.model.entries import nearest
 from censafe.model.schema import Schema
 from censafe.model.sparse import SparseLevel
-from censafe.products.topdown.census_tables.definitions import SCHEMAS, CensusTable, census_tables
+from censafe.model.topdown.histograms import HistogramSchema
+from censafe.products.topdown.census_tables.definitions import (
+    SCHEMAS,
+    CensusTable,
+    census_tables,
+    table_named,
+)
 from censafe.products.topdown.census_tables.tabulate import AreaBlocks, tabulated
 from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.folder import ESTIMATES, GEOGRAPHY
@@ -97,6 +103,18 @@ class TableSource(ABC):
         """The tables of the product by name."""
         return census_tables(self.product)
 
+    def named(self, name: str) -> CensusTable:
+        """One of the tables; ConfigError where there is none of this name."""
+        return table_named(name, self.product)
+
+    def lowest_of(self, table: CensusTable) -> str:
+        """The lowest level for which a table is published."""
+        return table.lowest
+
+    def histogram(self, name: str) -> HistogramSchema:
+        """What is public of the cells of one of the histograms."""
+        return shipped_schemas()[SCHEMAS[self.product][name]]
+
     def holds(self, table: CensusTable) -> bool:
         """Whether there are counts of what the table counts."""
         return table.histogram in self.held
@@ -113,7 +131,7 @@ class TableSource(ABC):
 
     def schema(self, table: CensusTable) -> Schema:
         """Schema of the histogram of a table."""
-        return shipped_schemas()[SCHEMAS[self.product][table.histogram]].schema
+        return self.histogram(table.histogram).schema
 
     def values(self, table: CensusTable, geography: Geography) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Values of a table, some areas at a time: a range of areas and their values, shape (areas of the range, lines)."""
@@ -142,13 +160,16 @@ class TableSource(ABC):
         level, geounits, areas = self.level(word)
         return Geography(word, level, geounits, _of_state(areas, geounits, state))
 
+    lowest: str = "block"
+    """The level of which areas of a list are made."""
+
     def listed(self, read: Callable[[GeocodeForm], ListedBlocks], state: str | None) -> tuple[Geography, ...]:
         """The areas of a list, by kind."""
-        if "block" not in self.levels:
+        if self.lowest not in self.levels:
             raise UsageError(
                 f"{self.place}: areas of a list are made of blocks, and there are numbers of {', '.join(self.levels)} alone; fix: name results that are published for blocks"
             )
-        level, geounits, _ = self.level("block")
+        level, geounits, _ = self.level(self.lowest)
         form = GeocodeForm(len(geounits[0]))
         own, every = form.pack(geounits), self.blocks
         blocks = own if every is None else every
@@ -195,6 +216,20 @@ class SourceWithIntervals(TableSource):
         self.names = source.names
         self.stamp = source.stamp
         self.recognized = source.recognized
+        self.lowest = source.lowest
+
+    @property
+    def tables(self) -> Mapping[str, CensusTable]:
+        """The tables of the product by name."""
+        return self._source.tables
+
+    def named(self, name: str) -> CensusTable:
+        """One of the tables."""
+        return self._source.named(name)
+
+    def histogram(self, name: str) -> HistogramSchema:
+        """What is public of the cells of one of the histograms."""
+        return self._source.histogram(name)
 
     @property
     def held(self) -> tuple[str, ...]:
@@ -330,7 +365,7 @@ class HistogramSource(TableSource):
 
 def is_published(table: CensusTable, geography: Geography) -> bool:
     """Whether a table is published for the areas; lists of areas are made of blocks, and may be of any size."""
-    if geography.listed:
+    if geography.listed or geography.name not in (*_RANK, *OFF_SPINE):
         return True
     if geography.name in OFF_SPINE:
         return table.lowest != "county"
