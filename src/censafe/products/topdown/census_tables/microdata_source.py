@@ -58,7 +58,7 @@ def require_census(source: TableSource, what: str) -> None:
     if source.product == OWN:
         raise UsageError(
             f"{source.place} holds no histogram of the DHC or the redistricting data, whose tables {what}; fix: give the folder of a run of "
-            f"topdown dhc-us, dhc-pr, pl94-us or pl94-pr, or use `censafe tables {source.place} --query ...`"
+            f"topdown dhc-us, dhc-pr, pl94-us or pl94-pr, or make tables of a `query`"
         )
 
 
