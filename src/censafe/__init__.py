@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from censafe.api.frames import Frame, Frames
     from censafe.api.noise import NoisyCounts, delta_of, epsilon_of, measure, noise, rho_of
     from censafe.api.plans import Configuration, Plan, configuration, configurations, plan
+    from censafe.api.records import Reading, draft_configuration, read
     from censafe.api.releases import (
         Findings,
         Release,
@@ -79,6 +80,7 @@ _NAMES = {
     "api.frames": ("Frame", "Frames"),
     "api.noise": ("NoisyCounts", "delta_of", "epsilon_of", "measure", "noise", "rho_of"),
     "api.plans": ("Configuration", "Plan", "configuration", "configurations", "plan"),
+    "api.records": ("Reading", "draft_configuration", "read"),
     "api.releases": (
         "Findings",
         "Release",
@@ -106,6 +108,7 @@ __all__ = [
     "ParentProblem",
     "ParentSolver",
     "Plan",
+    "Reading",
     "Release",
     "SyntheticData",
     "attack_power",
@@ -121,6 +124,7 @@ __all__ = [
     "delta_of",
     "demonstrate",
     "doctor",
+    "draft_configuration",
     "epsilon_of",
     "estimate",
     "estimate_public",
@@ -133,6 +137,7 @@ __all__ = [
     "plan",
     "public_report",
     "rank_records",
+    "read",
     "read_ledger",
     "reconstruct",
     "redraw_report",

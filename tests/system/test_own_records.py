@@ -91,3 +91,77 @@ def test_without_a_list_of_areas_both_ways_are_explained(censafe: CommandLine, t
     done = censafe("plan", "topdown", config)
     assert done.code == 1
     assert 'areas = "areas.csv"' in done.err and 'areas = "records"' in done.err
+
+
+def written(folder: Path, content: str) -> Path:
+    """A file of 400 persons of an office: its own delimiter, names, dates and grid codes."""
+    path = folder / "persons.csv"
+    path.write_text(content, encoding="utf-8-sig")
+    return path
+
+
+def office_rows() -> list[tuple[str, ...]]:
+    return [
+        (
+            f"{place}",
+            f"Région {place % 2}",
+            f"M{place % 10:02d}",
+            f"N{place % 20}:E{place % 20}",
+            "" if place == 7 else f"{1 + place % 28:02d}.{1 + place % 12:02d}.{1930 + place % 90}",
+            "FM"[place // 2 % 2],
+            ("Inland", "EU", "Dritte")[place % 3] if place != 11 else "Seltenheit",
+            f"{place * 137 % 5000}",
+        )
+        for place in range(400)
+    ]
+
+
+def test_from_a_file_to_a_certificate_by_commands_alone(censafe: CommandLine, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    header = ("Nr", "Region", "Gemeinde", "Gridzelle", "geboren", "Geschlecht", "Staat", "Einkommen")
+    path = written(data, text_of(office_rows(), header=header))
+    drafted = censafe("configs", "new", path)
+    assert drafted.code == 0, drafted.err
+    assert "Seltenheit" not in drafted.out  # of one record
+    config = tmp_path / "own.toml"
+    config.write_text(drafted.out, encoding="utf-8")
+    plan = censafe("plan", "topdown", config)
+    assert plan.code == 0, plan.err
+    read = censafe("read", data, "--config", config, "--quiet")
+    assert read.code == 0, read.err + read.out
+    assert "areas: Region 2, Gemeinde 10, Gridzelle 20" in read.out
+    assert "not read Nr" in read.out and "135" not in read.out and "200" not in read.out
+    counts = json.loads(censafe("read", data, "--config", config, "--quiet", "--json", "--confidential").out)
+    assert counts["levels"]["residents.Geschlecht"] == {"F": 200, "M": 200}
+    assert counts["levels"]["residents.geboren"]["unknown"] == 1
+    valid = censafe("validate", "topdown", config, data, "--quiet")
+    assert valid.code == 0, valid.err
+    out = tmp_path / "out"
+    done = censafe("run", "topdown", config, data, out, "--test-key", 1, "--quiet")
+    assert done.code == 0, done.err
+    words = (out / "certificate.html").read_text(encoding="utf-8")
+    assert "Gridzelle" in words and "which areas (Gridzelle) have records at all" in words
+    assert "Région 1" in (out / "areas.csv").read_text(encoding="utf-8")
+
+
+def test_what_does_not_match_has_an_exit_code_and_private_row_numbers(
+    censafe: CommandLine, tmp_path: Path
+) -> None:
+    config, data = country(tmp_path, listed=False)
+    text = text_of(ROWS).replace("1990-12-31;M", "soon;X")
+    (data / "persons.csv").write_text(text, encoding="utf-8")
+    examples = tmp_path / "rows.csv"
+    done = censafe("read", data, "--config", config, "--quiet", "--examples", examples)
+    assert done.code == 1
+    assert "persons.csv: sex: values that are no level (1 row) [domain]" in done.out
+    assert "persons.csv: born: values that are no date of the stated form (1 row) [date]" in done.out
+    assert "soon" not in done.out + done.err
+    assert examples.stat().st_mode & 0o777 == 0o600
+    lines = examples.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("CONFIDENTIAL") and set(lines[2:]) == {
+        "persons.csv,born,date,2",
+        "persons.csv,sex,domain,2",
+    }
+    run = censafe("run", "topdown", config, data, tmp_path / "out", "--test-key", 1, "--quiet")
+    assert run.code == 1 and "[date]" in run.err and "soon" not in run.err

@@ -41,6 +41,7 @@ VERBS = {
     "explore": "Open an interactive page of budgets and margins of error; reads no data.",
     "ledger": "Show or verify the ledger of all privacy-loss budget spent.",
     "plan": "Show cost, variance and margin of error of every table; reads no data.",
+    "read": "Say what a configuration reads of files of your own; spends no budget.",
     "replicate": "Rerun a finished run on its published counts, to estimate their error.",
     "run": "Measure the records with noise and publish the protected tables.",
     "synth": "Write synthetic records in the Bureau's input layouts.",

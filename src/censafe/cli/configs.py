@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
@@ -21,6 +22,7 @@ def command(context: click.Context) -> None:
       censafe configs show sdhc-us
       censafe configs show sdhc-us > mine.toml
       censafe configs keys topdown
+      censafe configs new persons.csv > own.toml
     """
     if context.invoked_subcommand is None:
         context.invoke(list_configs)
@@ -98,3 +100,21 @@ def list_keys(product: str, as_json: bool) -> None:
         notes = [row["meaning"]]
         notes += [f"{noun}: {row[noun]}" for noun in ("allowed", "unit", "default") if row[noun]]
         click.echo("    " + "; ".join(notes))
+
+
+@command.command(name="new")
+@click.argument("records", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="RECORDS")
+def new_config(records: Path) -> None:
+    """Print a first configuration of topdown for a file of RECORDS, one row a person: CSV or Parquet.
+
+    It names columns, levels of common values, bands of numbers and dates, and likely areas; no counts. Comments with DECIDE say what
+    only you can know.
+
+    \b
+    Examples:
+      censafe configs new persons.csv > own.toml
+      censafe read . --config own.toml
+    """
+    import censafe
+
+    click.echo(censafe.draft_configuration(records), nl=False)

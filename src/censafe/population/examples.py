@@ -74,3 +74,15 @@ def write_records(
         writer.writerow(_HEADER_EXAMPLES)
         for bit, records in examples.items():
             writer.writerows((label, *rules[bit], csv_cell(record)) for record in records)
+
+
+_HEADER_ROWS = ("FILE", "COLUMN", "RULE", "ROW")
+
+
+def write_rows(path: Path, rows: Iterable[tuple[str, str, str, int]]) -> None:
+    """CONFIDENTIAL. Write numbers of offending rows, from 1 below the header, to a file that only its owner can read."""
+    with _private_file(path, new=True) as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("CONFIDENTIAL: rows of records that break a rule",))
+        writer.writerow(_HEADER_ROWS)
+        writer.writerows(rows)

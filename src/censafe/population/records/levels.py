@@ -14,7 +14,7 @@ from censafe.population.records.sources import identifier
 MISSING, OTHER, NO_DATE, BELOW, AFTER, NO_NUMBER, DECIMAL, OLD, NO_ANSWER, LEFT_OUT = range(-1, -11, -1)
 """States of rows without a level; those that a histogram leaves out break no rule."""
 _OLDEST: Final = 130
-_FORMS: Final = (
+FORMS: Final = (
     ("[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?", "%Y-%m-%d", 10),
     (r"[0-9]{1,2}[.][0-9]{1,2}[.][0-9]{4}", "%d.%m.%Y", 10),
     ("[0-9]{8}", "%Y%m%d", 8),
@@ -71,7 +71,7 @@ def _age(rule: AttributeRule, text: str) -> str:
     else:
         cases = " ".join(
             f"WHEN regexp_full_match({text}, '{pattern}') THEN try_strptime(left({text}, {length}), '{form}')"
-            for pattern, form, length in _FORMS
+            for pattern, form, length in FORMS
         )
         when = f"CASE {cases} ELSE NULL END"
     years = f"date_sub('year', CAST({when} AS DATE), DATE '{day.isoformat()}')"
@@ -101,6 +101,23 @@ def value_rows(rule: AttributeRule) -> str:
     return f"(VALUES {rows})" if rows else "(SELECT NULL::VARCHAR, NULL::INTEGER WHERE false)"
 
 
+STATES: Final = {
+    MISSING: ("missing", "values missing"),
+    OTHER: ("domain", "values that are no level"),
+    NO_DATE: ("date", "values that are no date of the stated form"),
+    BELOW: ("below", "numbers below the first band"),
+    AFTER: ("after", "dates after the day on which ages are counted"),
+    NO_NUMBER: ("number", "values that are not numbers"),
+    DECIMAL: (
+        "decimal",
+        "whole numbers with decimals, as spreadsheets and data frames write columns with missing values",
+    ),
+    OLD: ("age", f"ages above {_OLDEST}"),
+    NO_ANSWER: ("where", "rows for which the condition of [read.where] has no answer"),
+}
+"""Broken rules and what they say, by state."""
+
+
 def attribute_findings(
     rule: AttributeRule, label: str, counts: Mapping[int, int], form: TextForm
 ) -> list[Finding]:
@@ -122,22 +139,8 @@ def attribute_findings(
         known = f"numbers from {_number(rule)} on, decimals with {form.decimal!r}"
     if not isinstance(rule.source, str):
         other = f'correct the expression, which gives no value where it fails; or give {table} other = "..."'
-    words = {
-        MISSING: ("missing", "values missing"),
-        OTHER: ("domain", "values that are no level"),
-        NO_DATE: ("date", "values that are no date of the stated form"),
-        BELOW: ("below", "numbers below the first band"),
-        AFTER: ("after", "dates after the day on which ages are counted"),
-        NO_NUMBER: ("number", "values that are not numbers"),
-        DECIMAL: (
-            "decimal",
-            "whole numbers with decimals, as spreadsheets and data frames write columns with missing values",
-        ),
-        OLD: ("age", f"ages above {_OLDEST}"),
-        NO_ANSWER: ("where", "rows for which the condition of [read.where] has no answer"),
-    }
     found: list[Finding] = []
-    for state, (name, problem) in words.items():
+    for state, (name, problem) in STATES.items():
         found += finding(label, column, name, counts.get(state, 0), problem, known, other)
     return found
 

@@ -15,6 +15,7 @@ from censafe.errors import DataError
 from censafe.geography.spines.tree import Spine, build_spine
 from censafe.model.sparse import ExactHistograms
 from censafe.population.blocks.layout import MOST_COUNT, BlockData, histograms_of, zero_findings
+from censafe.population.examples import EXAMPLES, write_rows
 from censafe.population.files.relation import engine_errors, quote_list, quote_text
 from censafe.population.findings import Finding, finding, merge_findings, raise_if_fatal
 from censafe.population.records.areas import (
@@ -34,6 +35,7 @@ from censafe.population.records.layout import (
     Table,
 )
 from censafe.population.records.levels import (
+    STATES,
     attribute_findings,
     level_sql,
     text_sql,
@@ -82,24 +84,42 @@ def record_files(layout: RecordLayout, folder: Path) -> tuple[tuple[Path, ...], 
     return records, public
 
 
-def read_records(layout: RecordLayout, folder: Path, scratch: Path, threads: int | None = None) -> RecordData:
+def read_records(
+    layout: RecordLayout,
+    folder: Path,
+    scratch: Path,
+    *,
+    threads: int | None = None,
+    memory: str | None = None,
+    examples: Path | None = None,
+) -> RecordData:
     """Read, check and count records.
 
     Args:
         scratch: private folder for packed files and what does not fit into memory.
+        memory: limit of the engine, such as ``6GB``.
+        examples: new private file for the numbers of rows that break a rule; None for none.
     """
-    with _engine(scratch, threads) as con:
-        return _Reading(con, layout, folder, scratch).read()
+    with _engine(scratch, 1 if examples else threads, memory, ordered=examples is not None) as con:
+        reading = _Reading(con, layout, folder, scratch, numbered=examples is not None)
+        data = reading.read()
+        if examples is not None and reading.examples:
+            write_rows(examples, reading.examples)
+        return data
 
 
 @contextmanager
-def _engine(scratch: Path, threads: int | None) -> Iterator[duckdb.DuckDBPyConnection]:
+def _engine(
+    scratch: Path, threads: int | None, memory: str | None, *, ordered: bool
+) -> Iterator[duckdb.DuckDBPyConnection]:
     settings: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": str(scratch),
-        "preserve_insertion_order": False,
+        "preserve_insertion_order": ordered,
     }
     if threads:
         settings["threads"] = threads
+    if memory:
+        settings["memory_limit"] = memory
     with engine_errors("records"):
         con = duckdb.connect(":memory:", config=settings)
     try:
@@ -112,18 +132,26 @@ class _Reading:
     """One reading of some files; tables of the engine are its state."""
 
     def __init__(
-        self, con: duckdb.DuckDBPyConnection, layout: RecordLayout, folder: Path, scratch: Path
+        self,
+        con: duckdb.DuckDBPyConnection,
+        layout: RecordLayout,
+        folder: Path,
+        scratch: Path,
+        *,
+        numbered: bool,
     ) -> None:
+        self.examples: list[tuple[str, str, str, int]] = []
+        self._numbered = numbered
         self._con = con
         self._layout = layout
         self._found: list[Finding] = []
         self._tables: dict[Table, Scanned] = {}
         form = layout.form
         for table, pattern in layout.files.items():
-            self._tables[table] = Scanned(open_sources(con, folder, pattern, form, scratch), ())
+            self._tables[table] = Scanned(open_sources(con, folder, pattern, form, scratch))
         self._listed: tuple[Scanned, ...] = ()
         if layout.geography.areas != RECORDS:
-            self._listed = (Scanned(open_sources(con, folder, layout.geography.areas, form, scratch), ()),)
+            self._listed = (Scanned(open_sources(con, folder, layout.geography.areas, form, scratch)),)
         self._facts: list[TableFacts] = []
         self._counts: dict[tuple[str, str], NDArray[np.int64]] = {}
 
@@ -266,16 +294,17 @@ class _Reading:
         own = self._own_columns(table)
         joined = self._joined_columns() if table == "persons" else ()
         if not joined:
-            return scanned.sql(own)
+            return scanned.sql(own, numbered=self._numbered)
         key = identifier(layout.key)
         columns = ", ".join(f"any_value({identifier(name)}) AS {identifier(name)}" for name in joined)
         households = self._tables["households"].sql([layout.key, *joined])
+        numbers = ["p.file_of_row", "p.row_of_file"] if self._numbered else []
         chosen = ", ".join(
-            [f"p.{identifier(name)}" for name in own] + [f"h.{identifier(name)}" for name in joined]
+            [*(f"p.{identifier(one)}" for one in own), *(f"h.{identifier(one)}" for one in joined), *numbers]
         )
         known = f"(SELECT trim(CAST({key} AS VARCHAR)) AS key_of_household, true AS is_known, {columns} FROM ({households}) GROUP BY 1)"
         return (
-            f"SELECT {chosen}, p.file_of_row, h.is_known FROM ({scanned.sql(own)}) p LEFT JOIN {known} h "
+            f"SELECT {chosen}, h.is_known FROM ({scanned.sql(own, numbered=self._numbered)}) p LEFT JOIN {known} h "
             f"ON trim(CAST(p.{key} AS VARCHAR)) = h.key_of_household"
         )
 
@@ -302,7 +331,7 @@ class _Reading:
         unknown = "is_known IS NULL" if joined else "false"
         inner = (
             f"SELECT {', '.join([*path_sql(layout.geography, layout.form), *texts])}, {is_header} AS is_header, {unit} AS unit, "
-            f"{no_key} AS no_key, {unknown} AS no_household, file_of_row FROM ({self._rows(table)})"
+            f"{no_key} AS no_key, {unknown} AS no_household{', file_of_row, row_of_file' if self._numbered else ''} FROM ({self._rows(table)})"
         )
         area = (
             f"CASE WHEN {' OR '.join(f'r.{one} IS NULL' for one in levels)} THEN {NO_AREA} "
@@ -325,7 +354,7 @@ class _Reading:
                 "r.is_header",
                 "r.no_key",
                 "r.no_household",
-                "r.file_of_row",
+                *(["r.file_of_row", "r.row_of_file"] if self._numbered else []),
             ]
         )
         query = f"SELECT {chosen} FROM ({inner}) r {' '.join(joins)}"
@@ -338,6 +367,8 @@ class _Reading:
             raise DataError(_type_words(rules, scanned.label)) from None
         self._found += scanned.rejected(self._con)
         self._note(table, name, rules)
+        if self._numbered:
+            self._keep_examples(table, name, rules)
         return name
 
     def _note(self, table: Table, name: str, rules: Sequence[AttributeRule]) -> None:
@@ -400,6 +431,30 @@ class _Reading:
             for one in layout.histograms:
                 if one.table == table and rule in one.rules:
                     self._counts[one.name, rule.name] = sizes
+
+    def _keep_examples(self, table: Table, name: str, rules: Sequence[AttributeRule]) -> None:
+        """Keep numbers of rows that break a rule, some of each."""
+        sources, layout = self._tables[table].sources, self._layout
+        area = ", ".join(layout.geography.columns)
+        conditions = [
+            ("is_header", "", "header-again"),
+            ("no_key", layout.key, "missing"),
+            ("no_household", layout.key, "no-household"),
+            (f"leaf = {NO_AREA}", area, "missing"),
+            (f"leaf = {LONG_AREA}", area, "too-long"),
+            (f"leaf = {OTHER_AREA}", area, "unknown-area"),
+            *(
+                (f"level_of_{place} = {state}", ", ".join(rule.columns), word)
+                for place, rule in enumerate(rules)
+                for state, (word, _) in STATES.items()
+            ),
+        ]
+        for condition, column, word in conditions:
+            with engine_errors(_COUNTS):
+                rows = self._con.execute(
+                    f"SELECT file_of_row, row_of_file FROM {name} WHERE {condition} ORDER BY ALL LIMIT {EXAMPLES}"
+                ).fetchall()
+            self.examples += [(sources[file].label, column, word, int(row)) for file, row in rows]
 
     def _unlisted(self, table: Table, rows: int) -> list[Finding]:
         """Rows of areas that are not on the list, and how many of these have codes that lost a zero or got decimals."""

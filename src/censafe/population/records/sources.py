@@ -94,7 +94,9 @@ def open_sources(
     found: list[Source] = []
     for path in paths:
         label = path.relative_to(folder).as_posix()
-        for inner, place in _unpacked(path, label, scratch):
+        own = scratch / f"{len(list(scratch.iterdir()))}"
+        own.mkdir()
+        for inner, place in _unpacked(path, label, own):
             kind = inner.lower().removesuffix(".gz")
             found.append(
                 _parquet(con, place, label) if kind.endswith(".parquet") else _text(place, label, form)
@@ -285,10 +287,9 @@ def _repeated(label: str, names: Sequence[str]) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Scanned:
-    """The files of one table, and which of the columns that are read each has."""
+    """The files of one table."""
 
     sources: tuple[Source, ...]
-    columns: tuple[str, ...]
 
     @property
     def label(self) -> str:
@@ -303,14 +304,17 @@ class Scanned:
         """Whether every file has a column."""
         return all(column.lower() in one.by_name for one in self.sources)
 
-    def sql(self, columns: Iterable[str], number: bool = False) -> str:
-        """A query for some columns under their names in the configuration, of all files one after another."""
+    def sql(self, columns: Iterable[str], *, numbered: bool = False) -> str:
+        """A query for some columns under their names in the configuration, of all files one after another.
+
+        Args:
+            numbered: whether each row has the number of its file and of the row in it, from 1.
+        """
         names = list(dict.fromkeys(columns))
         parts = []
         for place, one in enumerate(self.sources):
             chosen = [f"{identifier(one.by_name[name.lower()])} AS {identifier(name)}" for name in names]
-            chosen += [f"{place} AS file_of_row"]
-            chosen += ["row_number() OVER () AS row_of_file"] if number else []
+            chosen += [f"{place} AS file_of_row", "row_number() OVER () AS row_of_file"] if numbered else []
             parts.append(f"SELECT {', '.join(chosen)} FROM {one.scan}")
         return " UNION ALL ".join(parts)
 

@@ -314,6 +314,12 @@ class ReadTable:
             if (found := self._level(level, known, f"{key}.values.{text}")) is not None:
                 values[text.strip()] = found
         other = self._level(table["other"], known, f"{key}.other") if "other" in table else None
+        without = set(range(len(bands), levels)) - {*values.values(), other} if bands else set()
+        if without:
+            problems.add(
+                f"{key}.bands",
+                f"give {levels} rising numbers, the least of each level; or name the {len(without)} levels after the last in values or other",
+            )
         dates = table.get("dates", "")
         if not isinstance(dates, str) or (dates and (born is None or "%" not in dates)):
             problems.add(
@@ -356,14 +362,17 @@ class ReadTable:
             Fraction(item) for item in raw if isinstance(item, Fraction | int) and not isinstance(item, bool)
         )
         if (
-            len(numbers) != len(raw)
-            or len(numbers) != levels
+            not numbers
+            or len(numbers) != len(raw)
             or any(above >= below for above, below in pairwise(numbers))
         ):
             self._problems.add(
                 f"{key}.bands",
                 f"give {levels} rising numbers, the least of each level, such as [0, 15, 25]; what is smaller than the first is a finding",
             )
+            return ()
+        if len(numbers) > levels:
+            self._problems.add(f"{key}.bands", f"give {levels} rising numbers, the least of each level")
             return ()
         return numbers
 

@@ -30,7 +30,12 @@ from censafe.population.blocks.source import Reader, attribute_source, block_fil
 from censafe.population.files.relation import require_folder
 from censafe.population.findings import Finding, raise_if_fatal
 from censafe.population.records.layout import RecordLayout
-from censafe.population.records.reader import read_records, record_files, require_readable
+from censafe.population.records.reader import (
+    RecordData,
+    read_records,
+    record_files,
+    require_readable,
+)
 from censafe.products.run.options import ReadOptions
 from censafe.products.run.scratch import private_scratch
 from censafe.products.topdown.configuration.config import TopdownConfig
@@ -266,25 +271,39 @@ class OwnIntake(Intake):
         """No areas but those of the levels."""
         return ""
 
-    def load(self) -> Loaded:
-        """Read and check everything, count it, and add it up."""
-        options, layout = self._options, self._layout
+    def inspect(self) -> RecordData:
+        """What the files say, with everything that is wrong with them."""
+        options = self._options
         with (
             self._observer.stage("read and validate"),
             private_scratch(self._data, options.scratch) as scratch,
         ):
-            data = read_records(layout, self._data, scratch, options.threads)
-            blocks = require_readable(data)
-        findings = list(data.findings)
-        names = ("the records", "the units")
+            data = read_records(
+                self._layout,
+                self._data,
+                scratch,
+                threads=options.threads,
+                memory=options.memory,
+                examples=options.examples,
+            )
+        if data.blocks is None:
+            return data
+        findings, units = list(data.findings), self._layout.units
         for one in self._config.histograms:
             bounds = facility_layout(self._config, one)
-            if bounds is not None:
-                findings += facility_findings(blocks.others[one.name], blocks.facilities, bounds, names)
-        raise_if_fatal(findings, "records")
-        self._warn(tuple(findings))
+            if bounds is not None and units is not None:
+                names = (self._layout.files["persons"], self._layout.files[units.table])
+                counts = data.blocks.others[one.name]
+                findings += facility_findings(counts, data.blocks.facilities, bounds, names)
+        return replace(data, findings=tuple(findings))
+
+    def load(self) -> Loaded:
+        """Read and check everything, count it, and add it up."""
+        data = self.inspect()
+        blocks = require_readable(data)
+        self._warn(data.findings)
         loaded = self._added_up(
-            blocks.others, blocks.spine, None, blocks.facilities, findings=tuple(findings), names=blocks.names
+            blocks.others, blocks.spine, None, blocks.facilities, findings=data.findings, names=blocks.names
         )
         return replace(loaded, area_codes="" if data.codes is None else data.codes.text)
 
