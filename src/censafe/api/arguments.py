@@ -57,7 +57,7 @@ def public(function: Callable[_P, _T]) -> Callable[_P, _T]:
         for place, value in bound.arguments.items():
             if isinstance(value, dict) and place not in kinds:  # the keywords of a TypedDict
                 bound.arguments[place] = {
-                    name: _converted(name, one, kinds[name]) for name, one in value.items()
+                    name: _converted(name, entry, kinds[name]) for name, entry in value.items()
                 }
             elif value is not None:
                 bound.arguments[place] = _converted(place, value, kinds[place])
@@ -70,9 +70,9 @@ def public(function: Callable[_P, _T]) -> Callable[_P, _T]:
 def _kinds(function: Callable[..., Any]) -> Mapping[str, ast.expr]:
     """Annotations by name, those of the keywords of a TypedDict among them."""
     kinds: dict[str, ast.expr] = {}
-    for name, one in signature(function).parameters.items():
-        text = str(one.annotation)
-        if one.kind is not Parameter.VAR_KEYWORD:
+    for name, parameter in signature(function).parameters.items():
+        text = str(parameter.annotation)
+        if parameter.kind is not Parameter.VAR_KEYWORD:
             kinds[name] = _parsed(text)
             continue
         keywords = function.__globals__[text.removeprefix("Unpack[").removesuffix("]")]
@@ -98,13 +98,13 @@ def _converted(name: str, value: Any, kind: ast.expr) -> Any:
         UsageError: a word or number that is not allowed.
     """
     kinds = _alternatives(kind)
-    if value is None and any(isinstance(one, ast.Constant) and one.value is None for one in kinds):
+    if value is None and any(isinstance(part, ast.Constant) and part.value is None for part in kinds):
         return None
-    names = {one.id for one in kinds if isinstance(one, ast.Name)}
+    names = {part.id for part in kinds if isinstance(part, ast.Name)}
     generics = {
-        one.value.id: one.slice
-        for one in kinds
-        if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name)
+        part.value.id: part.slice
+        for part in kinds
+        if isinstance(part, ast.Subscript) and isinstance(part.value, ast.Name)
     }
     for sequence in _SEQUENCES:
         if sequence in generics:
@@ -128,8 +128,8 @@ def _own(name: str, value: Any, names: set[str]) -> Any:
     if "bool" in names and isinstance(value, str):
         raise TypeError(f"{name} must be True or False, not text")
     if names & {"str", "Path"} and names <= {"str", "Path", "None"}:
-        wanted = "a path or text" if "Path" in names else "text such as '44'"
-        raise TypeError(f"{name} must be {wanted}, not {type(value).__name__}")
+        allowed = "a path or text" if "Path" in names else "text such as '44'"
+        raise TypeError(f"{name} must be {allowed}, not {type(value).__name__}")
     return value
 
 
@@ -144,7 +144,8 @@ def _word(name: str, value: Any, words: Any) -> Any:
 def _mapping(name: str, value: Mapping[Any, Any], parts: ast.expr) -> dict[Any, Any]:
     keys, values = parts.elts if isinstance(parts, ast.Tuple) else (parts, parts)
     return {
-        _converted(name, key, keys): _converted(f"{name}[{key!r}]", one, values) for key, one in value.items()
+        _converted(name, key, keys): _converted(f"{name}[{key!r}]", entry, values)
+        for key, entry in value.items()
     }
 
 

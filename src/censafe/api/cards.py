@@ -49,22 +49,25 @@ def card(
     from censafe.products.topdown.census_tables.microdata_source import open_source, require_census
     from censafe.products.topdown.census_tables.shapes import listed_areas, read_shapes
 
-    wanted = tuple(dict.fromkeys([codes] if isinstance(codes, str) else codes))
+    chosen = tuple(dict.fromkeys([codes] if isinstance(codes, str) else codes))
     listed, points = options.pop("areas", None), options.pop("points", None)
     shapes = options.pop("shapes", listed if points is not None else None)
     area_property = options.pop("area_property", None)
-    given, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
+    replicates, confidence = options.pop("replicates", None), options.pop("confidence", "0.9")
     linear, observer = options.pop("estimates", None), options.pop("progress", None) or SilentObserver()
     published = open_source(Path(run))
     require_census(published, "a card shows")
     if published.recognized:
         observer.remark(f"{run}: {published.recognized}.")
     sources = interval_sources(
-        published, Path(run), None if given is None else Path(given), None if linear is None else Path(linear)
+        published,
+        Path(run),
+        None if replicates is None else Path(replicates),
+        None if linear is None else Path(linear),
     )
     source = sources[0]
     if listed is None:
-        kinds = {KINDS.get(len(code), "") for code in wanted}
+        kinds = {KINDS.get(len(code), "") for code in chosen}
         if len(kinds) != 1 or "" in kinds:
             raise UsageError(
                 "name areas of one kind by their GEOIDs, of 2, 5, 7, 10, 11, 12 or 15 digits; or give a list of areas"
@@ -75,11 +78,11 @@ def card(
         places = listed_areas(source, Path(listed), None if points is None else Path(points), None, named)
         for text in places[0].remarks:
             observer.remark(text)
-    values = card_values(sources, places, wanted, confidence_of(confidence))
+    values = card_values(sources, places, chosen, confidence_of(confidence))
     for text in values.remarks:
         observer.remark(text)
     outlines = None if shapes is None else read_shapes(Path(shapes), area_property)
-    targets = wanted or values.codes
+    targets = chosen or values.codes
     paths = _paths(Path(out), [file_name(code) for code in targets])
     for code, path in zip(targets, paths, strict=True):
         write_card(path, values, code, outlines)

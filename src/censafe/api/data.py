@@ -35,7 +35,7 @@ _HISTOGRAMS: Mapping[str, Literal["pl94", "e2e"]] = {"pl94": "pl94", "e2e-1940":
 
 @dataclass(frozen=True)
 class SyntheticData(os.PathLike[str]):
-    """A folder of synthetic records, which stands for its path wherever one is wanted; made by :func:`synthesize`.
+    """A folder of synthetic records, which stands for its path wherever one is expected; made by :func:`synthesize`.
 
     Args:
         folder: with the files.

@@ -151,21 +151,21 @@ def estimate_public(
     from censafe.products.topdown.public.estimate import estimate_files
     from censafe.products.topdown.public.tables import estimate_tables_of_files
 
-    made = estimate_files if chosen.tables is None else estimate_tables_of_files
-    return made(
+    make = estimate_files if chosen.tables is None else estimate_tables_of_files
+    return make(
         str(source or ""), Path(measurements), Path(out), None if totals is None else Path(totals), chosen
     ).summary()
 
 
-def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
+def _options(product: str, keywords: Mapping[str, Any]) -> EstimateOptions:
     from censafe.products.run.options import EstimateOptions
 
-    require_names_are_used(product, given.get("names"))
-    tables = _tables(product, given)
-    solver = given.get("solver")
-    rest = {"workers": given.get("workers"), "solver": solver, "observer": given.get("progress")}
-    results = {name: Path(folder) for name, folder in (given.get("results") or {}).items()}
-    state = given.get("state")
+    require_names_are_used(product, keywords.get("names"))
+    tables = _tables(product, keywords)
+    solver = keywords.get("solver")
+    rest = {"workers": keywords.get("workers"), "solver": solver, "observer": keywords.get("progress")}
+    results = {name: Path(folder) for name, folder in (keywords.get("results") or {}).items()}
+    state = keywords.get("state")
     if (results or state) and product != "topdown":
         raise UsageError(f"`results` and `state` belong to topdown, not to {product}")
     if state is not None and not (len(state) == _STATE_DIGITS and state.isascii() and state.isdigit()):
@@ -173,40 +173,40 @@ def _options(product: str, given: Mapping[str, Any]) -> EstimateOptions:
     if solver is not None and product != "topdown":
         raise UsageError(f"a solver belongs to topdown; {product} solves nothing")
     return EstimateOptions(
-        confidence=margin_confidence(product, given.get("confidence")),
-        settings=setting_texts(given.get("settings") or {}),
-        data=given.get("data"),
-        config=None if given.get("parameters") is None else str(given["parameters"]),
-        names=given.get("names"),
-        intervals=None if tables else _intervals(product, given),
+        confidence=margin_confidence(product, keywords.get("confidence")),
+        settings=setting_texts(keywords.get("settings") or {}),
+        data=keywords.get("data"),
+        config=None if keywords.get("parameters") is None else str(keywords["parameters"]),
+        names=keywords.get("names"),
+        intervals=None if tables else _intervals(product, keywords),
         results=results,
         state=state,
         tables=tables,
-        areas=None if tables is None or given.get("areas") is None else Path(given["areas"]),
+        areas=None if tables is None or keywords.get("areas") is None else Path(keywords["areas"]),
         **{name: value for name, value in rest.items() if value is not None},
     )
 
 
-def _tables(product: str, given: Mapping[str, Any]) -> tuple[str, ...] | None:
+def _tables(product: str, keywords: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Tables that are estimated beside the published counts; None where none are named."""
-    if given.get("tables") is None:
+    if keywords.get("tables") is None:
         return None
     if product != "topdown":
         raise UsageError(f"`tables` belongs to topdown; {product} publishes its tables as they are measured")
     other = ["intervals", "queries", "simulations", "seed", "confidences", "confidence", "names", "solver"]
-    mixed = [name for name in other if given.get(name) not in (None, False, (), [], {})]
+    mixed = [name for name in other if keywords.get(name) not in (None, False, (), [], {})]
     if mixed:
         raise UsageError(
             f"`tables` and `{mixed[0]}` are asked for one after the other; leave one of them out"
         )
-    return tuple(given["tables"])
+    return tuple(keywords["tables"])
 
 
-def _intervals(product: str, given: Mapping[str, Any]) -> IntervalOptions | None:
-    """Which intervals are asked for; None where none are."""
+def _intervals(product: str, keywords: Mapping[str, Any]) -> IntervalOptions | None:
+    """Which intervals are estimated; None without any."""
     names = ("areas", "queries", "simulations", "seed", "confidences")
-    if not given.get("intervals"):
-        alone = [name for name in names if given.get(name) not in (None, (), [])]
+    if not keywords.get("intervals"):
+        alone = [name for name in names if keywords.get(name) not in (None, (), [])]
         if alone:
             more = " or `tables`" if alone[0] == "areas" else ""
             raise UsageError(f"`{alone[0]}` belongs to `intervals`{more}")
@@ -220,12 +220,12 @@ def _intervals(product: str, given: Mapping[str, Any]) -> IntervalOptions | None
     from censafe.publication.sums import require_confidence
 
     choices: dict[str, Any] = {
-        name: given[name] for name in ("simulations", "seed") if given.get(name) is not None
+        name: keywords[name] for name in ("simulations", "seed") if keywords.get(name) is not None
     }
-    if given.get("confidences"):
-        levels = {exact_number("confidence", one) for one in given["confidences"]}
+    if keywords.get("confidences"):
+        levels = {exact_number("confidence", one) for one in keywords["confidences"]}
         choices["confidences"] = tuple(sorted(levels))
-    options = IntervalOptions(tuple(given.get("queries") or ()), given.get("areas"), **choices)
+    options = IntervalOptions(tuple(keywords.get("queries") or ()), keywords.get("areas"), **choices)
     for level in options.confidences:
         require_confidence(level)
     return options

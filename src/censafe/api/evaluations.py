@@ -49,13 +49,13 @@ class Evaluation:
 
     def frames(self) -> Frames:
         """Every table that was written, by its name."""
-        found = {}
+        readers = {}
         for ending in (".csv", ".parquet"):
             for path in sorted(self.folder.rglob(f"*{ending}")):
                 place = path.relative_to(self.folder)
                 if place.parts[0] != ".censafe":
-                    found[place.with_suffix("").as_posix()] = partial(_read, path)
-        return Frames(found)
+                    readers[place.with_suffix("").as_posix()] = partial(_read, path)
+        return Frames(readers)
 
     def figures(self) -> Mapping[str, Path]:
         """Every figure that was drawn, by its name."""
@@ -132,7 +132,7 @@ def evaluate(
         >>> "CONFIDENTIAL" in evaluate(chosen, data, folder / "evaluation", trials=2).summary
         True
     """
-    reading, given = split(options)
+    reading, others = split(options)
     require_configuration(configuration)
     product, place = configuration.product, Path(out)
     opened = read_options(product, reading)
@@ -141,24 +141,24 @@ def evaluate(
         from censafe.evaluation.topdown.evaluation import evaluate_topdown
         from censafe.evaluation.topdown.runs import RunSeries, SourceOf
 
-        standing = Confidentiality.of(published_data=bool(given.get("published_data")))
+        standing = Confidentiality.of(published_data=bool(others.get("published_data")))
         evaluated = evaluate_topdown(
             SourceOf.of(configuration.source, Path(data), configuration.settings),
             place,
             opened,
-            RunSeries(given.get("runs", 4), given.get("seed", 0), given.get("workers", 2)),
-            standing=Confidentiality.PUBLIC if given.get("public") else standing,
-            areas=tuple(given.get("areas", ())),
-            names=given.get("names"),
+            RunSeries(others.get("runs", 4), others.get("seed", 0), others.get("workers", 2)),
+            standing=Confidentiality.PUBLIC if others.get("public") else standing,
+            areas=tuple(others.get("areas", ())),
+            names=others.get("names"),
         )
         return Evaluation(place, evaluated.text())
     from censafe.evaluation.tables.flow import Drawing, TableRequest, evaluate_product
     from censafe.evaluation.tables.registry import TABLE_PRODUCTS
 
     drawing = Drawing(
-        trials=given.get("trials") or (50 if product == "phsafe" else 10),
-        seed=given.get("seed", 0),
-        confidence=margin_confidence(product, given.get("confidence")),
+        trials=others.get("trials") or (50 if product == "phsafe" else 10),
+        seed=others.get("seed", 0),
+        confidence=margin_confidence(product, others.get("confidence")),
     )
     request = TableRequest(configuration.source, configuration.settings, Path(data), place, opened)
     return Evaluation(place, evaluate_product(TABLE_PRODUCTS[product], request, drawing).text())
@@ -247,31 +247,31 @@ def sweep(
     from censafe.evaluation.topdown.runs import RunSeries, SourceOf
     from censafe.evaluation.topdown.sweep_evaluation import evaluate_published_sweep, evaluate_sweep
 
-    reading, given = split(options)
+    reading, others = split(options)
     if not (epsilons or losses or published):
         raise UsageError("give budgets: epsilons or losses, or published files of each epsilon")
-    if published and (epsilons or losses or given.get("public")):
+    if published and (epsilons or losses or others.get("public")):
         raise UsageError("published says the budgets; leave out epsilon, rho and public")
     opened = read_options("topdown", reading)
     source = SourceOf.of(configuration.source, Path(data), configuration.settings)
-    standing = Confidentiality.of(published_data=bool(given.get("published_data")))
-    seed = given.get("seed", 0)
+    standing = Confidentiality.of(published_data=bool(others.get("published_data")))
+    seed = others.get("seed", 0)
     if published:
         groups = {exact_number("epsilon", key): list(paths) for key, paths in published.items()}
-        found = evaluate_published_sweep(
+        result = evaluate_published_sweep(
             source, Path(out), opened, published=groups, seed=seed, standing=standing
         )
-        return Evaluation(Path(out), found.text())
-    found = evaluate_sweep(
+        return Evaluation(Path(out), result.text())
+    result = evaluate_sweep(
         source,
         Path(out),
         opened,
-        RunSeries(given.get("runs", 4), seed, given.get("workers", 2)),
+        RunSeries(others.get("runs", 4), seed, others.get("workers", 2)),
         epsilons=tuple(exact_number("epsilon", one) for one in epsilons),
         losses=tuple(exact_number("rho", one) for one in losses),
-        standing=Confidentiality.PUBLIC if given.get("public") else standing,
+        standing=Confidentiality.PUBLIC if others.get("public") else standing,
     )
-    return Evaluation(Path(out), found.text())
+    return Evaluation(Path(out), result.text())
 
 
 @public
@@ -312,14 +312,14 @@ def uncertainty(
     from censafe.evaluation.topdown.uncertainty import evaluate_uncertainty
 
     opened = read_options("topdown", {"progress": progress})
-    found = evaluate_uncertainty(
+    result = evaluate_uncertainty(
         PublishedSource(Path(run)),
         Path(out),
         opened,
         RunSeries(runs, seed, workers),
         confidence=confidence,
     )
-    return Evaluation(Path(out), found.text())
+    return Evaluation(Path(out), result.text())
 
 
 @public
@@ -347,7 +347,7 @@ def attack_power(
     from censafe.evaluation.semantics import evaluate_semantics
 
     opened = read_options(configuration.product, {"progress": progress})
-    found = evaluate_semantics(
+    result = evaluate_semantics(
         configuration.product, configuration.source, configuration.settings, Path(out), opened
     )
-    return Evaluation(Path(out), found.text())
+    return Evaluation(Path(out), result.text())

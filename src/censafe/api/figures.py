@@ -73,11 +73,11 @@ class Figure:
         Raises:
             UsageError: an ending other than ``.svg`` and ``.png``, or a form that there is not.
         """
-        found = Path(path)
-        if found.suffix not in {".svg", ".png"}:
-            raise UsageError(f"{found.name}: a figure is saved as .svg or .png")
-        found.write_bytes(self._form(found.suffix[1:]))
-        return found
+        target = Path(path)
+        if target.suffix not in {".svg", ".png"}:
+            raise UsageError(f"{target.name}: a figure is saved as .svg or .png")
+        target.write_bytes(self._form(target.suffix[1:]))
+        return target
 
     def _form(self, name: str) -> bytes:
         if name not in self.forms:
@@ -141,9 +141,9 @@ def plan_figure(name: str, rows: Sequence[Mapping[str, Any]]) -> Figure:
     drawing = Drawing(figsize=(8, 1.4 + 0.32 * len(points)), layout="constrained")
     axes = drawing.add_subplot()
     for number, level in enumerate(levels):
-        found = [(margin, y) for y, own in enumerate(points.values()) for one, margin in own if one == level]
+        places = [(margin, y) for y, own in enumerate(points.values()) for one, margin in own if one == level]
         mark, color = _MARKS[(number + number // len(_MARKS)) % len(_MARKS)], _COLORS[number % len(_COLORS)]
-        axes.plot(*zip(*found, strict=True), mark, color=color, markersize=6, label=level)
+        axes.plot(*zip(*places, strict=True), mark, color=color, markersize=6, label=level)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.4g}"))

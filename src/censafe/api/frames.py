@@ -38,8 +38,8 @@ class Frame:
 
     def __repr__(self) -> str:
         rows = f"{len(self):,} row{'' if len(self) == 1 else 's'}"
-        shown = ", ".join(self.columns[:8])
-        return f"Frame({rows}: {shown}{', ...' if len(self.columns) > 8 else ''})"
+        names = ", ".join(self.columns[:8])
+        return f"Frame({rows}: {names}{', ...' if len(self.columns) > 8 else ''})"
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow stream interface, by which DuckDB, pandas, Polars and others read the table."""
@@ -65,7 +65,7 @@ class Frame:
 
 
 class Frames(Mapping[str, Frame]):
-    """Tables by name, each read when it is asked for.
+    """Tables by name, each read on first use.
 
     Args:
         readers: by name, what reads the table.

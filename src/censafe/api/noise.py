@@ -50,8 +50,8 @@ class NoisyCounts:
         return values
 
     def __repr__(self) -> str:
-        shown = "UNACCOUNTED" if self.test_key is None else "TEST KEY, NOT PRIVATE"
-        return f"NoisyCounts({self.values.shape}, {self.law.bureau_name} {self.law.parameter}, {shown})"
+        state = "UNACCOUNTED" if self.test_key is None else "TEST KEY, NOT PRIVATE"
+        return f"NoisyCounts({self.values.shape}, {self.law.bureau_name} {self.law.parameter}, {state})"
 
 
 @public
@@ -224,5 +224,5 @@ def _power(exponent: float) -> Fraction:
 
 def _rounded(exponent: float) -> Fraction:
     """A power of ten, down to six significant digits."""
-    whole = int(exponent // 1)
-    return Fraction(int(10.0 ** (exponent - whole) * 10**5), 10**5) * Fraction(10) ** whole
+    power = int(exponent // 1)
+    return Fraction(int(10.0 ** (exponent - power) * 10**5), 10**5) * Fraction(10) ** power

@@ -92,17 +92,17 @@ class RunKeywords(ReadKeywords, total=False):
 
 
 class PlanKeywords(TypedDict, total=False):
-    """What a plan is asked for besides the cost of its configuration.
+    """What a plan computes besides the cost of its configuration.
 
     Args:
-        targets: wanted margins of error, such as ``PH3/state_A-G=20@90%``, that replace budgets.
+        targets: target margins of error, such as ``PH3/state_A-G=20@90%``, that replace budgets.
         minimize: ``rho`` for the least total under the targets.
         maximize: ``accuracy`` to share out ``total`` so that all margins are the same, smallest multiple of their targets.
         total: the whole budget, for ``maximize``.
-        expected: names of answers whose expected error is wanted, measured or not.
+        expected: names of answers whose expected error is computed, measured or not.
         meaning: whether to compose the noise that is drawn and find the best attack; takes some seconds.
         size: persons, households or blocks for the expected time and memory; the nation without.
-        margins: wanted margins of error by table or level, by the rule of the product's paper.
+        margins: target margins of error by table or level, by the rule of the product's paper.
         confidence: level of the margins of error; that of the product's papers without.
         deltas: of the conversions to epsilon; the first is the headline.
         tables: topdown: census tables that the run estimates from its noisy answers, as in :class:`RunKeywords`.
@@ -156,7 +156,7 @@ class TableKeywords(TypedDict, total=False):
     """Which areas tables are made for, and in what form.
 
     Args:
-        state: two-digit code of the only state wanted.
+        state: two-digit code of the only state.
         areas: text or Parquet with a column of blocks (``GEOID``, ``GEOID20``, ``GISJOIN``, ``BLOCKID`` or ``geocode``) and one with the code of the area.
             Or polygons, with `points`: GeoJSON, or what GeoPandas reads.
         points: for polygons, CSV with GEOID, INTPTLAT and INTPTLON of every block, or TIGER's file of blocks.
@@ -245,17 +245,17 @@ def read_options(product: str, keywords: Mapping[str, Any]) -> ReadOptions:
     from censafe.model.engine import EngineChoice
     from censafe.products.run.options import ReadOptions
 
-    given = _given(keywords)
-    if "t1" in given and product != "safetab-h":
+    options = _without_none(keywords)
+    if "t1" in options and product != "safetab-h":
         raise UsageError(f"`t1`: {product} reads no totals of population groups; leave it out.")
-    if given.get("results") and product != "topdown":
+    if options.get("results") and product != "topdown":
         raise UsageError(f"`results`: {product} holds to no published results; leave it out.")
-    if "progress" in given:
-        given["observer"] = given.pop("progress")
-    trusted = bool(given.pop("engine_trust_this_machine", False))
-    if "engine" in given:
-        given["engine"] = EngineChoice.parse(given["engine"], trust_this_machine=trusted)
-    return ReadOptions(**given)
+    if "progress" in options:
+        options["observer"] = options.pop("progress")
+    trusted = bool(options.pop("engine_trust_this_machine", False))
+    if "engine" in options:
+        options["engine"] = EngineChoice.parse(options["engine"], trust_this_machine=trusted)
+    return ReadOptions(**options)
 
 
 def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
@@ -267,30 +267,30 @@ def run_options(product: str, keywords: Mapping[str, Any]) -> RunOptions:
     """
     from censafe.products.run.options import RunOptions
 
-    given = _given(keywords)
-    if given.get("published_data") and product != "topdown":
+    options = _without_none(keywords)
+    if options.get("published_data") and product != "topdown":
         raise UsageError(
             f"`published_data`: {product} reads confidential records, which have not been published; leave it out."
         )
-    require_names_are_used(product, given.get("names"))
-    if product != "topdown" and {"tables", "areas"} & set(given):
+    require_names_are_used(product, options.get("names"))
+    if product != "topdown" and {"tables", "areas"} & set(options):
         raise UsageError(
             f"`tables` and `areas`: {product} publishes its tables as they are measured; leave them out."
         )
-    if "tables" in given:
-        given["tables"] = tuple(given["tables"])
-    if "areas" in given:
-        given["areas"] = Path(given["areas"])
-    if given.get("ledger_of") and product != "topdown":
+    if "tables" in options:
+        options["tables"] = tuple(options["tables"])
+    if "areas" in options:
+        options["areas"] = Path(options["areas"])
+    if options.get("ledger_of") and product != "topdown":
         raise UsageError(f"`ledger_of`: {product} cites no published results; leave it out.")
-    if "ledger_of" in given:
-        given["ledger_of"] = {
-            name: None if path is None else Path(path) for name, path in given["ledger_of"].items()
+    if "ledger_of" in options:
+        options["ledger_of"] = {
+            name: None if path is None else Path(path) for name, path in options["ledger_of"].items()
         }
-    if "cap" in given:
-        given["cap"] = exact_number("cap", given["cap"])
-    given["confidence"] = margin_confidence(product, given.get("confidence"))
-    return RunOptions(**given)
+    if "cap" in options:
+        options["cap"] = exact_number("cap", options["cap"])
+    options["confidence"] = margin_confidence(product, options.get("confidence"))
+    return RunOptions(**options)
 
 
 def margin_confidence(product: str, level: Fraction | int | str | None) -> Fraction:
@@ -301,7 +301,7 @@ def margin_confidence(product: str, level: Fraction | int | str | None) -> Fract
 
 
 def require_names_are_used(product: str, names: Path | None) -> None:
-    """Refuse names of areas for a product that knows the names of all its regions.
+    """Refuse names of areas for a product that has the names of all its regions.
 
     Raises:
         UsageError: they are given and the product is PHSafe.
@@ -316,7 +316,7 @@ def split(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return reading, {name: value for name, value in keywords.items() if name not in reading}
 
 
-def _given(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Without those that were left to their default."""
     return {name: value for name, value in keywords.items() if value is not None}
 
@@ -341,14 +341,14 @@ def _setting_text(name: str, value: object) -> str:
     return str(value)
 
 
-def require_configuration(given: object) -> None:
+def require_configuration(value: object) -> None:
     """Refuse what is not a configuration, such as its name alone.
 
     Raises:
         UsageError: with what to write.
     """
-    if not hasattr(given, "product"):
+    if not hasattr(value, "product"):
         raise UsageError(
-            f"{given!r} is not a configuration; write censafe.configuration(product, source), such as "
+            f"{value!r} is not a configuration; write censafe.configuration(product, source), such as "
             'censafe.configuration("phsafe", "sdhc-us")'
         )

@@ -81,7 +81,7 @@ def configuration(
     Raises:
         ConfigError: it does not exist or breaks a rule; the message names every key that does.
         UsageError: there is no such product.
-        TypeError: a float where an exact number is wanted.
+        TypeError: a float where an exact number is required.
 
     Source: PHSafe, SafeTab-P, SafeTab-H and TopDown production configurations of 2020.
 
@@ -89,9 +89,9 @@ def configuration(
         >>> configuration("phsafe", "sdhc-us", reader="csv", state_filter=["44", "50"])
         Configuration(product='phsafe', source='sdhc-us', settings={'reader': 'csv', 'state_filter': '44,50'})
     """
-    found = unchecked(product, source, {**(settings or {}), **more})
-    _ = found.checked
-    return found
+    config = unchecked(product, source, {**(settings or {}), **more})
+    _ = config.checked
+    return config
 
 
 def unchecked(
@@ -131,10 +131,10 @@ def configurations(product: str | None = None) -> Frame:
 
     from censafe.products.configuration.source import shipped_configs
 
-    found = shipped_configs(product)
+    rows = shipped_configs(product)
     kinds = dict.fromkeys(("name", "product", "title", "text"), pa.string())
     kinds |= {"production": pa.bool_(), "meaning": pa.string()}
-    columns = {name: pa.array([getattr(one, name) for one in found], kind) for name, kind in kinds.items()}
+    columns = {name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()}
     return Frame(pa.table(columns))
 
 
@@ -143,10 +143,10 @@ class Plan:
     """Cost, noise and margins of error of everything that a configuration measures; made by :func:`plan`.
 
     Args:
-        configuration: with the budgets that targets asked for.
-        checked: the product's own form of that configuration, with the budgets of wanted margins.
+        configuration: with the budgets of its targets.
+        checked: the product's own form of that configuration, with the budgets of target margins.
         report: rows, totals and conversions.
-        extras: what was asked for besides.
+        extras: what was computed besides.
     """
 
     configuration: Configuration
@@ -263,23 +263,23 @@ class Plan:
 
 
 @public
-def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
+def plan(configuration: Configuration, **options: Unpack[PlanKeywords]) -> Plan:
     """Cost, variance and margin of error of every table; reads no data, except what estimates of tables of given `data` take.
 
     Args:
         configuration: of any product.
-        wanted: see :class:`PlanKeywords`.
+        options: see :class:`PlanKeywords`.
 
     Raises:
         ConfigError: a target or budget that is malformed, unknown or impossible, or a table that there is not.
         DataError: `data` or the list of areas break a rule.
-        UsageError: wishes that do not go together, a level outside 0 to 1, or estimates of tables that the product does not make.
+        UsageError: options that do not go together, a level outside 0 to 1, or estimates of tables that the product does not make.
 
     Source: the budget sections of the PHSafe and SafeTab papers; Bun & Steinke (2016) for zCDP.
 
     Example:
-        >>> found = plan(configuration("phsafe", "sdhc-us"))
-        >>> found
+        >>> result = plan(configuration("phsafe", "sdhc-us"))
+        >>> result
         Plan(phsafe sdhc-us: rho 1.25729, 64 rows)
         >>> round(plan(configuration("phsafe", "sdhc-us"), targets=["PH6=150"]).epsilon("1e-10"), 3)
         11.494
@@ -288,10 +288,10 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
 
     require_configuration(configuration)
     planner = _product(configuration.product).planner
-    level = _share("confidence", wanted.get("confidence"), planner.CONFIDENCE)
-    deltas = [_share("delta", one, Fraction(0)) for one in wanted.get("deltas") or _DELTAS]
-    margins = {name: exact_number(name, value) for name, value in (wanted.get("margins") or {}).items()}
-    wishes = _wishes(wanted)
+    level = _share("confidence", options.get("confidence"), planner.CONFIDENCE)
+    deltas = [_share("delta", one, Fraction(0)) for one in options.get("deltas") or _DELTAS]
+    margins = {name: exact_number(name, value) for name, value in (options.get("margins") or {}).items()}
+    wishes = _wishes(options)
     changes = dict(configuration.settings)
     checked = planner.load(configuration.source, changes, margins, level)
     overrides, outcome = planned(planner, checked, wishes, level)
@@ -299,31 +299,31 @@ def plan(configuration: Configuration, **wanted: Unpack[PlanKeywords]) -> Plan:
         changes |= overrides
         checked = planner.load(configuration.source, changes, {}, level)
     if margins:
-        asked, own = (
+        changed, own = (
             planner.overrides(one, planner.budgets_of(one)) for one in (checked, configuration.checked)
         )
-        changes |= {key: value for key, value in asked.items() if own.get(key) != value}
+        changes |= {key: value for key, value in changed.items() if own.get(key) != value}
     report = planner.report(checked, confidence=level, delta=deltas[0])
     extras = extras_of(planner, checked, wishes, report, deltas=deltas, outcome=outcome, overrides=overrides)
     return Plan(Configuration(configuration.product, configuration.source, changes), checked, report, extras)
 
 
-def _wishes(wanted: PlanKeywords) -> Any:
+def _wishes(options: PlanKeywords) -> Any:
     from censafe.planning.prices.table_work import AskedTables
     from censafe.products.planned import PlanRequest
 
-    if wanted.get("minimize") and wanted.get("maximize"):
+    if options.get("minimize") and options.get("maximize"):
         raise UsageError("minimize and maximize: choose one of them.")
-    aim: Aim = "minimize" if wanted.get("minimize") else "maximize" if wanted.get("maximize") else "own"
-    total, tables = wanted.get("total"), wanted.get("tables")
-    areas, data = wanted.get("areas"), wanted.get("data")
+    aim: Aim = "minimize" if options.get("minimize") else "maximize" if options.get("maximize") else "own"
+    total, tables = options.get("total"), options.get("tables")
+    areas, data = options.get("areas"), options.get("data")
     return PlanRequest(
-        targets=tuple(wanted.get("targets", ())),
+        targets=tuple(options.get("targets", ())),
         aim=aim,
         total=None if total is None else exact_number("total", total),
-        expected=tuple(wanted.get("expected", ())),
-        meaning=bool(wanted.get("meaning")),
-        size=wanted.get("size"),
+        expected=tuple(options.get("expected", ())),
+        meaning=bool(options.get("meaning")),
+        size=options.get("size"),
         estimated=None
         if tables is None and areas is None and data is None
         else AskedTables(
@@ -337,10 +337,10 @@ def _wishes(wanted: PlanKeywords) -> Any:
 def _share(name: str, value: Fraction | int | str | None, default: Fraction) -> Fraction:
     if value is None:
         return default
-    found = exact_number(name, value)
-    if not 0 < found < 1:
+    share = exact_number(name, value)
+    if not 0 < share < 1:
         raise UsageError(f"{name} {value} must be above 0 and below 1.")
-    return found
+    return share
 
 
 def _product(name: str) -> Product:

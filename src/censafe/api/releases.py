@@ -48,27 +48,27 @@ class Findings(Sequence["Finding"]):
         (True, Findings(0 that stop a run, 0 warnings))
     """
 
-    def __init__(self, found: Sequence[Finding]) -> None:
-        self._found = tuple(found)
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._findings = tuple(findings)
 
     def __getitem__(self, place: Any) -> Any:
-        return self._found[place]
+        return self._findings[place]
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._findings)
 
     def __iter__(self) -> Iterator[Finding]:
-        return iter(self._found)
+        return iter(self._findings)
 
     @property
     def stops(self) -> tuple[Finding, ...]:
         """Those that stop a run."""
-        return tuple(one for one in self._found if one.severity == "stop")
+        return tuple(one for one in self._findings if one.severity == "stop")
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
         """Those that do not."""
-        return tuple(one for one in self._found if one.severity == "warn")
+        return tuple(one for one in self._findings if one.severity == "warn")
 
     @property
     def valid(self) -> bool:
@@ -80,12 +80,12 @@ class Findings(Sequence["Finding"]):
         import pyarrow as pa
 
         names = ("file", "column", "rule", "severity", "rows", "problem", "allowed", "fix")
-        return Frame(pa.table({name: [getattr(one, name) for one in self._found] for name in names}))
+        return Frame(pa.table({name: [getattr(one, name) for one in self._findings] for name in names}))
 
     def text(self) -> str:
         """One line a finding, and the verdict."""
-        lines = [f"Error: {one.text()}" for one in self.stops] + [
-            f"Warning: {one.text()}" for one in self.warnings
+        lines = [f"Error: {finding.text()}" for finding in self.stops] + [
+            f"Warning: {finding.text()}" for finding in self.warnings
         ]
         verdict = "Valid" if self.valid else "NOT valid"
         stops, warnings = (
@@ -296,14 +296,14 @@ def open_release(out: Path | str) -> Release:
     from censafe.errors import StorageError
     from censafe.publication.manifest import stopped_words
 
-    found = Release(Path(out))
-    if not (found.folder / "manifest.json").is_file():
+    release = Release(Path(out))
+    if not (release.folder / "manifest.json").is_file():
         raise StorageError(
-            stopped_words(found.folder)
-            or f"{found.folder / 'manifest.json'}: there is no such file; name the folder of a finished run"
+            stopped_words(release.folder)
+            or f"{release.folder / 'manifest.json'}: there is no such file; name the folder of a finished run"
         )
-    _ = found.manifest
-    return found
+    _ = release.manifest
+    return release
 
 
 def _read(paths: Sequence[Path]) -> pa.Table:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @public
 def table_names(product: str = "dhc", *, run: str | Path | None = None) -> Frame:
-    """The tables of a product: name, title, universe, lowest areas, number of cells, and what the records do not tell.
+    """The tables of a product: name, title, universe, lowest areas, number of cells, and what the records do not have.
 
     Args:
         product: ``dhc``, or ``pl94`` for the redistricting data.
@@ -107,10 +107,10 @@ def tables(
     import pyarrow as pa
 
     names = [table] if isinstance(table, str) else list(table)
-    asked = _TableOptions.of(options)
-    with asked.observer.stage("read"):
-        source, chosen, places = _asked(Path(run), names, geography, asked)
-    if asked.wide and len(chosen) > 1:
+    choices = _TableOptions.of(options)
+    with choices.observer.stage("read"):
+        source, chosen, places = _chosen_tables(Path(run), names, geography, choices)
+    if choices.wide and len(chosen) > 1:
         raise UsageError(
             f"wide: {len(chosen)} tables do not stand in one row; ask for one, or leave wide out"
         )
@@ -118,8 +118,8 @@ def tables(
         raise UsageError(
             f"`areas`: the file has {len(places)} kinds of areas ({', '.join(one.name for one in places)}); give one column, or a folder as `out`"
         )
-    with asked.observer.stage(_stage_of(chosen)):
-        return Frame(pa.concat_tables(_pieces(source, chosen, places[0], asked)))
+    with choices.observer.stage(_stage_of(chosen)):
+        return Frame(pa.concat_tables(_pieces(source, chosen, places[0], choices)))
 
 
 def stamp_of_run(run: str | Path) -> str:
@@ -176,34 +176,39 @@ def write_tables(
     """
     from censafe.products.topdown.census_tables.writing import FORMATS, table_pieces, write_pieces
 
-    path, asked = Path(out), _TableOptions.of(options)
+    path, choices = Path(out), _TableOptions.of(options)
     for name in ("areas", "points", "shapes"):
-        given = options.get(name)
-        if isinstance(given, str | Path) and path.exists() and Path(given).exists() and path.samefile(given):
+        input_path = options.get(name)
+        if (
+            isinstance(input_path, str | Path)
+            and path.exists()
+            and Path(input_path).exists()
+            and path.samefile(input_path)
+        ):
             raise UsageError(f"{path}: `out` is the file of `{name}`, which would be lost; name another file")
-    with asked.observer.stage("read"):
-        source, chosen, places = _asked(Path(run), table, geography, asked)
+    with choices.observer.stage("read"):
+        source, chosen, places = _chosen_tables(Path(run), table, geography, choices)
     if path.suffix not in FORMATS:
         if path.suffix or path.is_file():
             raise UsageError(f"{path}: give a file that ends in {', '.join(FORMATS)}, or a folder")
-        found = []
-        files = [(place, one) for place in places for one in chosen]
-        with asked.observer.stage(_stage_of(files)):
-            done = work_done(asked.observer, len(files), "tables")
-            for place, one in files:
-                found.append(path / f"{one.name}_{place.name}.parquet")
-                pieces = table_pieces(source, one, place, wide=True, confidence=asked.level)
-                write_pieces(found[-1], asked.shaped(pieces))
-                done(len(found))
-        return tuple(found)
-    if asked.shapes is not None and path.suffix != ".parquet":
+        written = []
+        files = [(place, census_table) for place in places for census_table in chosen]
+        with choices.observer.stage(_stage_of(files)):
+            done = work_done(choices.observer, len(files), "tables")
+            for place, census_table in files:
+                written.append(path / f"{census_table.name}_{place.name}.parquet")
+                pieces = table_pieces(source, census_table, place, wide=True, confidence=choices.level)
+                write_pieces(written[-1], choices.shaped(pieces))
+                done(len(written))
+        return tuple(written)
+    if choices.shapes is not None and path.suffix != ".parquet":
         raise UsageError(f"{path}: polygons stand in Parquet files; give one, or a folder")
-    if len(places) > 1 or (asked.wide and len(chosen) > 1):
+    if len(places) > 1 or (choices.wide and len(chosen) > 1):
         raise UsageError(
             f"{path}: several geographies, or several wide tables, need a folder; give one without an ending"
         )
-    with asked.observer.stage(_stage_of(chosen)):
-        write_pieces(path, _pieces(source, chosen, places[0], asked))
+    with choices.observer.stage(_stage_of(chosen)):
+        write_pieces(path, _pieces(source, chosen, places[0], choices))
     return (path,)
 
 
@@ -214,12 +219,12 @@ def write_segments(
     """All tables of the DHC as the Bureau publishes them: for every state 44 pipe-delimited segments and a geographic header.
 
     Records have the fields FILEID, STUSAB, CHARITER, CIFSN and LOGRECNO, and then the cells of the tables of the segment in order; LOGRECNO
-    joins them to the header. Fields of the header that the run does not know are empty, and so are the cells of P2 and H2.
+    joins them to the header. Fields of the header that the records do not have are empty, and so are the cells of P2 and H2.
 
     Args:
         run: folder of a run of topdown dhc-us or dhc-pr, or of microdata in the Bureau's layout.
         out: a new folder, in which every state has one, such as 44/ri000012020.dhc and 44/rigeo2020.dhc.
-        state: two-digit code of the only state wanted; None for all.
+        state: two-digit code of the only state; None for all.
         progress: receives stages; none without.
 
     Returns:
@@ -272,7 +277,7 @@ def replicate(
         count: how many; the Bureau found 25 enough.
         seed: of their noise.
         workers: threads; replicates do not depend on them.
-        results: by name, run folders of the published results that the run was held to; RUN-NAME without, such as RUN-redistricting.
+        results: by name, run folders of the published results that constrain the run; RUN-NAME without, such as RUN-redistricting.
         progress: receives stages.
 
     Returns:
@@ -293,8 +298,8 @@ def replicate(
         >>> made = censafe.release(chosen, data, folder / "run", test_key=1)
         >>> [path.name for path in replicate(folder / "run", count=10)][::9]
         ['01', '10']
-        >>> found = tables(folder / "run", "P1", "state", intervals="replicates")
-        >>> found.columns[-5:]
+        >>> result = tables(folder / "run", "P1", "state", intervals="replicates")
+        >>> result.columns[-5:]
         ('value', 'low', 'high', 'bias', 'rmse')
     """
     from censafe.products.run.options import RunOptions
@@ -334,27 +339,27 @@ class _TableOptions:
     progress: Observer | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def of(cls, keywords: Mapping[str, Any]) -> Self:
         """Checked.
 
         Raises:
             UsageError: a level or kind of intervals that is not allowed.
         """
-        found = cls(**given)
-        confidence_of(found.confidence)
-        if found.intervals not in (None, "linear", "replicates"):
-            raise UsageError(f"intervals: {found.intervals!r}; allowed: linear, replicates")
-        if found.intervals != "replicates" and found.replicates is not None:
+        options = cls(**keywords)
+        confidence_of(options.confidence)
+        if options.intervals not in (None, "linear", "replicates"):
+            raise UsageError(f"intervals: {options.intervals!r}; allowed: linear, replicates")
+        if options.intervals != "replicates" and options.replicates is not None:
             raise UsageError("`replicates` are read for intervals; ask for `intervals` of replicates, too")
-        if found.intervals != "linear" and found.estimates is not None:
+        if options.intervals != "linear" and options.estimates is not None:
             raise UsageError("`estimates` are read for intervals; ask for linear `intervals`, too")
-        if (found.where or found.histogram) and not found.query:
+        if (options.where or options.histogram) and not options.query:
             raise UsageError("`where` and `histogram` are of a `query`; give one")
-        if found.query and found.intervals == "linear":
+        if options.query and options.intervals == "linear":
             raise UsageError(
                 "a `query` has intervals of `replicates`; linear estimates are of tables that the run names"
             )
-        return found
+        return options
 
     def queries(self, source: TableSource) -> list[CensusTable]:
         """A table for each query, of the histogram that is named, or of the first whose schema has its attributes."""
@@ -388,7 +393,7 @@ class _TableOptions:
         return confidence_of(self.confidence)
 
     def places(self, source: TableSource, geography: str | None) -> tuple[Geography, ...]:
-        """The level and the areas that were asked for."""
+        """The level and the chosen areas."""
         from censafe.products.topdown.census_tables.shapes import listed_areas
 
         if self.areas is None:
@@ -427,7 +432,7 @@ class _TableOptions:
             self.observer.remark(f"{words}.")
 
     def source(self, run: Path) -> TableSource:
-        """What was published, with its replicates where intervals are asked for."""
+        """What was published, with its replicates for intervals from them."""
         from censafe.products.topdown.census_tables.intervals import open_replicates, replicates_of
         from censafe.products.topdown.census_tables.linear import EstimatedSource
         from censafe.products.topdown.census_tables.microdata_source import open_source
@@ -439,37 +444,37 @@ class _TableOptions:
             return source
         if self.intervals == "linear":
             return EstimatedSource(source, run if self.estimates is None else Path(self.estimates))
-        found = open_replicates(
+        replicated = open_replicates(
             source, replicates_of(run) if self.replicates is None else Path(self.replicates)
         )
-        for text in found.remarks:
+        for text in replicated.remarks:
             self.observer.remark(text)
-        return found
+        return replicated
 
 
-def _asked(
+def _chosen_tables(
     run: Path, names: Sequence[str], geography: str | None, options: _TableOptions
 ) -> tuple[TableSource, list[CensusTable], tuple[Geography, ...]]:
     from censafe.products.topdown.census_tables.linear import EstimatedSource
     from censafe.products.topdown.census_tables.source import is_published, require_published
 
     source = options.source(run)
-    asked = [*map(source.named, dict.fromkeys(names)), *options.queries(source)]
+    named = [*map(source.named, dict.fromkeys(names)), *options.queries(source)]
     places = options.places(source, geography)
-    for one in asked:
-        source.require(one)
+    for table in named:
+        source.require(table)
         for place in places:
-            require_published(one, place)
+            require_published(table, place)
     known = [
-        one
-        for one in source.tables.values()
-        if source.holds(one) and not one.needs and all(is_published(one, place) for place in places)
+        table
+        for table in source.tables.values()
+        if source.holds(table) and not table.needs and all(is_published(table, place) for place in places)
     ]
     if isinstance(source, EstimatedSource):
-        known = [one for one in known if all(source.has(one, place) for place in places)]
-        for one, place in product(asked or known, places):
-            source.require_estimates(one, place)
-    return source, asked or known, places
+        known = [table for table in known if all(source.has(table, place) for place in places)]
+        for table, place in product(named or known, places):
+            source.require_estimates(table, place)
+    return source, named or known, places
 
 
 def _pieces(
@@ -479,13 +484,13 @@ def _pieces(
 
     if options.shapes is not None and not options.wide:
         raise UsageError("`shapes` are a column of wide tables; ask for `wide`, too")
-    if len({bool(one.median) for one in chosen}) > 1:
+    if len({bool(table.median) for table in chosen}) > 1:
         raise UsageError(
             "medians and counts are not numbers of one kind; ask for tables P13 on their own, or give a folder"
         )
     done = work_done(options.observer, len(chosen), "tables")
-    for number, one in enumerate(chosen, 1):
-        pieces = table_pieces(source, one, place, wide=options.wide, confidence=options.level)
+    for number, table in enumerate(chosen, 1):
+        pieces = table_pieces(source, table, place, wide=options.wide, confidence=options.level)
         yield from options.shaped(pieces) if options.wide else pieces
         done(number)
 

@@ -1,7 +1,7 @@
 """The command line, one file per verb.
 
 Every module named in ``VERBS`` exposes one click command called ``command``; it is imported only
-when it is asked for, so that ``censafe --help`` stays quick. Errors end here, as one message and
+on first use, so that ``censafe --help`` stays quick. Errors end here, as one message and
 the exit code of their type.
 """
 

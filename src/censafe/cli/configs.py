@@ -39,13 +39,14 @@ def list_configs(as_json: bool = False) -> None:
     """List every configuration: its name, its product, and whether the 2020 production used it."""
     import censafe
 
-    found = censafe.configurations().arrow.drop_columns(["text"]).to_pylist()
+    configurations = censafe.configurations().arrow.drop_columns(["text"]).to_pylist()
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(configurations, indent=2))
         return
     rows = [("name", "product", "2020 production", "title")]
     rows += [
-        (one["name"], one["product"], "yes" if one["production"] else "no", one["title"]) for one in found
+        (row["name"], row["product"], "yes" if row["production"] else "no", row["title"])
+        for row in configurations
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     for row in rows:

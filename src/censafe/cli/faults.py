@@ -87,9 +87,9 @@ def listening(interruption: Interruption | None = None) -> Iterator[Interruption
         yield interruption
         return
     for number in _SIGNALS:
-        found = signal.getsignal(number)
-        if found is not signal.SIG_IGN:
-            before[number] = found
+        handler = signal.getsignal(number)
+        if handler is not signal.SIG_IGN:
+            before[number] = handler
             signal.signal(number, interruption)
     try:
         with _heard_in_callbacks(interruption), _ending_queries(tuple(before)):
@@ -101,7 +101,7 @@ def listening(interruption: Interruption | None = None) -> Iterator[Interruption
 
 @contextmanager
 def _ending_queries(numbers: tuple[int, ...]) -> Iterator[None]:
-    """End what engines compute as soon as one of the signals comes; Python hears it only when they return."""
+    """End what engines compute as soon as one of the signals comes; Python handles it only when they return."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     done = threading.Event()
@@ -159,7 +159,7 @@ def in_options(text: str) -> str:
         >>> in_options("`areas_of` belongs to files of persons; see `queries`")
         '--areas-of belongs to files of persons; see --query'
     """
-    return re.sub(r"`([a-z][a-z0-9_]*)`", lambda found: _option(found[1]), text)
+    return re.sub(r"`([a-z][a-z0-9_]*)`", lambda match: _option(match[1]), text)
 
 
 def _option(name: str) -> str:
@@ -197,13 +197,13 @@ def fault_message(error: BaseException) -> str:
 def _report(error: BaseException) -> str:
     lines = [f"censafe {__version__}, Python {sys.version.split()[0]}, {sys.platform}"]
     seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        lines.append(f"{type(one).__module__}.{type(one).__qualname__}")
-        frames = traceback.extract_tb(one.__traceback__)
+    exception: BaseException | None = error
+    while exception is not None and id(exception) not in seen:
+        seen.add(id(exception))
+        lines.append(f"{type(exception).__module__}.{type(exception).__qualname__}")
+        frames = traceback.extract_tb(exception.__traceback__)
         lines += [f"  {frame.filename}:{frame.lineno} in {frame.name}: {frame.line}" for frame in frames]
-        one = one.__cause__ or one.__context__
+        exception = exception.__cause__ or exception.__context__
     return "\n".join(lines) + "\n"
 
 

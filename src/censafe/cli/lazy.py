@@ -1,4 +1,4 @@
-"""Groups of commands: one module each, imported only when it is asked for; a command line that lacks an argument is told which one."""
+"""Groups of commands: one module each, imported only on first use; a command line that lacks an argument is refused with the name of the argument."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ def _require_words(command: click.Command, name: str, args: Sequence[str], paren
         return
     context = click.Context(command, info_name=name, parent=parent)
     try:
-        found, _, _ = command.make_parser(context).parse_args(list(args))
+        values, _, _ = command.make_parser(context).parse_args(list(args))
     except click.UsageError:
         return  # an option that is wrong; the command says which
-    words = [found[one.name] for one in needed if isinstance(found.get(one.name or ""), str)]
+    words = [values[one.name] for one in needed if isinstance(values.get(one.name or ""), str)]
     asks = any(option in args for option in command.get_help_option_names(context))
     choices = getattr(needed[0].type, "choices", ()) if needed else ()
     if asks or len(words) >= len(needed) or (choices and words and words[0] not in choices):
@@ -158,8 +158,8 @@ class _Line:
         lines += [f"  {one}: {self._meaning(one, shipped)}" for one in missing]
         example = f"{self._verb} {shlex.join(complete)}"
         if not words:  # the first example of the help, where it has one
-            shown = (line.strip() for line in self._help.splitlines())
-            example = next((line for line in shown if line.startswith(f"{self._verb} ")), example)
+            help_lines = (line.strip() for line in self._help.splitlines())
+            example = next((line for line in help_lines if line.startswith(f"{self._verb} ")), example)
         return "\n".join((*lines, f"Example: {example}"))
 
     def _meaning(self, name: str, shipped: Sequence[str]) -> str:
@@ -173,9 +173,9 @@ class _Line:
 
     def _examples(self, names: Sequence[str], shipped: Sequence[str]) -> list[str]:
         return [
-            self._first(shipped) if one == "CONFIG" and shipped else _MEANINGS[one][1]
-            for one in names
-            if one in _MEANINGS
+            self._first(shipped) if name == "CONFIG" and shipped else _MEANINGS[name][1]
+            for name in names
+            if name in _MEANINGS
         ]
 
     def _shipped(self) -> list[str]:
@@ -183,16 +183,16 @@ class _Line:
         import censafe
 
         rows: list[dict[str, Any]] = censafe.configurations().arrow.to_pylist()
-        own = [one for one in rows if one["product"] == self._product]
+        own = [row for row in rows if row["product"] == self._product]
         return [
-            one["name"]
-            for one in sorted(own, key=lambda one: (not one["production"], one["name"].endswith("-pr")))
+            row["name"]
+            for row in sorted(own, key=lambda row: (not row["production"], row["name"].endswith("-pr")))
         ]
 
     def _first(self, shipped: Sequence[str]) -> str:
         """The configuration of an example: the one that the help shows with this product."""
-        shown = re.findall(rf"{re.escape(self._product)} (\S+)", self._help)
-        return next((one for one in shown if one in shipped), shipped[0])
+        examples = re.findall(rf"{re.escape(self._product)} (\S+)", self._help)
+        return next((name for name in examples if name in shipped), shipped[0])
 
 
 def _configures(word: str, shipped: Sequence[str]) -> bool:

@@ -55,9 +55,10 @@ def show(file: Path, as_json: bool) -> None:
                 "labels": list(total.labels),
                 "products": list(total.products),
                 "accounts": list(total.accounts),
-                "stated": {one.text: str(value) for one, value in total.stated.items()},
+                "stated": {promise.text: str(value) for promise, value in total.stated.items()},
                 "combined": {
-                    one.text: None if value is None else str(value) for one, value in total.combined.items()
+                    promise.text: None if value is None else str(value)
+                    for promise, value in total.combined.items()
                 },
                 "caps": [{"promise": cap.promise.text, "cap": str(cap.amount)} for cap in total.caps],
             }

@@ -133,7 +133,7 @@ def command(
     margins: tuple[str, ...],
     form: str | None,
     xlsx: Path | None,
-    **wanted: Any,
+    **options: Any,
 ) -> None:
     """Show the cost, variance and margin of error of every table of CONFIG; reads no data but DATA.
 
@@ -162,21 +162,21 @@ def command(
 
     changes = parse_settings(settings)
     chosen = censafe.configuration(product, config, changes)
-    wanted["tables"] = parse_names(wanted["tables"])
-    found = censafe.plan(chosen, margins=_parse_margins(margins), data=data, **wanted)
-    for warning in found.warnings:
+    options["tables"] = parse_names(options["tables"])
+    plan = censafe.plan(chosen, margins=_parse_margins(margins), data=data, **options)
+    for warning in plan.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if xlsx is not None:
-        sheets = found.write_workbook(xlsx)
+        sheets = plan.write_workbook(xlsx)
         click.echo(f"Wrote {xlsx}: {sheets} sheets; white cells are inputs.", err=True)
     if form == "paper":
-        click.echo(found.paper_table(), nl=False)
+        click.echo(plan.paper_table(), nl=False)
     elif form == "json":
-        click.echo(found.to_json())
+        click.echo(plan.to_json())
     elif form == "csv":
-        click.echo(found.to_csv(), nl=False)
+        click.echo(plan.to_csv(), nl=False)
     else:
-        _show(found)
+        _show(plan)
 
 
 def _parse_margins(margins: tuple[str, ...]) -> dict[str, Fraction]:
@@ -192,13 +192,13 @@ def _parse_margins(margins: tuple[str, ...]) -> dict[str, Fraction]:
     return parsed
 
 
-def _show(found: Plan) -> None:
+def _show(plan: Plan) -> None:
     from rich.console import Console
     from rich.measure import Measurement
 
-    table = found.rich_table()
+    table = plan.rich_table()
     console = Console(highlight=False, markup=False)
     unlimited = console.options.update(width=_UNLIMITED)
     console.width = max(console.width, Measurement.get(console, unlimited, table).maximum)
     console.print(table)
-    click.echo(found.text())
+    click.echo(plan.text())

@@ -100,14 +100,14 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def _rate(each: float) -> str:
+def _rate(speed: float) -> str:
     """Pieces of work a second, in three digits.
 
     Example:
         >>> _rate(12345.6), _rate(0.2514)
         ('12,300', '0.251')
     """
-    return f"{float(f'{each:.3g}'):,.0f}" if each >= 100 else f"{each:.3g}"
+    return f"{float(f'{speed:.3g}'):,.0f}" if speed >= 100 else f"{speed:.3g}"
 
 
 class TerminalObserver:

@@ -155,5 +155,5 @@ def command(
     options["results"] = parse_results(options["results"], options.pop("pl94")) or None
     checks: Checks = "strict" if strict else "full"
     observer = TerminalObserver(quiet=quiet)
-    made = censafe.release(chosen, data, out, checks=checks, progress=observer, **options)
-    show_run(made, as_json=as_json)
+    released = censafe.release(chosen, data, out, checks=checks, progress=observer, **options)
+    show_run(released, as_json=as_json)

@@ -73,11 +73,18 @@ def show_summary(
     click.echo(json.dumps(document, sort_keys=True))
 
 
-def show_evaluation(found: Evaluation, stages: Mapping[str, float], *, as_json: bool, **more: Any) -> None:
+def show_evaluation(
+    evaluation: Evaluation, stages: Mapping[str, float], *, as_json: bool, **more: Any
+) -> None:
     """Print the end of an evaluation or attack, and whether its folder is confidential."""
-    confidential = found.confidential if as_json else True
+    confidential = evaluation.confidential if as_json else True
     show_summary(
-        found.summary, found.folder, as_json=as_json, stages=stages, confidential=confidential, **more
+        evaluation.summary,
+        evaluation.folder,
+        as_json=as_json,
+        stages=stages,
+        confidential=confidential,
+        **more,
     )
 
 
@@ -89,7 +96,7 @@ def run_evaluation(
     show_evaluation(evaluate(*arguments, progress=observer, **options), observer.stages, as_json=as_json)
 
 
-def show_run(made: Release, *, as_json: bool) -> None:
+def show_run(released: Release, *, as_json: bool) -> None:
     """Print the end of a run or of its estimates, with plan, budget and next steps in the object."""
-    entries = {key: value for key, value in json.loads(made.document).items() if key != "out"}
-    show_summary(made.summary, made.folder, as_json=as_json, **entries)
+    entries = {key: value for key, value in json.loads(released.document).items() if key != "out"}
+    show_summary(released.summary, released.folder, as_json=as_json, **entries)

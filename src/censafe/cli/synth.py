@@ -73,5 +73,5 @@ def command(
 
     codes = tuple(code.strip() for code in states.split(",")) if states else None
     observer = TerminalObserver(quiet=quiet)
-    made = censafe.synthesize(out, persons=persons, states=codes, progress=observer, **options)
-    show_summary(made.summary, out, as_json=as_json, stages=observer.stages)
+    records = censafe.synthesize(out, persons=persons, states=codes, progress=observer, **options)
+    show_summary(records.summary, out, as_json=as_json, stages=observer.stages)

@@ -56,11 +56,13 @@ def command(
 
     chosen = censafe.configuration(product, config, parse_settings(settings))
     checks: Checks = "strict" if strict else "full"
-    found = censafe.validate(chosen, data, checks=checks, progress=TerminalObserver(quiet=quiet), **reading)
+    findings = censafe.validate(
+        chosen, data, checks=checks, progress=TerminalObserver(quiet=quiet), **reading
+    )
     if as_json:
-        document = {"valid": found.valid, "findings": [asdict(one) for one in found]}
+        document = {"valid": findings.valid, "findings": [asdict(finding) for finding in findings]}
         click.echo(json.dumps(document, indent=2))
     else:
-        click.echo(found.text())
-    if not found.valid:
+        click.echo(findings.text())
+    if not findings.valid:
         raise click.exceptions.Exit(1)

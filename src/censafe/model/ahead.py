@@ -32,10 +32,10 @@ def compile_ahead(*names: str) -> bool:
 
 def _kernel(name: str) -> LazyKernel:
     module, _, kernel = name.partition(":")
-    found = getattr(import_module(module), kernel)
-    if not isinstance(found, LazyKernel):
+    function = getattr(import_module(module), kernel)
+    if not isinstance(function, LazyKernel):
         raise TypeError(f"{name} is not a compiled function with a signature")
-    return found
+    return function
 
 
 def _backwards(kernel: LazyKernel, parent: int) -> None:
@@ -49,5 +49,5 @@ def _backwards(kernel: LazyKernel, parent: int) -> None:
 
 if __name__ == "__main__":
     os.nice(1)
-    for given in reversed(sys.argv[2:]):
-        _backwards(_kernel(given), int(sys.argv[1]))
+    for argument in reversed(sys.argv[2:]):
+        _backwards(_kernel(argument), int(sys.argv[1]))

@@ -51,5 +51,5 @@ def factor_text(epsilon: float) -> str:
     """
     if epsilon > _LARGEST:
         return f"e^{math.ceil(epsilon)}"
-    shown = upper(math.exp(epsilon), digits=3)
-    return f"{shown:,.0f}" if 1_000 <= shown < 1e6 else f"{shown:.3g}"
+    factor = upper(math.exp(epsilon), digits=3)
+    return f"{factor:,.0f}" if 1_000 <= factor < 1e6 else f"{factor:.3g}"

@@ -55,7 +55,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give up what is held."""
+        """Release the lock."""
 
     def __enter__(self) -> Self:
         return self

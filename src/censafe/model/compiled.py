@@ -37,7 +37,7 @@ class LazyKernel:
 
     @property
     def dispatcher(self) -> Any:
-        """What the compiler made of the function; made once, in whichever thread asks first."""
+        """What the compiler made of the function; made once, in the first thread that uses it."""
         if self._compiled is None:
             from numba.core.compiler_lock import global_compiler_lock
 
@@ -61,7 +61,9 @@ class LazyKernel:
     def called_apart(self) -> Iterator[LazyKernel]:
         """Kernels whose machine code that of this one calls: it can neither be made nor read before theirs has an address."""
         globals_read = dict.fromkeys(
-            one.argval for one in dis.get_instructions(self.py_func) if one.opname == "LOAD_GLOBAL"
+            instruction.argval
+            for instruction in dis.get_instructions(self.py_func)
+            if instruction.opname == "LOAD_GLOBAL"
         )  # co_names would have names of attributes as well
         for name in globals_read:
             kernel = self.py_func.__globals__.get(name)
@@ -106,8 +108,8 @@ def _dispatcher(function: Callable[..., Any], signature: Any) -> Any:
     from numba import config, njit
 
     _teach_types()
-    given = config.CACHE_DIR
-    folder = given or _folder(function.__code__.co_filename)
+    configured = config.CACHE_DIR
+    folder = configured or _folder(function.__code__.co_filename)
     config.CACHE_DIR = folder
     try:
         with _alone(folder, function):
@@ -115,7 +117,7 @@ def _dispatcher(function: Callable[..., Any], signature: Any) -> Any:
     except RuntimeError:  # raised when the compiler finds no place for its cache
         return njit(signature, nogil=True, no_cfunc_wrapper=True)(function)
     finally:
-        config.CACHE_DIR = given
+        config.CACHE_DIR = configured
 
 
 @contextmanager
@@ -142,7 +144,7 @@ def is_cached(kernel: LazyKernel) -> bool:
 
 @cache
 def _teach_types() -> None:
-    """Let the compiler know what a kernel is that another function calls."""
+    """Register the type of a kernel that another function calls."""
     from numba.core.typing.typeof import typeof_impl
 
     @typeof_impl.register(LazyKernel)
@@ -151,11 +153,11 @@ def _teach_types() -> None:
 
 
 def _publish(symbol: str, dispatcher: Any) -> None:
-    """Tell the linker where the machine code of a kernel is."""
+    """Register the address of the machine code of a kernel with the linker."""
     from llvmlite.binding import add_symbol
 
-    (found,) = dispatcher.overloads.values()
-    add_symbol(symbol, found.library.get_pointer_to_function(found.fndesc.llvm_func_name))
+    (compiled,) = dispatcher.overloads.values()
+    add_symbol(symbol, compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
 @cache
@@ -178,10 +180,10 @@ def _by_address(symbol: str, signature: Any) -> Any:
         convention = context.call_conv
         shape = convention.get_function_type(result, arguments)
         callee = cgutils.get_or_insert_function(builder.module, shape, symbol)
-        status, found = convention.call_function(builder, callee, result, arguments, values)
+        status, value = convention.call_function(builder, callee, result, arguments, values)
         with cgutils.if_unlikely(builder, status.is_error):
             convention.return_status_propagate(builder, status)
-        return imputils.impl_ret_new_ref(context, builder, result, found)
+        return imputils.impl_ret_new_ref(context, builder, result, value)
 
     return types.Function(Template)
 
@@ -199,8 +201,8 @@ def _folder(file: str) -> str:
     digest = hashlib.sha256()
     for path in sorted(_reached(Path(file))):
         data = path.with_suffix(".toml")
-        for one in (path, data) if data.is_file() else (path,):
-            digest.update(one.name.encode() + b"\0" + one.read_bytes() + b"\0")
+        for source in (path, data) if data.is_file() else (path,):
+            digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     folder = _PACKAGE / "__pycache__" / f"kernels-{digest.hexdigest()[:16]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -212,13 +214,13 @@ def _folder(file: str) -> str:
 def _reached(file: Path) -> set[Path]:
     """The file, and every file with compiled functions that it imports, directly or through such files."""
     imports = _imports()
-    found, waiting = {file}, [file]
+    files, waiting = {file}, [file]
     while waiting:
-        one = waiting.pop()
-        new = set(imports.get(one) or _imported(one)) - found
-        found |= new
+        source = waiting.pop()
+        new = set(imports.get(source) or _imported(source)) - files
+        files |= new
         waiting += new
-    return found
+    return files
 
 
 @cache

@@ -70,10 +70,10 @@ def query_share() -> float:
         connections = tuple(_OPEN.items())
     shares = [0.0]
     for con, closed in connections:
-        asked = getattr(con, "query_progress", None)
-        if asked is not None:
+        progress = getattr(con, "query_progress", None)
+        if progress is not None:
             with suppress(closed):
-                shares.append(asked() / 100.0)
+                shares.append(progress() / 100.0)
     return min(max(shares), 1.0)
 
 

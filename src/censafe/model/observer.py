@@ -49,7 +49,7 @@ class SilentObserver:
 
 
 def work_done(observer: Observer, total: int, noun: str = "") -> Callable[[int], None]:
-    """A function that takes the number of pieces of work done so far, for the innermost stage, and tells how many there are."""
+    """A function that takes the number of pieces of work done so far, for the innermost stage, whose total it reports."""
     observer.advance(0.0, total, noun)
 
     def done(number: int) -> None:
@@ -59,7 +59,7 @@ def work_done(observer: Observer, total: int, noun: str = "") -> Callable[[int],
 
 
 def work_added(observer: Observer, total: int, noun: str) -> Callable[[int], None]:
-    """The same for numbers of further pieces, from any thread; of no work at all nothing is told.
+    """The same for numbers of further pieces, from any thread; without work nothing is reported.
 
     Example:
         >>> class Shown(SilentObserver):
@@ -74,12 +74,12 @@ def work_added(observer: Observer, total: int, noun: str) -> Callable[[int], Non
     """
     if not total:
         return unheard
-    tell, lock, sofar = work_done(observer, total, noun), Lock(), [0]
+    report, lock, sofar = work_done(observer, total, noun), Lock(), [0]
 
     def added(number: int) -> None:
         with lock:
             sofar[0] += number
-            tell(sofar[0])
+            report(sofar[0])
 
     return added
 

@@ -59,16 +59,16 @@ def parse_number(text: str, where: str, error: type[InputError] = ConfigError) -
         censafe.errors.ConfigError: rho: the number is out of range; allowed: 0, and magnitudes from 1e-150 to 1e150
     """
     text = text.strip()
-    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    excerpt = text if len(text) <= 40 else f"{text[:40]}..."
     if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text) or not re.search(r"\d", text):
-        raise error(f"{where}: {shown!r} is not a number; write 3, 0.25, 1e-10 or 1440/4099")
+        raise error(f"{where}: {excerpt!r} is not a number; write 3, 0.25, 1e-10 or 1440/4099")
     exponent = re.search(r"[eE]([+-]?\d+)$", text)
     if exponent and abs(int(exponent[1])) > _LARGEST_EXPONENT:
         raise error(_OUT_OF_RANGE.format(where))
     try:
         number = Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise error(f"{where}: {shown!r} is not a finite number; write 3, 0.25 or 1440/4099") from None
+        raise error(f"{where}: {excerpt!r} is not a finite number; write 3, 0.25 or 1440/4099") from None
     return require_magnitude(number, where, error)
 
 
@@ -79,13 +79,13 @@ def require_magnitude(number: Fraction, where: str, error: type[CensafeError] = 
     return number
 
 
-def parse_whole(text: str) -> int:
+def parse_integer(text: str) -> int:
     """A whole number of at most 9 digits.
 
     Example:
-        >>> parse_whole("-5")
+        >>> parse_integer("-5")
         -5
-        >>> parse_whole("9999999999")
+        >>> parse_integer("9999999999")
         Traceback (most recent call last):
         ValueError: '9999999999' is not a whole number of at most 9 digits
     """

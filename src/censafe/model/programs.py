@@ -48,7 +48,7 @@ class _Way(NamedTuple):
     """One way to run a program."""
 
     presolve: bool
-    relaxed: bool = False  # without whole numbers: tells only whether the program is infeasible
+    relaxed: bool = False  # without whole numbers: shows only whether the program is infeasible
     costless: bool = False  # any point
 
 
@@ -64,18 +64,18 @@ def solve_program(
     Infeasible is what two ways say and no way contradicts. HiGHS (scipy 1.17) ends in an error for about one of five hundred
     small programs, whose optimum it withdraws after presolving, and solves all of these without presolving.
     """
-    whole = np.broadcast_to(np.asarray(program.integral, np.bool_), program.cost.shape)
+    integral = np.broadcast_to(np.asarray(program.integral, np.bool_), program.cost.shape)
     votes, point = 0, None
-    for way in _ways(bool(whole.any())):
+    for way in _ways(bool(integral.any())):
         options: dict[str, Any] = {"presolve": way.presolve}
         limits = {"time_limit": seconds, "node_limit": nodes, "mip_rel_gap": gap}
         options |= {key: value for key, value in limits.items() if value is not None}
-        status, x = _run(program, whole & (not way.relaxed), way.costless, options)
+        status, x = _run(program, integral & (not way.relaxed), way.costless, options)
         if status == _INFEASIBLE:
             votes += 1
             if votes == 2 and point is None:
                 return Solution(Outcome.INFEASIBLE)
-        x = None if x is None or way.relaxed else _point(program, whole, x)
+        x = None if x is None or way.relaxed else _point(program, integral, x)
         if x is not None:
             if status == _OPTIMAL and not way.costless:
                 return Solution(Outcome.OPTIMAL, x)
@@ -97,7 +97,7 @@ def _ways(integral: bool) -> Iterator[_Way]:
 
 
 def _run(
-    program: Program, whole: NDArray[np.bool_], costless: bool, options: dict[str, Any]
+    program: Program, integral: NDArray[np.bool_], costless: bool, options: dict[str, Any]
 ) -> tuple[int, Floats | None]:
     """Status and point of one run of the solver."""
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -105,7 +105,7 @@ def _run(
     rows = LinearConstraint(program.matrix, program.low, program.high) if len(program.low) else ()
     answer = milp(
         np.zeros(len(program.cost)) if costless else program.cost,
-        integrality=whole.astype(np.int64),
+        integrality=integral.astype(np.int64),
         bounds=Bounds(program.lower, program.upper),
         constraints=rows,
         options=options,
@@ -113,9 +113,9 @@ def _run(
     return int(answer.status), answer.x
 
 
-def _point(program: Program, whole: NDArray[np.bool_], x: Floats) -> Floats | None:
+def _point(program: Program, integral: NDArray[np.bool_], x: Floats) -> Floats | None:
     """A point with its whole numbers rounded; None where it misses a row or a bound."""
-    x = np.where(whole, np.rint(x), x)
+    x = np.where(integral, np.rint(x), x)
     for value, low, high in (
         (program.matrix @ x if len(program.low) else np.zeros(0), program.low, program.high),
         (x, np.asarray(program.lower, float), np.asarray(program.upper, float)),

@@ -133,7 +133,7 @@ class CellQuery:
     Answers are in C order of the kept and recoded axes, in the attribute order of the schema.
 
     Args:
-        attributes: the attributes that it tells apart, in schema order; an attribute coarsened to one group is not
+        attributes: the attributes that it distinguishes, in schema order; an attribute coarsened to one group is not
             among them.
     """
 

@@ -166,7 +166,7 @@ class RatioEstimates:
 
 @dataclass(frozen=True)
 class EstimateFinding:
-    """Something about one estimate that a reader should know."""
+    """A remark on one estimate."""
 
     table: str
     key: Key

@@ -1,4 +1,4 @@
-"""From wanted margins of error and accuracy targets to the budgets that they cost, and a configuration with these."""
+"""From target margins of error and accuracy targets to the budgets that they cost, and a configuration with these."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def budget_for_margin(
     """The budget rho = L2^2 z^2 / (2 MOE^2) / share, rounded up to six significant digits, so no margin is missed.
 
     Args:
-        margin: wanted margin of error, in persons or units.
+        margin: target margin of error, in persons or units.
 
     Source: PHSafe paper, section on budget planning.
 
@@ -72,7 +72,7 @@ Aim = Literal["own", "minimize", "maximize"]
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a plan is asked for besides its rows.
+    """What a plan computes besides its rows.
 
     Args:
         aim: ``own``, each target by its own measurement; ``minimize``, the least total under the targets; ``maximize``, the
@@ -93,7 +93,7 @@ class PlanRequest:
 def planned(
     planner: Planner, config: Any, wishes: PlanRequest, confidence: Fraction
 ) -> tuple[dict[str, str], Outcome | None]:
-    """Overrides that give the wanted budgets, and what they do."""
+    """Overrides that give the target budgets, and their effect."""
     if wishes.aim == "maximize" and wishes.total is None:
         raise UsageError("`maximize` accuracy needs `total`, the budget to be shared out")
     if wishes.total is not None and wishes.aim != "maximize":
@@ -121,16 +121,16 @@ def _requests(planner: Planner, config: Any, wishes: PlanRequest, confidence: Fr
     if wishes.targets:
         parsed = [parse_target(text) for text in wishes.targets]
         return [
-            Request(asked, target.margin, target.confidence or confidence)
+            Request(answers, target.margin, target.confidence or confidence)
             for target in parsed
-            for asked in planner.asked(config, target.name, combined=combined)
+            for answers in planner.named_answers(config, target.name, combined=combined)
         ]
     return [
         # the present margin is one of the papers' rule, which whole noise need not cover exactly
-        Request(replace(asked, whole=False), Fraction(f"{expected.margin:.6g}"), confidence)
+        Request(replace(answers, whole=False), Fraction(f"{expected.margin:.6g}"), confidence)
         for name, budget in planner.budgets_of(config).items()
-        for asked in planner.asked(config, name, combined=False)
-        if (expected := expected_of(asked, "own", {name: budget}, confidence)) is not None
+        for answers in planner.named_answers(config, name, combined=False)
+        if (expected := expected_of(answers, "own", {name: budget}, confidence)) is not None
     ]
 
 
@@ -144,7 +144,7 @@ def extras_of(
     outcome: Outcome | None = None,
     overrides: Mapping[str, str] | None = None,
 ) -> Extras:
-    """Everything that was asked for besides the rows, at the final budgets."""
+    """Everything besides the rows, at the final budgets."""
     budgets = planner.budgets_of(config)
     meanings: tuple[Meaning, ...] = ()
     if wishes.meaning:
@@ -169,14 +169,14 @@ def extras_of(
 def _expected(
     planner: Planner, config: Any, name: str, budgets: Mapping[str, Fraction], confidence: Fraction
 ) -> list[Expected]:
-    combinations = planner.asked(config, name, combined=True)
+    combinations = planner.named_answers(config, name, combined=True)
     try:
-        own = planner.asked(config, name, combined=False)
+        own = planner.named_answers(config, name, combined=False)
     except ConfigError:
         own = ()  # not measured itself; what is measured may still lead to it
-    margins = [expected_of(asked, "own", budgets, confidence) for asked in own]
+    margins = [expected_of(answers, "own", budgets, confidence) for answers in own]
     if own != combinations:
-        margins += [expected_of(asked, "combined", budgets, confidence) for asked in combinations]
+        margins += [expected_of(answers, "combined", budgets, confidence) for answers in combinations]
     known = [margin for margin in margins if margin is not None]
     if not known:
         raise ConfigError(f"{name}: nothing that it follows from is measured at this level")

@@ -34,7 +34,7 @@ class Planner(Protocol):
     def load(
         self, source: str, overrides: Mapping[str, str], margins: Mapping[str, Fraction], confidence: Fraction
     ) -> Any:
-        """Read and check a configuration; ``margins`` are wanted margins of error that replace budgets."""
+        """Read and check a configuration; ``margins`` are target margins of error that replace budgets."""
 
     def report(self, config: Any, *, confidence: Fraction, delta: Fraction) -> PlanReport:
         """Cost, noise and margins of everything that would be measured."""
@@ -45,7 +45,7 @@ class Planner(Protocol):
     def budgets_of(self, config: Any) -> dict[str, Fraction]:
         """Budgets above 0 by the names that targets use."""
 
-    def asked(self, config: Any, name: str, *, combined: bool) -> tuple[Asked, ...]:
+    def named_answers(self, config: Any, name: str, *, combined: bool) -> tuple[Asked, ...]:
         """Answers that a target names, and their variance as a function of the budgets."""
 
     def overrides(self, config: Any, budgets: Mapping[str, Fraction]) -> dict[str, str]:
@@ -54,7 +54,7 @@ class Planner(Protocol):
     def questions(self, config: Any) -> tuple[RecordQuestion, ...]:
         """Questions about one record, and the measured cells that they move."""
 
-    def effort(self, config: Any, size: int | None, asked: AskedTables | None = None) -> Effort | None:
+    def effort(self, config: Any, size: int | None, request: AskedTables | None = None) -> Effort | None:
         """Expected time and memory of a run over so many records or blocks, None for the nation, with estimates of some tables; None where no rate is known."""
 
 

@@ -48,17 +48,17 @@ def coded_words(place: NDArray[np.integer], words: Sequence[str]) -> pa.Dictiona
 def _tables() -> Mapping[str, Mapping[str, TidyColumn]]:
     document = tomllib.loads(files("censafe.publication").joinpath("columns.toml").read_text("utf-8"))
     first: dict[str, TidyColumn] = {}
-    found: dict[str, dict[str, TidyColumn]] = {}
+    tables: dict[str, dict[str, TidyColumn]] = {}
     for table, columns in document.items():
-        found[table] = {}
+        tables[table] = {}
         for name, entry in columns.items():
             known = first.get(name, TidyColumn(_CODE, ""))
             kind = pa.type_for_alias(entry["type"]) if "type" in entry else known.type
             more = [entry["more"]] if "more" in entry else []
             column = TidyColumn(kind, "; ".join([entry.get("meaning", known.meaning), *more]))
             first.setdefault(name, column)
-            found[table][name] = column
-    return found
+            tables[table][name] = column
+    return tables
 
 
 def tidy_columns(table: TidyName) -> Mapping[str, TidyColumn]:

@@ -79,7 +79,7 @@ class DirectFile(io.RawIOBase):
                 ending.callback(self._writing.shutdown)
             self._await()
             if self._used:
-                self._set_direct(wanted=False)
+                self._set_direct(direct=False)
                 self._write_piece(self._pieces[self._turn], self._used)
 
     def _hand_over(self) -> None:
@@ -87,7 +87,7 @@ class DirectFile(io.RawIOBase):
         self._await()
         if self._writing is None:
             self._writing = ThreadPoolExecutor(1, thread_name_prefix="direct")
-            self._set_direct(wanted=True)
+            self._set_direct(direct=True)
         self._pending = self._writing.submit(self._write_piece, self._pieces[self._turn], PIECE)
         self._turn, self._used = 1 - self._turn, 0
 
@@ -97,29 +97,29 @@ class DirectFile(io.RawIOBase):
             pending.result()
 
     def _write_piece(self, piece: mmap, size: int) -> None:
-        with memoryview(piece) as whole:
+        with memoryview(piece) as view:
             written = 0
             while written < size:
                 if written % PAGESIZE:  # the system took a part that ends inside of a page
-                    self._set_direct(wanted=False)
+                    self._set_direct(direct=False)
                 try:
-                    written += os.write(self._descriptor, whole[written:size])
+                    written += os.write(self._descriptor, view[written:size])
                 except OSError as error:
                     if not self._direct or error.errno != errno.EINVAL:
                         raise
-                    self._set_direct(wanted=False)  # the file system has larger blocks, or none
+                    self._set_direct(direct=False)  # the file system has larger blocks, or none
 
-    def _set_direct(self, *, wanted: bool) -> None:
-        if wanted == self._direct or not _DIRECT:
+    def _set_direct(self, *, direct: bool) -> None:
+        if direct == self._direct or not _DIRECT:
             return
         flags = fcntl(self._descriptor, F_GETFL)
         try:
-            fcntl(self._descriptor, F_SETFL, flags | _DIRECT if wanted else flags & ~_DIRECT)
+            fcntl(self._descriptor, F_SETFL, flags | _DIRECT if direct else flags & ~_DIRECT)
         except OSError as error:
             if error.errno != errno.EINVAL:  # file systems in memory may have no such way
                 raise
             return
-        self._direct = wanted
+        self._direct = direct
 
 
 class HashedStream(io.RawIOBase):

@@ -83,7 +83,7 @@ class PartRecord:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything a later reader needs to know about a run.
+    """Everything a later reader needs about a run.
 
     Args:
         file_commitments: keyed commitment to every record file, never a plain hash; the accounts of the run in the ledger.
@@ -267,11 +267,11 @@ def hash_outputs(
     folder: Path, files: Iterable[Path], known: Mapping[Path, str] | None = None, *, workers: int = 1
 ) -> dict[str, str]:
     """SHA-256 of published files, by path relative to the run folder."""
-    ordered, found = sorted(files), dict(known or {})
-    others = [path for path in ordered if path not in found]
+    ordered, digests = sorted(files), dict(known or {})
+    others = [path for path in ordered if path not in digests]
     with ThreadPoolExecutor(workers) as pool:
-        found |= zip(others, pool.map(sha256_file, others), strict=True)
-    return {path.relative_to(folder).as_posix(): found[path] for path in ordered}
+        digests |= zip(others, pool.map(sha256_file, others), strict=True)
+    return {path.relative_to(folder).as_posix(): digests[path] for path in ordered}
 
 
 def verify_outputs(folder: Path, manifest: Manifest) -> None:

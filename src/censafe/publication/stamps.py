@@ -37,7 +37,7 @@ STAMP_NOTES: Mapping[Stamp, tuple[str, str]] = {
 
 
 class Stamped(Protocol):
-    """Anything that knows whether its noise came from a release key or from a test key."""
+    """Anything with noise from a release key or from a test key."""
 
     @property
     def source(self) -> NoiseSource:

@@ -52,8 +52,8 @@ def accuracy_of_sum(law: NoiseLaw, terms: int, confidence: Fraction) -> SumAccur
     """Accuracy of a published answer.
 
     Example:
-        >>> found = accuracy_of_sum(NoiseLaw.gaussian(Fraction(625)), 2, Fraction(19, 20))
-        >>> found.variance_reference, round(found.margin, 1), found.margin_exact
+        >>> result = accuracy_of_sum(NoiseLaw.gaussian(Fraction(625)), 2, Fraction(19, 20))
+        >>> result.variance_reference, round(result.margin, 1), result.margin_exact
         (1250.0, 69.3, 69)
     """
     return SumAccuracy(
@@ -95,13 +95,13 @@ def _convolved_margin(sigma2: float, terms: int, level: float) -> int:
 
 def _geometric_margin(scale: Fraction, terms: int, level: Fraction) -> int:
     with working_precision():
-        tail, wanted = _geometric_tail(scale, terms), decimal_of(1 - level)
+        tail, outside = _geometric_tail(scale, terms), decimal_of(1 - level)
         low, high = -1, 1
-        while tail(high) * SLACK > wanted:
+        while tail(high) * SLACK > outside:
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            if tail(middle) * SLACK > wanted:
+            if tail(middle) * SLACK > outside:
                 low = middle
             else:
                 high = middle

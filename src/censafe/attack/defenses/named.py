@@ -18,7 +18,7 @@ from censafe.attack.people import People
 from censafe.attack.tables import Workload
 from censafe.errors import ConfigError, UsageError
 from censafe.model.entries import nearest
-from censafe.model.parsing import parse_number, parse_whole
+from censafe.model.parsing import parse_integer, parse_number
 
 _Ints = NDArray[np.int64]
 
@@ -96,7 +96,7 @@ class DefenseOptions:
 
     def number(self, name: str, default: int | None = None) -> int:
         """A whole number: of an option, or of the parameter where the name is empty."""
-        return self._value(name, default, parse_whole, "a whole number of at most 9 digits")
+        return self._value(name, default, parse_integer, "a whole number of at most 9 digits")
 
     def real(self, name: str, default: float) -> float:
         """A number with decimals."""

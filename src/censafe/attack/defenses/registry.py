@@ -39,7 +39,7 @@ from censafe.attack.people import People
 from censafe.attack.tables import TypeSpace
 from censafe.errors import UsageError
 from censafe.model.entries import nearest
-from censafe.model.parsing import parse_whole
+from censafe.model.parsing import parse_integer
 
 _Ints = NDArray[np.int64]
 _Maker = Callable[[DefenseOptions], Defense]
@@ -177,7 +177,7 @@ def _random_round(options: DefenseOptions) -> Defense:
 def _ranges(options: DefenseOptions) -> Defense:
     text = options.parameter.replace(" ", "")
     try:
-        edges = tuple(map(parse_whole, text.split(","))) if text else RANGE_EDGES
+        edges = tuple(map(parse_integer, text.split(","))) if text else RANGE_EDGES
     except ValueError:
         raise options.refused(
             "the lower ends of ranges must be whole numbers of at most 9 digits, such as 0,1,5,10"

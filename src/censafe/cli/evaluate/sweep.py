@@ -35,10 +35,10 @@ class _Exacts(click.ParamType[tuple[Fraction, ...]]):
         """Parse the literal texts."""
         if isinstance(value, tuple):
             return value
-        found = tuple(EXACT.convert(part.strip(), param, ctx) for part in str(value).split(","))
-        if any(one <= 0 for one in found):
+        budgets = tuple(EXACT.convert(part.strip(), param, ctx) for part in str(value).split(","))
+        if any(budget <= 0 for budget in budgets):
             self.fail(f"{value!r}: every budget must be above 0.", param, ctx)
-        return found
+        return budgets
 
 
 class _Published(click.ParamType[tuple[Fraction, Path]]):

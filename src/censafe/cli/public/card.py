@@ -63,7 +63,7 @@ def command(
     out: Path | None,
     *,
     as_json: bool,
-    **given: Any,
+    **chosen: Any,
 ) -> None:
     """Write a one-page profile of an area from the published counts of RUN and its linear estimates or replicates.
 
@@ -80,14 +80,14 @@ def command(
     import censafe
     from censafe.model.safe_text import file_name
 
-    if given["areas"] is None and names:
+    if chosen["areas"] is None and names:
         raise click.UsageError("--name is an area of a list; give --areas, too, or --geoid.")
-    if given["areas"] is not None and geoids:
+    if chosen["areas"] is not None and geoids:
         raise click.UsageError("--geoid and --areas name areas of two kinds; give one of them.")
     codes = geoids or names
     if out is None:
         out = Path(f"card-{file_name(codes[0])}.html") if len(codes) == 1 else Path("cards")
-    options = {name: value for name, value in given.items() if value is not None}
+    options = {name: value for name, value in chosen.items() if value is not None}
     written = censafe.card(run, out, codes, **options, progress=TerminalObserver(quiet=True))
     summary = str(written[0]) if len(written) == 1 else f"{len(written)} cards: {written[0].parent}"
     show_summary(summary, written[0].parent, written, as_json=as_json)

@@ -44,6 +44,8 @@ def command(run: Path, out: Path | None, *, quiet: bool, as_json: bool, **option
 
     observer = TerminalObserver(quiet=quiet)
     results = parse_results(options.pop("results"), options.pop("pl94")) or None
-    made = censafe.replicate(run, out, results=results, progress=observer, **options)
-    folder = made[0].parent
-    show_summary(f"{len(made)} replicates in {folder}", folder, made, as_json=as_json, stages=observer.stages)
+    folders = censafe.replicate(run, out, results=results, progress=observer, **options)
+    folder = folders[0].parent
+    show_summary(
+        f"{len(folders)} replicates in {folder}", folder, folders, as_json=as_json, stages=observer.stages
+    )

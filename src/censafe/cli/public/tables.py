@@ -101,7 +101,7 @@ from censafe.cli.summary import json_option, show_summary
 )
 @quiet_option
 @json_option
-def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool, **given: Any) -> None:
+def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool, **chosen: Any) -> None:
     """Make tables of the Demographic and Housing Characteristics File, of the redistricting data or of your own schema from the finished RUN of topdown.
 
     RUN is a run folder, or results as they were published: microdata (PPMF, MDF), or summary files of P.L. 94-171 or the DHC, as a folder, file, .zip or .gz.
@@ -131,7 +131,7 @@ def command(run: Path | None, *, listed: str | None, quiet: bool, as_json: bool,
         )
     if stamp := stamp_of_run(run):
         click.echo(stamp, err=True)
-    options = {name: value for name, value in given.items() if value not in (None, ())}
+    options = {name: value for name, value in chosen.items() if value not in (None, ())}
     observer = TerminalObserver(quiet=quiet)
     if "segments" in options:
         _write_segments(run, options, observer, as_json=as_json)

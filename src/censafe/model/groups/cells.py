@@ -73,8 +73,8 @@ class GroupTable:
     @cached_property
     def shells(self) -> Mapping[int, Shell]:
         """The most detailed cells of every stat level, in order."""
-        found = {level: shell for layout in self.layouts for level, shell in layout.shells.items()}
-        return dict(sorted(found.items()))
+        shells = {level: shell for layout in self.layouts for level, shell in layout.shells.items()}
+        return dict(sorted(shells.items()))
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -1,1 +1,1 @@
-"""Value types of TopDown: histograms and their measurements, passes, and what an estimate asks for."""
+"""Value types of TopDown: histograms and their measurements, passes, and requests of an estimate."""

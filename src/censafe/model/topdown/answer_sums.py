@@ -23,7 +23,7 @@ class AnswerSums:
         first: int32, shape (pieces,), the first answer of every piece, rising within a query.
         length: int32, shape (pieces,), how many answers it has.
         start: int64, shape (pieces,), where they start in `slot`.
-        slot: int32, the sum of every answer, one piece after another; there may be pieces that are not wanted.
+        slot: int32, the sum of every answer, one piece after another; there may be pieces that are not used.
     """
 
     query: NDArray[np.int32] = field(repr=False)
@@ -46,8 +46,8 @@ class AnswerSums:
             slots: of every query the sum of each of its answers, -1 for none.
 
         Example:
-            >>> found = AnswerSums.of((np.array([0, 1, -1, 1]),), (np.array([0, 0, 0, 0]),))
-            >>> found.first.tolist(), found.length.tolist(), found.slot.tolist(), found.sums
+            >>> result = AnswerSums.of((np.array([0, 1, -1, 1]),), (np.array([0, 0, 0, 0]),))
+            >>> result.first.tolist(), result.length.tolist(), result.slot.tolist(), result.sums
             ([0, 3], [2, 1], [0, 1, 1], 2)
         """
         parts = [_pieces(slot, mark) for slot, mark in zip(slots, marks, strict=True)]
@@ -76,16 +76,16 @@ class AnswerSums:
         )  # fmt: skip
 
     def listed(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-        """Query, position and sum of every wanted answer, each of shape (answers,)."""
+        """Query, position and sum of every answer, each of shape (answers,)."""
         place = _counted(self.start, self.length)
         answer = _counted(self.first, self.length).astype(np.int32)
         return np.repeat(self.query, self.length), answer, self.slot[place]
 
 
 class Summing(Protocol):
-    """Where sums of noisy answers come from: measurements that were stored, or draws at the time of asking."""
+    """Where sums of noisy answers come from: measurements that were stored, or draws on demand."""
 
-    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sums(self, selection: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of noisy answers of some geounits.
 
         Args:
@@ -102,12 +102,12 @@ class SummingInRounds(Protocol):
     """Where sums of noisy answers come from that are read in passes over files, since their rows are in any order."""
 
     def rounds(
-        self, asked: Sequence[AnswerSums], pattern: NDArray[np.int64]
+        self, selections: Sequence[AnswerSums], pattern: NDArray[np.int64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Sums of noisy answers of all geounits that are wanted, as many at a time as memory holds.
+        """Sums of noisy answers of all geounits with a pattern, as many at a time as memory holds.
 
         Args:
-            pattern: of every geounit of the level, -1 where it is not wanted.
+            pattern: of every geounit of the level, -1 for none.
 
         Yields:
             Positions in the level, pattern by pattern, and their sums, int64, shape (n, sums).

@@ -86,7 +86,7 @@ class LinearConstraint:
 
 @dataclass(frozen=True)
 class InformedSums:
-    """Sums of cells that another histogram of the run tells, too: they are equal in all records, and nothing holds the estimates to it.
+    """Sums of cells that another histogram of the run has, too: they are equal in all records, and nothing holds the estimates to it.
 
     The estimate of the other histogram, which comes first, is fitted as further answers about the cells; afterwards it is
     changed to the sums that came out.

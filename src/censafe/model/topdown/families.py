@@ -1,4 +1,4 @@
-"""Which answers the estimation of some parents asks for; made from public estimates alone."""
+"""Which answers the estimation of some parents uses; made from public estimates alone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Wanted:
     """Answers to be given of every child of some parents; those of a parent's children are the same ones.
 
     Args:
-        answer_ptr: int64, shape (parents + 1,); of parent i the answers answer_ptr[i] .. answer_ptr[i + 1] - 1 are wanted.
+        answer_ptr: int64, shape (parents + 1,); of parent i the answers answer_ptr[i] .. answer_ptr[i + 1] - 1.
         query: int32, ordinal of the query of every answer, rising within a parent.
         answer: int32, position of every answer in its query, rising within a parent and query.
     """
@@ -50,9 +50,9 @@ class Wanted:
     @property
     def starts(self) -> NDArray[np.int64]:
         """Where the answers of every parent start in the result, shape (parents + 1,); children one after another."""
-        found = np.zeros(len(self.child_ptr), np.int64)
-        np.cumsum(np.diff(self.child_ptr) * np.diff(self.answer_ptr), out=found[1:])
-        return found
+        starts = np.zeros(len(self.child_ptr), np.int64)
+        np.cumsum(np.diff(self.child_ptr) * np.diff(self.answer_ptr), out=starts[1:])
+        return starts
 
 
 class AnswerSource(Protocol):

@@ -28,7 +28,7 @@ class OutputLayout:
 
     Args:
         digits: of the lowest areas for which the microdata have columns; 0 where there are no microdata.
-        intervals: queries whose intervals are given where none are asked for; empty for the total and all margins.
+        intervals: queries whose intervals are given by default; empty for the total and all margins.
         report: what an evaluation compares: queries of the schema with words for each; empty for what its attributes suggest.
     """
 
@@ -93,10 +93,10 @@ class HistogramSchema:
 
     def query(self, text: str) -> CellQuery:
         """The query that ``text`` names, computed once; ValueError when it names none that can be measured."""
-        found = self._queries.get(text)
-        if found is None:
-            found = self._queries[text] = make_query(self.schema, text, self.recodes)
-        return found
+        query = self._queries.get(text)
+        if query is None:
+            query = self._queries[text] = make_query(self.schema, text, self.recodes)
+        return query
 
     def grouped(self, groups: CellGroups) -> CellQuery:
         """The query whose answers sum the groups of cells of a constraint; cells in no group have the label -1.
@@ -137,7 +137,7 @@ class HistogramSchema:
 
     @property
     def kind_attribute(self) -> str | None:
-        """The attribute that tells the kinds of unit apart; None where no facilities bound the records."""
+        """The attribute of the kinds of unit; None where no facilities bound the records."""
         if self.facilities is None:
             return None
         named = self.facilities.attribute
@@ -168,7 +168,7 @@ class GeoLevel:
     Args:
         prefix: 0 for one geounit that holds everything; None where the spine makes its geounits of keys of the blocks. Where
             crosswalks give levels, the codes of their areas are part of the codes of the blocks, and so of the prefix.
-        crosswalk: column of the crosswalk with the area of every block; empty where the geocodes of the input tell it.
+        crosswalk: column of the crosswalk with the area of every block; empty where the geocodes of the input have it.
     """
 
     name: str
@@ -246,12 +246,12 @@ def constraints_on(histogram: MeasuredHistogram) -> tuple[LinearConstraint, ...]
 
 def own_constraints(schema: HistogramSchema, exact_totals: str | None) -> tuple[LinearConstraint, ...]:
     """The constraints that exact totals and the facilities of a schema mean."""
-    found, rule = list[LinearConstraint](), schema.facilities
+    constraints, rule = list[LinearConstraint](), schema.facilities
     if exact_totals is not None:
-        found.append(LinearConstraint("total", CellGroups("total"), "=", OwnAnswers(), exact_totals))
+        constraints.append(LinearConstraint("total", CellGroups("total"), "=", OwnAnswers(), exact_totals))
     if rule is not None:
         groups = CellGroups(rule.attribute)
-        lower, upper = (FacilityCounts(rule.attribute, each) for each in (rule.minimum, rule.largest))
-        found.append(LinearConstraint(f"{rule.attribute}_total_lb", groups, ">=", lower))
-        found.append(LinearConstraint(f"{rule.attribute}_total_ub", groups, "<=", upper))
-    return tuple(found)
+        lower, upper = (FacilityCounts(rule.attribute, counts) for counts in (rule.minimum, rule.largest))
+        constraints.append(LinearConstraint(f"{rule.attribute}_total_lb", groups, ">=", lower))
+        constraints.append(LinearConstraint(f"{rule.attribute}_total_ub", groups, "<=", upper))
+    return tuple(constraints)

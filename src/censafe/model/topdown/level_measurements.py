@@ -60,8 +60,8 @@ class LevelBudgets:
             return False
         pairs = np.unique(self.kinds.astype(np.int64) * len(other.laws) + other.kinds)
         return all(
-            (self.laws[own], self.costs[own]) == (other.laws[theirs], other.costs[theirs])
-            for own, theirs in (divmod(pair, len(other.laws)) for pair in pairs.tolist())
+            (self.laws[own], self.costs[own]) == (other.laws[match], other.costs[match])
+            for own, match in (divmod(pair, len(other.laws)) for pair in pairs.tolist())
         )
 
 
@@ -73,7 +73,7 @@ class LevelMeasurements:
     Args:
         geounits: codes in the order of the level, shape (n,).
         queries: table, level, law and cost of every query as planned, in the order of their ordinals.
-        shapes: of every query, how many groups of each attribute it tells apart; answers are in C order of these.
+        shapes: of every query, how many groups of each attribute it distinguishes; answers are in C order of these.
         variances: of the noise of one answer, of every kind of geounits and query; infinite where nothing is measured.
         values: answers of every query, int16, int32 or int64, shape (n, answers); they may be negative, and are 0 where
             nothing is measured.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from censafe.model.entries import nearest
-from censafe.products.configuration.source import Problems, check_choice, load_raw, number_of, shown
+from censafe.products.configuration.source import Problems, check_choice, load_raw, number_of, value_text
 
 _FORMER_WORDS: Final = {"optimised": "optimized"}
 """Former spellings of words, which are accepted."""
@@ -69,7 +69,7 @@ class ConfigField:
             if isinstance(value, Fraction) and value.denominator == 1 and self.least <= value <= self.most:
                 return int(value)
             form = f"a whole number from {self.least} to {self.most:,}"
-        problems.add(key, f"{shown(value)} is not allowed; give {form}")
+        problems.add(key, f"{value_text(value)} is not allowed; give {form}")
         return self.default
 
 
@@ -108,7 +108,7 @@ class ConfigFields:
 
     def ours(self, key: str) -> str:
         """Our key for one of ours or the Bureau's; what is neither stays as it is."""
-        return next((noun for noun, theirs in self.bureau_names.items() if theirs == key), key)
+        return next((noun for noun, bureau in self.bureau_names.items() if bureau == key), key)
 
     def settable(self, key: str) -> ConfigField | None:
         """The field that an override names by our key or the Bureau's; None where it may not."""

@@ -126,7 +126,7 @@ def check_choice(value: object, key: str, allowed: Sequence[str], problems: Prob
     if isinstance(value, str) and value in allowed:
         return value
     hint = nearest(value, allowed) if isinstance(value, str) else ""
-    problems.add(key, f"{shown(value)} is not allowed; give one of {listed(allowed)}.{hint}")
+    problems.add(key, f"{value_text(value)} is not allowed; give one of {listed(allowed)}.{hint}")
     return None
 
 
@@ -135,7 +135,9 @@ def check_state_codes(
 ) -> tuple[str, ...] | None:
     """A list of distinct two-digit state codes in quotes."""
     if not isinstance(value, list):
-        problems.add(key, f'{shown(value)} is not a list; give state codes as text, such as ["44", "50"]')
+        problems.add(
+            key, f'{value_text(value)} is not a list; give state codes as text, such as ["44", "50"]'
+        )
         return None
     before = len(problems.messages)
     if not value:
@@ -172,20 +174,20 @@ def check_budget(item: object, key: str, problems: Problems, *, infinite: bool, 
             return None
     if not isinstance(item, Fraction):
         form = 'a number or text such as "1/200"' if text else "a number without quotes"
-        problems.add(key, f"{shown(item)} is not a number; give {form}, 0 or more")
+        problems.add(key, f"{value_text(item)} is not a number; give {form}, 0 or more")
         return None
     if item < 0:
-        problems.add(key, f"{shown(item)} is negative; give 0 (level not measured) or more")
+        problems.add(key, f"{value_text(item)} is negative; give 0 (level not measured) or more")
         return None
     return item
 
 
 def listed(values: Iterable[object]) -> str:
     """Values in a row, as they would be written."""
-    return ", ".join(item if isinstance(item, str) else shown(item) for item in values)
+    return ", ".join(item if isinstance(item, str) else value_text(item) for item in values)
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A raw configuration value in a few words."""
     if isinstance(value, NotFinite):
         return value.value

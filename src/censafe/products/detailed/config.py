@@ -21,7 +21,7 @@ from censafe.products.configuration.source import (
     Settled,
     check_budget,
     check_state_codes,
-    shown,
+    value_text,
 )
 from censafe.products.detailed.codes.parameters import (
     CODES_FILE,
@@ -60,7 +60,7 @@ def check_groups(document: Document, problems: Problems) -> None:
         for key in [key for key in document.values if key == noun or key in (f"{noun}.t3", f"{noun}.t4")]:
             problems.add(
                 document.key(key),
-                f"{shown(document.values[key])} is not a mapping; give one entry for every level",
+                f"{value_text(document.values[key])} is not a mapping; give one entry for every level",
             )
 
 
@@ -71,7 +71,7 @@ def check_negatives(document: Document, problems: Problems) -> Literal["keep", "
         return "zero"
     if value != "keep" and "negatives" in document.values:
         allowed = "true or false" if document.bureau else "keep or zero"
-        problems.add(document.key("negatives"), f"{shown(value)} is not allowed; give {allowed}")
+        problems.add(document.key("negatives"), f"{value_text(value)} is not allowed; give {allowed}")
     return "keep"
 
 
@@ -82,7 +82,7 @@ def check_universe(document: Document, problems: Problems) -> Path | None:
         return None
     if not isinstance(value, str):
         problems.add(
-            "universe", f"{shown(value)} is not allowed; give {SHIPPED_UNIVERSE!r} or a folder in quotes"
+            "universe", f"{value_text(value)} is not allowed; give {SHIPPED_UNIVERSE!r} or a folder in quotes"
         )
         return None
     files = (CODES_FILE, RACE_FILE, ETHNICITY_FILE, MAP_FILE)
@@ -122,7 +122,7 @@ def check_thresholds(
         if noun not in document.values:
             continue
         key = document.key(noun)
-        numbers = _whole_numbers(document.values[noun], key, problems)
+        numbers = _integers(document.values[noun], key, problems)
         if numbers is None:
             continue
         if table_class == "t4" and len(numbers) != 1:
@@ -171,17 +171,19 @@ def _fraction(
         return None
     if fits(value):
         return value
-    problems.add(document.key(noun), f"{shown(value)} {words}")
+    problems.add(document.key(noun), f"{value_text(value)} {words}")
     return None
 
 
-def _whole_numbers(value: object, key: str, problems: Problems) -> tuple[int, ...] | None:
+def _integers(value: object, key: str, problems: Problems) -> tuple[int, ...] | None:
     if not isinstance(value, list):
-        problems.add(key, f"{shown(value)} is not a list; give thresholds such as [471, 971, 6971]")
+        problems.add(key, f"{value_text(value)} is not a list; give thresholds such as [471, 971, 6971]")
         return None
     wrong = [item for item in value if not isinstance(item, Fraction) or item.denominator != 1]
     if wrong:
-        problems.add(key, f"{', '.join(map(shown, wrong))} not a whole number; thresholds are whole numbers")
+        problems.add(
+            key, f"{', '.join(map(value_text, wrong))} not a whole number; thresholds are whole numbers"
+        )
         return None
     return tuple(int(item) for item in value)
 

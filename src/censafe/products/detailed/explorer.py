@@ -176,16 +176,16 @@ def _settings(config: SafetabConfig) -> tuple[SheetSetting, ...]:
 
 def _answers(config: SafetabConfig, level: PopulationGroupLevel, bound: SheetBound) -> dict[str, Any]:
     """What a record moves: the cells, and with SafeTab-P the totals of stage 1, which share the budget."""
-    one, step = Fraction(1), SheetBound(coefficients=(Fraction(1),))
+    full, step = Fraction(1), SheetBound(coefficients=(Fraction(1),))
     if not isinstance(config, SafetabPConfig):
         return {"moved": (MovedAnswers(bound, step),)}
-    stages = (Share(Fraction(0), one, _STAGE), Share(one, -one, _STAGE))
+    stages = (Share(Fraction(0), full, _STAGE), Share(full, -full, _STAGE))
     own: dict[str, Any] = {
         "moved": tuple(MovedAnswers(bound, step, share) for share in stages),
-        "share": Share(one, -one, _STAGE),
+        "share": Share(full, -full, _STAGE),
         "extras": (
             Extra("totals of detailed-only groups", Share()),
-            Extra("stage 1, not published", Share(Fraction(0), one, _STAGE)),
+            Extra("stage 1, not published", Share(Fraction(0), full, _STAGE)),
         ),
     }
     if level.granularity == "coarse" and config.zero_suppression_chance:

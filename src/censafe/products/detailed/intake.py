@@ -58,7 +58,7 @@ class DetailedIntake(Closing):
             return self._source.areas()
 
     def load(self) -> SafetabInput:
-        """Read and check everything; tell the operator what only warns."""
+        """Read and check everything; warnings go to the operator."""
         loaded = self.read()
         for finding in loaded.findings:
             if finding.severity == "warn":

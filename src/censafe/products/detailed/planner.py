@@ -1,4 +1,4 @@
-"""What ``plan`` asks of both SafeTab products: rows, margins and targets, what one record moves, and the paper's table."""
+"""What ``plan`` uses of both SafeTab products: rows, margins and targets, what one record moves, and the paper's table."""
 
 from __future__ import annotations
 
@@ -208,12 +208,12 @@ def _household_sums(key: str) -> dict[str, dict[str, int]]:
 def budgets_for_margins(
     config: SafetabConfig, universe: Universe, margins: Mapping[str, Fraction], confidence: Fraction
 ) -> dict[str, str]:
-    """Overrides of budgets that reach wanted margins of error of one cell, rho = s z^2 / (2 MOE^2).
+    """Overrides of budgets that reach target margins of error of one cell, rho = s z^2 / (2 MOE^2).
 
     For SafeTab-P the cells of stage 2 have 1 - f of the budget.
 
     Args:
-        margins: wanted margin by level (``county_2``), in persons or households; for SafeTab-H by class and level
+        margins: target margin by level (``county_2``), in persons or households; for SafeTab-H by class and level
             (``t3.county_2``), or by one of the two.
 
     Source: SafeTab-P paper, appendix B.
@@ -344,7 +344,7 @@ class PlannedConfig:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should know."""
+        """Warnings for the user."""
         return self.config.warnings
 
 
@@ -406,14 +406,14 @@ class SafetabPlanner:
             name: budget for name, budget in budgets.items() if isinstance(budget, Fraction) and budget > 0
         }
 
-    def asked(self, planned: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+    def named_answers(self, planned: PlannedConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
         """The measured cells of the level that a target names; for SafeTab-P those of stage 2.
 
         Every cell has one measurement, so there is nothing to combine.
 
         Example:
             >>> config = HOUSEHOLDS.load("ddhcb", {}, {}, CONFIDENCE)
-            >>> [answers.name for answers in HOUSEHOLDS.asked(config, "county_2", combined=False)]
+            >>> [answers.name for answers in HOUSEHOLDS.named_answers(config, "county_2", combined=False)]
             ['t3/county_2', 't4/county_2']
         """
         config = planned.config
@@ -451,9 +451,9 @@ class SafetabPlanner:
         """One for every area."""
         return record_questions(plan_release(planned.config, planned.universe))
 
-    def effort(self, planned: PlannedConfig, size: int | None, asked: AskedTables | None = None) -> Effort:
+    def effort(self, planned: PlannedConfig, size: int | None, request: AskedTables | None = None) -> Effort:
         """Time and memory for a number of records; no estimates of tables."""
-        refuse_tables(asked, planned.config.product)
+        refuse_tables(request, planned.config.product)
         return effort_of(rate_of(planned.config.product), size)
 
 

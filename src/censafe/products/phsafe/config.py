@@ -24,7 +24,7 @@ from censafe.products.configuration.source import (
     check_state_codes,
     listed,
     locate,
-    shown,
+    value_text,
 )
 from censafe.products.phsafe.definitions import (
     levels_of,
@@ -261,7 +261,7 @@ def _tau(document: Document, problems: Problems, budgets: Mapping[tuple[str, str
     for table, item in _entries(document.values["tau"], "tau", truncated_tables(), "table", problems, needed):
         path = f"tau.{table}"
         if not isinstance(item, Fraction) or item.denominator != 1:
-            problems.add(path, f"{shown(item)} is not an integer; give 1 or more persons a household")
+            problems.add(path, f"{value_text(item)} is not an integer; give 1 or more persons a household")
         elif item <= 0:
             problems.add(path, f"{item} is too small; give 1 or more persons a household")
         elif item > LARGEST_TAU:
@@ -291,7 +291,7 @@ def _entries(
     """Known entries of a mapping in fixed order; extra ones are problems, and so are needed ones that are missing."""
     if not isinstance(value, Mapping):
         problems.add(
-            key, f"{shown(value)} is not a mapping; give one entry for every {noun}: {listed(allowed)}"
+            key, f"{value_text(value)} is not a mapping; give one entry for every {noun}: {listed(allowed)}"
         )
         return []
     missing = [name for name in needed if name not in value]

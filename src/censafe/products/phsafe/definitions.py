@@ -95,7 +95,7 @@ def derive(table: TableDefinition, answer: Measurements) -> PublishedQuery:
 def sum_cells(
     table: TableDefinition, domain: KeyDomain, values: NDArray[np.int64]
 ) -> tuple[KeyDomain, NDArray[np.int64], NDArray[np.int64]]:
-    """Add up the cells of a source table as a derived table asks.
+    """Add up the cells of a source table to those of a derived table.
 
     Args:
         values: int64, shape (domain.size,).

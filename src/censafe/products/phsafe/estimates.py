@@ -197,12 +197,12 @@ def write_estimates(
     write_estimate_table(tidy, estimated, about)
     files.append(tidy)
     write_statement(statement, estimated, about, hash_outputs(folder, files))
-    whole = estimated.values()
+    all_parts = estimated.values()
     return (*files, statement), {
         "settings": settings.document(),
-        "tables": sorted({file.estimates.table for part in whole for file in part.files}),
-        "findings": sum(len(part.findings) for part in whole),
-        "remarks": list(dict.fromkeys(remark for part in whole for remark in part.remarks)),
+        "tables": sorted({file.estimates.table for part in all_parts for file in part.files}),
+        "findings": sum(len(part.findings) for part in all_parts),
+        "remarks": list(dict.fromkeys(remark for part in all_parts for remark in part.remarks)),
     }
 
 

@@ -62,8 +62,8 @@ def sheet(shipped: ShippedConfig) -> ExplorerSheet:
 
     Example:
         >>> from censafe.products.configuration.source import get_shipped
-        >>> found = sheet(get_shipped("sdhc-us"))
-        >>> found.product, found.rows[1].id, str(found.rows[1].budget)
+        >>> result = sheet(get_shipped("sdhc-us"))
+        >>> result.product, result.rows[1].id, str(result.rows[1].budget)
         ('phsafe', 'PH1_num.usa_A-G', '2619/1000000')
     """
     return with_variants(partial(_sheet, shipped), _CHOICES)

@@ -1,4 +1,4 @@
-"""What ``plan`` asks of PHSafe: rows, budgets, margins and targets, what one protected change moves, and the paper's table."""
+"""What ``plan`` uses of PHSafe: rows, budgets, margins and targets, what one protected change moves, and the paper's table."""
 
 from __future__ import annotations
 
@@ -82,15 +82,15 @@ def budgets_of(config: PhsafeConfig) -> dict[str, Fraction]:
     }
 
 
-def asked(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+def named_answers(config: PhsafeConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
     """The published table and level, or all levels of a table, that a target names.
 
-    A table that is computed from another one asks for that one's budget; its cell with the most draws decides. Every answer
+    A table that is computed from another one spends that one's budget; its cell with the most draws decides. Every answer
     has one measurement, so there is nothing to combine.
 
     Example:
         >>> from censafe.products.phsafe.config import load_phsafe_config
-        >>> [one.name for one in asked(load_phsafe_config("sdhc-us"), "PH6", combined=False)]
+        >>> [one.name for one in named_answers(load_phsafe_config("sdhc-us"), "PH6", combined=False)]
         ['PH6/usa_*', 'PH6/state_*']
     """
     if config.definition is not Definition.ZCDP:
@@ -131,10 +131,10 @@ def overrides(config: PhsafeConfig, budgets: Mapping[str, Fraction]) -> dict[str
 def budgets_for_margins(
     config: PhsafeConfig, margins: Mapping[str, Fraction], confidence: Fraction = Fraction(9, 10)
 ) -> dict[str, str]:
-    """Overrides of budgets that reach wanted margins of error by the paper's rule, rho = L2^2 z^2 / (2 MOE^2).
+    """Overrides of budgets that reach target margins of error by the paper's rule, rho = L2^2 z^2 / (2 MOE^2).
 
     Args:
-        margins: wanted margin by ``TABLE`` (all its levels) or ``TABLE.LEVEL``, in persons or units.
+        margins: target margin by ``TABLE`` (all its levels) or ``TABLE.LEVEL``, in persons or units.
 
     Source: PHSafe paper, section on budget planning.
 
@@ -256,7 +256,7 @@ def questions(config: PhsafeConfig) -> tuple[RecordQuestion, ...]:
 def load(
     source: str, overrides: Mapping[str, str], margins: Mapping[str, Fraction], confidence: Fraction
 ) -> PhsafeConfig:
-    """Read and check a configuration, with budgets that reach the wanted margins."""
+    """Read and check a configuration, with budgets that reach the target margins."""
     config = load_phsafe_config(source, overrides)
     if not margins:
         return config
@@ -282,7 +282,7 @@ def paper(config: PhsafeConfig) -> str:
     return paper_csv(table10_rows(config))
 
 
-def effort(config: PhsafeConfig, size: int | None, asked: AskedTables | None = None) -> Effort:
+def effort(config: PhsafeConfig, size: int | None, request: AskedTables | None = None) -> Effort:
     """Time and memory for a number of persons; no estimates of tables."""
-    refuse_tables(asked, "phsafe")
+    refuse_tables(request, "phsafe")
     return effort_of(rate_of("phsafe"), size)

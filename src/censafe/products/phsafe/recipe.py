@@ -90,7 +90,7 @@ def estimate(out: Path, options: EstimateOptions) -> RunResult:
         raise UsageError(
             "PHSafe estimates from the measurements of the run alone, so `data` and `parameters` change nothing. Leave them out."
         )
-    # loaded where estimates are asked for: a release needs none of it
+    # loaded for estimates only: a release needs none of it
     from censafe.estimation.sdhc.settings import parse_estimate_settings
     from censafe.model.sdhc import EstimateSettings
     from censafe.products.phsafe.estimates import STATEMENT, write_run_estimates

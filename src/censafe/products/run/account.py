@@ -89,7 +89,7 @@ def one_file(part: str) -> str:
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """What a run wants to measure, and on what.
+    """What a run is to measure, and on which records.
 
     Args:
         hashes: SHA-256 of every record file, by name; each of these files is charged.
@@ -242,7 +242,7 @@ class _LedgerAccount(Account):
         return LedgerStatement(self._ledger.path, self._new, self._before, self._ledger.spent(self._accounts))
 
     def _pay_for_cited(self, name: str, cited: CitedRun) -> None:
-        """Make sure that this ledger holds the cost of a cited result, by carrying it over where that is asked for."""
+        """Make sure that this ledger holds the cost of a cited result, by carrying it over where the options say so."""
         plan, ledger = cited.plan, self._ledger
         if ledger.has_paid(plan, cited.run):
             return

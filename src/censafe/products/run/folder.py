@@ -73,7 +73,7 @@ class RunFolder:
             complete_move(self.out)
             shutil.rmtree(self.staging, ignore_errors=True)
             self.staging.mkdir(mode=0o700)
-            # an earlier start that was killed may have charged something to it; this one may stop before it asks
+            # an earlier start that was killed may have charged something to it; this one may stop before it reads that ledger
             self._retained = (self._work / IDENTITY).exists()
         except OSError as error:
             self._release()

@@ -18,13 +18,13 @@ from censafe.publication.manifest import Manifest, verify_outputs
 
 
 def stored_names(
-    given: Path | None, out: Path, manifest: Manifest, *, census: bool = True
+    named: Path | None, out: Path, manifest: Manifest, *, census: bool = True
 ) -> Mapping[str, str]:
     """Names for published files that are rewritten: those of a new file, else those that the run stored."""
     from censafe.geography.area_names import NAMES, read_area_names
 
-    if given is not None:
-        return read_area_names(given, census=census)
+    if named is not None:
+        return read_area_names(named, census=census)
     if NAMES not in manifest.outputs:
         return {}
     verify_outputs(out, replace(manifest, parts=(), outputs={NAMES: manifest.outputs[NAMES]}))

@@ -57,15 +57,15 @@ class MeasuredRun(Generic[Measured]):
         workers: int = 1,
     ) -> None:
         """Write the manifest with the hashes of staged files, and give all of them their final names; ``manifest.json`` is the last."""
-        whole = replace(
+        manifest = replace(
             self.manifest,
             outputs=hash_outputs(self.staging, files, workers=workers),
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
             post_processing=post_processing,
         )
-        write_manifest(self.staging / "manifest.json", whole)
+        write_manifest(self.staging / "manifest.json", manifest)
         move_into_place(self.out, names, outdated=outdated)
-        require_nothing_else(self.out, whole)
+        require_nothing_else(self.out, manifest)
 
 
 def measured_before(

@@ -49,8 +49,8 @@ class RunResult:
     Args:
         stamp: of a test key or of published data; None for any other release.
         measured: False where the measurements are those of others and the run spent nothing.
-        statement: what the ledger says of the records; None where it was not asked.
-        accuracy: a typical margin of error, as a sentence; empty where none was asked for.
+        statement: what the ledger says of the records; None without a ledger.
+        accuracy: a typical margin of error, as a sentence; empty without one.
     """
 
     out: Path

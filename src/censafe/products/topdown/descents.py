@@ -124,7 +124,7 @@ class Descents:
         self._solver = solver
         self._variances = variances
         self._known = known_blocks(public, results, right_sides)
-        self._held = self._sums()
+        self._exact_sums = self._sums()
         self._levels: dict[str, tuple[SparseLevel, ...]] = {}
         self._reports: dict[str, Documents] = {}
         self._informing: dict[str, tuple[SparseLevel, ...]] = {}
@@ -172,18 +172,18 @@ class Descents:
                 f"`solver`: {histogram.name} is held by the constraints {names}, which no solver of your own is asked to keep; allowed: "
                 "histograms without constraints"
             )
-        sums = self._held.pop(histogram.name, None) or held_sums(histogram, self._known)
+        sums = self._exact_sums.pop(histogram.name, None) or held_sums(histogram, self._known)
         self._groups[histogram.name] = sums.label
         further = self._further(histogram)
         return OperatorDescent(histogram, spine, sums, self._observer, choices, self._workers, further)
 
     def _further(self, histogram: MeasuredHistogram) -> FurtherAnswers | None:
         """What the estimate of another histogram says about this one; None where none informs it."""
-        one = histogram.informed
-        if one is None:
+        informed = histogram.informed
+        if informed is None:
             return None
-        other = self._config.histogram(one.right.histogram)
-        theirs, allowed = other.schema.grouped(one.right.groups).label, other.schema.allowed()
+        other = self._config.histogram(informed.right.histogram)
+        groups, allowed = other.schema.grouped(informed.right.groups).label, other.schema.allowed()
         weights = []
         for load in workloads(self._config, other.name):
             if self._variances is not None:
@@ -193,9 +193,9 @@ class Descents:
                 rows, kinds = level_variances(budgets), budgets.kinds
             labels = [query.label for query in load.queries]
             known = np.array([[query_weight(float(variance)) for variance in row] for row in rows])
-            weights.append(answer_weights(theirs, allowed, labels, known)[kinds])
-        label = histogram.schema.grouped(one.groups).label
-        return FurtherAnswers(label, self._informing[other.name], theirs, weights)
+            weights.append(answer_weights(groups, allowed, labels, known)[kinds])
+        label = histogram.schema.grouped(informed.groups).label
+        return FurtherAnswers(label, self._informing[other.name], groups, weights)
 
     def finish(self, histogram: MeasuredHistogram, descent: EstimationFromRoot, documents: Documents) -> None:
         """Take the final histograms of all levels and how they were solved; those of the blocks hold what follows in the stack."""
@@ -206,29 +206,34 @@ class Descents:
             with self._observer.stage(f"persons and households that fit: {histogram.name}"):
                 levels = self._related.fitted(histogram, levels, self._groups[histogram.name])
         if any(
-            one.informed and one.informed.right.histogram == histogram.name for one in self._config.histograms
+            other.informed and other.informed.right.histogram == histogram.name
+            for other in self._config.histograms
         ):
             self._informing[histogram.name] = levels
         self._levels[histogram.name] = standard_levels(self._public.run, levels, cells)
         if histogram.informed is not None:
             self._follow(histogram, histogram.informed, levels[-1])
 
-    def _follow(self, histogram: MeasuredHistogram, one: InformedSums, blocks: SparseLevel) -> None:
+    def _follow(self, histogram: MeasuredHistogram, informed: InformedSums, blocks: SparseLevel) -> None:
         """Change the histogram that informed one to the sums that came out, in every block."""
-        other = self._config.histogram(one.right.histogram)
-        own, theirs = histogram.schema.grouped(one.groups), other.schema.grouped(one.right.groups)
+        other = self._config.histogram(informed.right.histogram)
+        own, theirs = histogram.schema.grouped(informed.groups), other.schema.grouped(informed.right.groups)
         before = self._informing.pop(other.name)[-1]
-        found = following(before, theirs.label, level_sums(blocks, own.label, own.answers))
-        self._known.estimated[other.name] = (other.schema, found)
+        followed = following(before, theirs.label, level_sums(blocks, own.label, own.answers))
+        self._known.estimated[other.name] = (other.schema, followed)
         cells = other.schema.schema.cells
-        levels = sum_histograms(self._public.spine, found, cells)
+        levels = sum_histograms(self._public.spine, followed, cells)
         self._levels[other.name] = standard_levels(self._public.run, levels, cells)
 
     def _sums(self) -> dict[str, ExactSums]:
         """Exact sums of the histograms that follow no other; what the others will be held to is checked as far as it is known."""
-        measured = {one.name: one for one in self._config.histograms}
-        ours = [one for one in self._config.histograms if is_held(one)]
-        held = {one.name: held_sums(one, self._known) for one in ours if not follows_stack(one)}
-        for one in ours:
-            require_stack_agreement(one, measured, held, self._known)
-        return held
+        measured = {histogram.name: histogram for histogram in self._config.histograms}
+        ours = [histogram for histogram in self._config.histograms if is_held(histogram)]
+        sums = {
+            histogram.name: held_sums(histogram, self._known)
+            for histogram in ours
+            if not follows_stack(histogram)
+        }
+        for histogram in ours:
+            require_stack_agreement(histogram, measured, sums, self._known)
+        return sums

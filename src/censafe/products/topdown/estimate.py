@@ -30,8 +30,8 @@ from censafe.products.topdown.intake.results import open_results, require_same_u
 from censafe.products.topdown.intervals.intervals import IntervalSource, write_intervals
 from censafe.products.topdown.plan import LevelWorkload, configuration_of_run, workloads
 from censafe.products.topdown.release import AFTERWARDS, TopdownRelease, publish
-from censafe.products.topdown.table_estimates.beside import answers_beside, measured_results
 from censafe.products.topdown.table_estimates.choice import table_choice
+from censafe.products.topdown.table_estimates.earlier_answers import earlier_answers, measured_results
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.atomic import move_into_place
 from censafe.publication.manifest import (
@@ -71,9 +71,9 @@ def re_estimate(out: Path, options: EstimateOptions) -> RunResult:
             codes = (out / AREA_CODES).read_text(encoding="utf-8")
         intervals = None
         if options.intervals is not None:
-            given = IntervalSource(config, estimates, read, options.workers, names)
+            interval_source = IntervalSource(config, estimates, read, options.workers, names)
             intervals = write_intervals(
-                folder.staging, given, options.intervals, stamp=manifest.stamp, observer=observer
+                folder.staging, interval_source, options.intervals, stamp=manifest.stamp, observer=observer
             )
         release = TopdownRelease(
             config,
@@ -122,8 +122,8 @@ def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
             verify_outputs(out, replace(manifest, outputs=_run_facts(manifest)))
             public = read_facts(out, config, manifest.plan.digest())
         read = level_reader(out, config, manifest, public)
-        beside = answers_beside(config, public, measured_results(results), choice, observer)
-        tables = TableEstimates(config, choice, public, observer, stored=True, beside=beside)
+        earlier = earlier_answers(config, public, measured_results(results), choice, observer)
+        tables = TableEstimates(config, choice, public, observer, stored=True, earlier=earlier)
         for histogram in config.histograms:
             for load in workloads(config, histogram.name):
                 if tables.sums(load) is not None:
@@ -133,10 +133,10 @@ def estimate_named_tables(out: Path, options: EstimateOptions) -> RunResult:
             tables.finish(histogram.name)
         stamp = manifest.stamp
         tables.write(folder.staging, stamp)
-        made = hash_outputs(folder.staging, [folder.staging / name for name in ESTIMATE_FILES])
+        digests = hash_outputs(folder.staging, [folder.staging / name for name in ESTIMATE_FILES])
         written = replace(
             manifest,
-            outputs={**manifest.outputs, **made},
+            outputs={**manifest.outputs, **digests},
             post_processing={**manifest.post_processing, "table_estimates": tables.document()},
         )
         write_manifest(folder.staging / "manifest.json", written)

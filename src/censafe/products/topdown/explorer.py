@@ -39,8 +39,8 @@ def sheet(shipped: ShippedConfig) -> ExplorerSheet:
 
     Example:
         >>> from censafe.products.configuration.source import get_shipped
-        >>> found = sheet(get_shipped("e2e-1940"))
-        >>> found.law, found.rows[0].name, str(found.rows[0].budget)
+        >>> result = sheet(get_shipped("e2e-1940"))
+        >>> result.law, result.rows[0].name, str(result.rows[0].budget)
         ('geometric', 'persons, National, detailed', '1/160')
     """
     config = load_for_plan(shipped.name, {})

@@ -68,13 +68,13 @@ def write_files(
     )
     others = list(_histograms(staging / "histograms", copies / "histograms", config, estimates, areas, stamp))
     units = estimates.public.facilities
-    records = [row_count(layout, lowest, units, beside) for layout, lowest, beside in layouts]
+    records = [row_count(layout, lowest, units, companion) for layout, lowest, companion in layouts]
     done = work_added(observer, sum(records) + sum(task.rows for task in (*tables, *others)), "rows")
     with ThreadPoolExecutor(workers) as pool:
         files = [pool.submit(_counted, task, done) for task in tables]
         rows = {
-            layout.records: (path, pool.submit(write_microdata, path, layout, lowest, units, beside, done))
-            for layout, lowest, beside in layouts
+            layout.records: (path, pool.submit(write_microdata, path, layout, lowest, units, companion, done))
+            for layout, lowest, companion in layouts
             for path in [microdata / layout.file]
         }
         files += [pool.submit(_counted, task, done) for task in others]
@@ -105,14 +105,14 @@ def _microdata(
     for histogram in config.histograms:
         for name in outputs_of(histogram).microdata:
             layout = {**microdata_layouts(), **config.microdata}[name]
-            beside = None
+            companion = None
             if layout.beside:
                 attributes = layout.beside.schema.schema.attributes
                 others = (one.name for one in config.histograms if one.schema.schema.attributes == attributes)
-                beside = next((estimates.levels[other][-1] for other in others), None)
-                if beside is None:
+                companion = next((estimates.levels[other][-1] for other in others), None)
+                if companion is None:
                     continue
-            yield layout, estimates.levels[histogram.name][-1], beside
+            yield layout, estimates.levels[histogram.name][-1], companion
 
 
 def _tables(
@@ -127,13 +127,15 @@ def _tables(
     names = published_levels(config)
     if not config.tables:
         by_table = {
-            table: estimates.levels[one.name] for one in config.histograms for table in outputs_of(one).tables
+            table: estimates.levels[histogram.name]
+            for histogram in config.histograms
+            for table in outputs_of(histogram).tables
         }
         persons = by_table["P1"]
         units = by_table.get("H1", (None,) * len(persons))
         levels = [TableLevel(*level) for level in zip(names, persons, units, strict=True)]
         write = partial(write_pl94_tables, folder, copies, levels, stamp=stamp, areas=areas)
-        yield _Task(sum(one.nodes for one in persons), write)
+        yield _Task(sum(level.nodes for level in persons), write)
         return
     folder.mkdir()
     _mark(folder, stamp)

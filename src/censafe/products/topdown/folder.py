@@ -137,13 +137,13 @@ def recodes_of(schema: HistogramSchema, query: str) -> tuple[str, ...]:
     """
     if query == "detailed":
         return schema.schema.names
-    found = dict.fromkeys(schema.schema.names, SUMMED)
+    recodes = dict.fromkeys(schema.schema.names, SUMMED)
     for name in (word.strip() for word in query.split("*")):
-        if name in found:
-            found[name] = name
+        if name in recodes:
+            recodes[name] = name
         elif name in schema.recodes:
-            found[schema.recodes[name].attribute] = name
-    return tuple(found.values())
+            recodes[schema.recodes[name].attribute] = name
+    return tuple(recodes.values())
 
 
 def constraints_of(
@@ -151,27 +151,29 @@ def constraints_of(
 ) -> tuple[Constraint, ...]:
     """The exact figures of a level's geounits, all of them declared invariants or what follows from these.
 
-    There is always one, since the constraints tell which geounits there are.
+    There is always one, since the constraints list the geounits.
     """
     schema = histogram.schema
     names = schema.schema.names
     single = (1,) * len(names)
     nothing = (SUMMED,) * len(names)
     zeros = np.zeros((geounits, 1), np.int64)
-    found: list[Constraint] = []
+    constraints: list[Constraint] = []
     if limits.kinds is not None:
         shape = tuple(limits.upper.shape[1] if name == schema.kind_attribute else 1 for name in names)
         for sign, sides in (("<=", limits.upper), (">=", limits.lower)):
-            (one,) = (one for one in constraints_on(histogram) if one.relation == sign)
-            found.append(Constraint(one.name, sign, recodes_of(schema, one.groups.query), shape, sides))
+            (bound,) = (bound for bound in constraints_on(histogram) if bound.relation == sign)
+            constraints.append(
+                Constraint(bound.name, sign, recodes_of(schema, bound.groups.query), shape, sides)
+            )
     for zero in schema.zeros:
         factors = tuple(zero.name if name in zero.when else SUMMED for name in names)
-        found.append(Constraint(zero.name, "=", factors, single, zeros))
+        constraints.append(Constraint(zero.name, "=", factors, single, zeros))
     if limits.totals is not None:
-        found.append(Constraint("total", "=", nothing, single, limits.totals.reshape(-1, 1)))
-    if not found:
-        found.append(Constraint("total_lb", ">=", nothing, single, zeros))
-    return tuple(found)
+        constraints.append(Constraint("total", "=", nothing, single, limits.totals.reshape(-1, 1)))
+    if not constraints:
+        constraints.append(Constraint("total_lb", ">=", nothing, single, zeros))
+    return tuple(constraints)
 
 
 GEOGRAPHY: Final = "measurements/geography.parquet"
@@ -235,9 +237,9 @@ def group_totals(
     """Totals of the standard geounits of a level, for the sums of their parts."""
     level = run.standard.levels[standard_depth(run, depth)]
     known = {
-        one.geocode: one.value
-        for one in table
-        if one.histogram in ("", histogram.name) and one.level in ("", level.name)
+        total.geocode: total.value
+        for total in table
+        if total.histogram in ("", histogram.name) and total.level in ("", level.name)
     }
     missing = [code for code in level.geounits.tolist() if code not in known]
     if missing:
@@ -287,7 +289,7 @@ class StoredParts:
         return None if arrays is None else Children(**arrays)
 
     def lower(self, name: str) -> Iterator[LowerLevel]:
-        """Linear estimates of the levels of a part, the widest first, each read when it is asked for."""
+        """Linear estimates of the levels of a part, the widest first, each read on first use."""
         for depth in range(int(self._lower(name, "levels")["levels"])):
             suffix = f"_{depth}"
             arrays = self._lower(name, suffix)

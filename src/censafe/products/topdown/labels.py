@@ -42,7 +42,7 @@ def answer_words(schema: HistogramSchema, query: CellQuery) -> Iterator[str]:
 
 
 def _levels(schema: HistogramSchema, query: CellQuery, attribute: str, size: int) -> list[str]:
-    """Words for the groups of one attribute that a query tells apart."""
+    """Words for the groups of one attribute that a query distinguishes."""
     names = [word.strip() for word in query.name.split("*")]
     recode = next(
         (one for name, one in schema.recodes.items() if one.attribute == attribute and name in names), None

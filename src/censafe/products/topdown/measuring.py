@@ -22,8 +22,8 @@ from censafe.products.topdown.descents import Descents, Estimates, estimate_leve
 from censafe.products.topdown.folder import are_of_part, stored_files
 from censafe.products.topdown.intake.results import KnownResult
 from censafe.products.topdown.plan import LevelWorkload, workloads
-from censafe.products.topdown.table_estimates.beside import answers_beside, measured_results
 from censafe.products.topdown.table_estimates.choice import TableChoice
+from censafe.products.topdown.table_estimates.earlier_answers import earlier_answers, measured_results
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.measurements.final_levels import (
     FinishedLevel,
@@ -58,9 +58,9 @@ def measured_estimates(
         descents = Descents(config, public, observer, engine or workers, results)
     tables = None
     if choice is not None:
-        beside = answers_beside(config, public, measured_results(results), choice, observer)
+        earlier = earlier_answers(config, public, measured_results(results), choice, observer)
         tables = TableEstimates(
-            config, choice, public, observer, stored=not lazy, beside=beside, workers=workers
+            config, choice, public, observer, stored=not lazy, earlier=earlier, workers=workers
         )
     joint = config.choices.bypass  # as in the plan: what a geounit spends at one level depends on the others
     for histogram in descents.order:
@@ -169,7 +169,7 @@ def finish_level(
 
 
 def full_shape(schema: Schema, query: CellQuery) -> tuple[int, ...]:
-    """How many groups of each attribute a query tells apart, 1 where it sums over the attribute.
+    """How many groups of each attribute a query distinguishes, 1 where it sums over the attribute.
 
     Example:
         >>> from censafe.products.topdown.configuration.shipped import shipped_schemas

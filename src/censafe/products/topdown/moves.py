@@ -130,11 +130,11 @@ def move_words(histogram: MeasuredHistogram, records: int, lowest: str) -> str:
 
 def _joined(shares: tuple[Fraction, ...]) -> frozenset[tuple[Fraction, ...]]:
     """All ways to bring neighboring levels together at the uppermost of them."""
-    found = set()
+    paths = set()
     for cuts in range(1 << (len(shares) - 1)):
         heads = [0, *(depth for depth in range(1, len(shares)) if cuts >> (depth - 1) & 1), len(shares)]
         path = [Fraction(0)] * len(shares)
         for head, end in pairwise(heads):
             path[head] = sum(shares[head:end], Fraction(0))
-        found.add(tuple(path))
-    return frozenset(found)
+        paths.add(tuple(path))
+    return frozenset(paths)

@@ -139,8 +139,8 @@ def largest_change(
 ) -> tuple[int, ...]:
     """By how much answers of one geounit change when records are taken and added, in the way whose sum of powers is largest.
 
-    Where the query tells records apart by other attributes than that of the structure, records of one sign fall together wherever their levels
-    allow it, and records of different signs never do, but for the two of a pair that differ in nothing that the query tells. Otherwise all levels
+    Where the query distinguishes records by other attributes than that of the structure, records of one sign fall together wherever their levels
+    allow it, and records of different signs never do, but for the two of a pair that differ in nothing that the query distinguishes. Otherwise all levels
     are tried.
 
     Args:
@@ -183,7 +183,7 @@ def largest_change(
 def _cancels(
     pair: Sequence[Item], separated: frozenset[int], position: int | None, group_of: Sequence[int]
 ) -> bool:
-    """Whether both of a pair are here and fall into one answer of a query, which tells some attributes."""
+    """Whether both of a pair are here and fall into one answer of a query, which distinguishes some attributes."""
     if len(pair) < 2:
         return False
     differs = pair[0].differs & separated
@@ -232,7 +232,7 @@ class Step:
 
 
 def steps_of(relation: Neighbors) -> list[Step]:
-    """All changes of one person, up to what a histogram can tell."""
+    """All changes of one person, up to what a histogram distinguishes."""
     lefts = [(one, flip) for one in _LEFT for flip in ((False, True) if one == (2, 1) else (False,))]
     if relation is Neighbors.ADD_REMOVE:  # to enter is to leave, reversed
         return [Step(left, None, replaced=False, stays=stays) for left, stays in lefts]
@@ -331,10 +331,13 @@ def largest(
     count = len(names)
     # as integers over one denominator: what a unit of budget at a level costs, and the shares of all levels above each
     per_unit, per_part = _integers(
-        [[[one.loss * own for own in kind] for kind in effect] for one, effect in parts]
+        [[[histogram.loss * own for own in kind] for kind in effect] for histogram, effect in parts]
     )
     above, per_share = _integers(
-        [[[Fraction(0), *itertools.accumulate(one.level_shares[name] for name in names)]] for one, _ in parts]
+        [
+            [[Fraction(0), *itertools.accumulate(histogram.level_shares[name] for name in names)]]
+            for histogram, _ in parts
+        ]
     )
 
     def spent(kind: int, start: int, end: int) -> int:
@@ -362,9 +365,10 @@ def largest(
 
 def _integers(numbers: Sequence[Sequence[Sequence[Fraction]]]) -> tuple[list[list[list[int]]], int]:
     """Numerators over the least common denominator, and that denominator."""
-    common = math.lcm(*(one.denominator for rows in numbers for row in rows for one in row))
+    common = math.lcm(*(number.denominator for rows in numbers for row in rows for number in row))
     scaled = [
-        [[one.numerator * (common // one.denominator) for one in row] for row in rows] for rows in numbers
+        [[number.numerator * (common // number.denominator) for number in row] for row in rows]
+        for rows in numbers
     ]
     return scaled, common
 
@@ -385,22 +389,25 @@ def possible_changes(config: TopdownConfig) -> tuple[Changes, ...]:
 
     A change is left out where another one moves every query by at least as much.
     """
-    effects, names = [Effects(config, one) for one in config.histograms], config.run_levels
+    effects, names = (
+        [Effects(config, histogram_effects) for histogram_effects in config.histograms],
+        config.run_levels,
+    )
     known: dict[tuple[int, int, tuple[Item, ...]], Changes] = {}
     rows, candidates = dict[tuple[str, str, str], int](), dict[Changes, None]()
     for step in steps_of(Neighbors.REPLACE):
-        if any(one.of(step) is None for one in effects):
+        if any(histogram_effects.of(step) is None for histogram_effects in effects):
             continue
         lowest = _least(config, effects) if step.entered is not None else len(names) - 1
         for common in range(lowest, len(names)):
             changes: Changes = ()
-            for (place, one), depth in itertools.product(enumerate(effects), range(len(names))):
-                left, entered = one.items(step)
+            for (place, histogram_effects), depth in itertools.product(enumerate(effects), range(len(names))):
+                left, entered = histogram_effects.items(step)
                 for items in (left + entered,) if depth <= common else (left, entered):
                     if (place, depth, items) not in known:
                         known[place, depth, items] = tuple(
-                            (one.histogram.name, names[depth].name, text, moved)
-                            for text, moved in one.changes(depth, items)
+                            (histogram_effects.histogram.name, names[depth].name, text, moved)
+                            for text, moved in histogram_effects.changes(depth, items)
                             if moved
                         )
                     changes += known[place, depth, items]
@@ -414,8 +421,12 @@ def possible_changes(config: TopdownConfig) -> tuple[Changes, ...]:
             sums[number, rows[name, level, text]] += _sum_of_powers(moved, power)
     maximal: list[int] = []
     for number in range(len(sums)):
-        if not any((sums[one] >= sums[number]).all() for one in maximal):
-            maximal = [one for one in maximal if not (sums[number] >= sums[one]).all()] + [number]
+        if not any((sums[histogram_effects] >= sums[number]).all() for histogram_effects in maximal):
+            maximal = [
+                histogram_effects
+                for histogram_effects in maximal
+                if not (sums[number] >= sums[histogram_effects]).all()
+            ] + [number]
     return tuple(changes for number, changes in enumerate(candidates) if number in maximal)
 
 
@@ -435,7 +446,7 @@ def largest_changes(config: TopdownConfig) -> Changes:
     return max(possible_changes(config), key=loss)
 
 
-@proven("sensitivity.proof.md", digest="0fe56f1081744620")
+@proven("sensitivity.proof.md", digest="1e309310873c9ca9")
 def person_loss(config: TopdownConfig, relation: Neighbors = Neighbors.REPLACE) -> PersonLoss:
     """Largest loss of the change of one person, by histogram and for all histograms at once.
 
@@ -452,24 +463,29 @@ def person_loss(config: TopdownConfig, relation: Neighbors = Neighbors.REPLACE) 
     if isinstance(known, PersonLoss):
         return known
     effects, count = [Effects(config, histogram) for histogram in config.histograms], len(config.run_levels)
-    alone, together = {one.histogram.name: Fraction(0) for one in effects}, Fraction(0)
+    alone, together = (
+        {histogram_effects.histogram.name: Fraction(0) for histogram_effects in effects},
+        Fraction(0),
+    )
     seen = set[object]()
     for step in steps_of(relation):
-        own = [one.of(step) for one in effects]
+        own = [histogram_effects.of(step) for histogram_effects in effects]
         apart = step.entered is not None
         parts = [
-            (one.histogram, effect) for one, effect in zip(effects, own, strict=True) if effect is not None
+            (histogram_effects.histogram, effect)
+            for histogram_effects, effect in zip(effects, own, strict=True)
+            if effect is not None
         ]
         if len(parts) < len(own) or (apart, *own) in seen:
             continue
         seen.add((apart, *own))
-        for one, part in zip(effects, parts, strict=True):
-            name = one.histogram.name
+        for histogram_effects, part in zip(effects, parts, strict=True):
+            name = histogram_effects.histogram.name
             if (apart, name, part[1]) not in seen:
                 seen.add((apart, name, part[1]))
-                lowest = range(_least(config, [one]) if apart else count - 1, count)
+                lowest = range(_least(config, [histogram_effects]) if apart else count - 1, count)
                 alone[name] = max(alone[name], largest(config, [part], lowest))
         lowest = range(_least(config, effects) if apart else count - 1, count)
         together = max(together, largest(config, parts, lowest))
-    found = config.computed[f"loss of a person, {relation.value}"] = PersonLoss(alone, together)
-    return found
+    loss_found = config.computed[f"loss of a person, {relation.value}"] = PersonLoss(alone, together)
+    return loss_found

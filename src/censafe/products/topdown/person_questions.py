@@ -75,7 +75,7 @@ class Release:
         known = self.config.computed.get("effects of questions")
         if not isinstance(known, tuple):
             known = self.config.computed["effects of questions"] = tuple(
-                Effects(self.config, one) for one in self.config.histograms
+                Effects(self.config, histogram) for histogram in self.config.histograms
             )
         return known
 
@@ -100,7 +100,7 @@ def releases_of(
     return Release(config, paths), *map(Release, cited)
 
 
-@proven("moves.proof.md", digest="2de797c81aeac6c4")
+@proven("moves.proof.md", digest="04e9b5da23087b89")
 def answer_losses(releases: Sequence[Release]) -> dict[str, Fraction]:
     """Loss of one answer of a person in the world, in all histograms of some releases.
 
@@ -120,15 +120,16 @@ def answer_losses(releases: Sequence[Release]) -> dict[str, Fraction]:
     others = {
         name: ((frozenset({name}), frozenset[str]()),)
         for release in releases
-        for one in release.effects()
-        if one.person
-        for place, name in enumerate(one.histogram.schema.schema.names)
-        if place != one.structure.attribute and name not in known
+        for effects in release.effects()
+        if effects.person
+        for place, name in enumerate(effects.histogram.schema.schema.names)
+        if place != effects.structure.attribute and name not in known
     }
     losses = {}
     for answer, roles in {**_ANSWERS, **others}.items():
         most = max(
-            sum((_spent(one, _telling(one, *role), None) for one in releases), Fraction(0)) for role in roles
+            sum((_spent(effects, _telling(effects, *role), None) for effects in releases), Fraction(0))
+            for role in roles
         )
         if most:
             losses[answer] = most
@@ -138,26 +139,26 @@ def answer_losses(releases: Sequence[Release]) -> dict[str, Fraction]:
 def _telling(
     release: Release, attributes: frozenset[str], columns: frozenset[str]
 ) -> list[tuple[MeasuredHistogram, Effect]]:
-    """Share of every level that stands on queries which tell some attributes, or levels that differ in some columns of their table only."""
+    """Share of every level that stands on queries which distinguish some attributes, or levels that differ in some columns of their table only."""
     parts = list[tuple[MeasuredHistogram, Effect]]()
-    for one in release.effects():
-        schema = one.histogram.schema
-        shares = [one.histogram.query_shares[level.name] for level in release.config.run_levels]
+    for effects in release.effects():
+        schema = effects.histogram.schema
+        shares = [effects.histogram.query_shares[level.name] for level in release.config.run_levels]
         separated = {
             text
             for text in {text for own in shares for text in own}
-            if attributes & set(schema.query(text).attributes) or _tells(one.histogram, text, columns)
+            if attributes & set(schema.query(text).attributes) or _tells(effects.histogram, text, columns)
         }
         own = tuple(
             sum((share for text, share in level.items() if text in separated), Fraction(0))
             for level in shares
         )
-        parts.append((one.histogram, (own, own, own)))
+        parts.append((effects.histogram, (own, own, own)))
     return parts
 
 
 def _tells(histogram: MeasuredHistogram, text: str, columns: frozenset[str]) -> bool:
-    """Whether a query tells levels apart that differ in some columns of their table only."""
+    """Whether a query distinguishes levels that differ in some columns of their table only."""
     query = histogram.schema.query(text)
     for place, name in enumerate(histogram.schema.schema.names):
         table = histogram.schema.tables.get(name, {})
@@ -223,7 +224,10 @@ def largest_place_changes(config: TopdownConfig, area: str) -> Changes:
     effects, levels = Release(config).effects(), config.run_levels
     best, most = Fraction(-1), (steps_of(Neighbors.REPLACE)[-1], 0)
     for step in filter(_keeps_answers, steps_of(Neighbors.REPLACE)):
-        own = [(one.histogram, one.effect(*_moved(step, 1)(one))) for one in effects]
+        own = [
+            (histogram_effects.histogram, histogram_effects.effect(*_moved(step, 1)(histogram_effects)))
+            for histogram_effects in effects
+        ]
         for common in range(known_depth(config, area), len(levels) - 1):
             losses = (
                 histogram.loss
@@ -238,12 +242,12 @@ def largest_place_changes(config: TopdownConfig, area: str) -> Changes:
                 best, most = loss, (step, common)
     step, common = most
     return tuple(
-        (one.histogram.name, level.name, text, moved)
-        for one in effects
-        for left, entered in [_moved(step, 1)(one)]
+        (histogram_effects.histogram.name, level.name, text, moved)
+        for histogram_effects in effects
+        for left, entered in [_moved(step, 1)(histogram_effects)]
         for depth, level in enumerate(levels)
         for items in ((left + entered,) if depth <= common else (left, entered))
-        for text, moved in one.changes(depth, items)
+        for text, moved in histogram_effects.changes(depth, items)
         if moved
     )
 
@@ -263,10 +267,10 @@ def _moved(step: Step, persons: int) -> _Change:
     (before, left), (entered, after) = step.left, step.entered or step.left
     goes = VACANT in (left, entered)
 
-    def items(one: Effects) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-        structure, levels = one.structure, one.structure.levels
-        names = one.histogram.schema.schema.names
-        if one.person:
+    def items(effects: Effects) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+        structure, levels = effects.structure, effects.structure.levels
+        names = effects.histogram.schema.schema.names
+        if effects.person:
             same = levels[before] & levels[after]
             if structure.alone is not None and not goes:
                 same -= frozenset(structure.alone)
@@ -306,8 +310,8 @@ def _positions(names: Sequence[str], some: frozenset[str]) -> frozenset[int | No
 def _replaced(size: int, persons: int) -> _Change:
     """All records of a household become others, in the same unit."""
 
-    def items(one: Effects) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-        number, levels = persons if one.person else 1, one.structure.levels.get(size)
+    def items(effects: Effects) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+        number, levels = persons if effects.person else 1, effects.structure.levels.get(size)
         return (() if levels is None else (Item(-number, levels), Item(number, levels))), ()
 
     return items
@@ -332,11 +336,11 @@ def _loss(releases: Sequence[Release], change: _Change, area: str | None) -> Fra
     total = Fraction(0)
     for release in releases:
         parts = []
-        for one in release.effects():
-            effect = one.effect(*change(one))
+        for effects in release.effects():
+            effect = effects.effect(*change(effects))
             if effect is None:
                 return None
-            parts.append((one.histogram, effect))
+            parts.append((effects.histogram, effect))
         total += _spent(release, parts, area)
     return total
 
@@ -372,8 +376,8 @@ def _spent_on_joint_paths(
         for depth, shares in enumerate(way[first:], first):
             if (kind, depth, shares) not in costs:
                 own = (
-                    one.loss * share * effect[kind][depth]
-                    for (one, effect), share in zip(parts, shares, strict=True)
+                    histogram.loss * share * effect[kind][depth]
+                    for (histogram, effect), share in zip(parts, shares, strict=True)
                 )
                 costs[kind, depth, shares] = sum(own, Fraction(0))
             total += costs[kind, depth, shares]

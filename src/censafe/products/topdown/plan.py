@@ -134,9 +134,11 @@ def one_change_loss(plan: ReleasePlan) -> Fraction:
 def loss_statements(config: TopdownConfig) -> tuple[str, ...]:
     """How the total comes about, the most that one change costs, and the Bureau's statement under its name; losses rounded up."""
     plan, symbol = plan_release(config), config.definition.symbol
-    each = ", ".join(f"{name} {loss_text(loss)}" for name, loss in person_loss(config).histograms.items())
+    by_histogram = ", ".join(
+        f"{name} {loss_text(loss)}" for name, loss in person_loss(config).histograms.items()
+    )
     return (
-        f"The total is the sum over histograms of the largest loss of one person's change: {each}. One and the same change costs at most "
+        f"The total is the sum over histograms of the largest loss of one person's change: {by_histogram}. One and the same change costs at most "
         f"{symbol} {loss_text(one_change_loss(plan))} in all of them.",
         f"By rows of one histogram, the Bureau's statement: {symbol} {loss_text(rows_loss(plan))} for one row of each histogram replaced; it is "
         "not the loss of a person.",
@@ -193,12 +195,12 @@ def check_spine(config: TopdownConfig) -> None:
                 f"{', '.join(name for name, _ in _LEVELS)} of census blocks; fix: --set spine=standard"
             )
     # on a parted spine, totals are those of whole geounits only where all parts have one parent, or of the blocks
-    whole = ["US", "State", config.run_levels[-1].name]
+    undivided = ["US", "State", config.run_levels[-1].name]
     if config.choices.spine == "aian" or config.root != "Block_Group":
-        whole.append(config.root)
+        undivided.append(config.root)
     for histogram in config.histograms:
         exact = histogram.exact_totals
-        if exact is not None and exact not in whole:
+        if exact is not None and exact not in undivided:
             raise ConfigError(
                 f"{config.origin}: histograms.{histogram.name}.exact_totals is {exact}: the spine {config.choices.spine} parts geounits "
                 f"of level {exact} between parents, so that their totals cannot be exact; allowed: totals of the states and above, of "
@@ -302,11 +304,11 @@ def _relation(config: TopdownConfig) -> str:
         "others, change with it in all their answers, but not in their place, kind or number"
     )
     exact = dict.fromkeys(
-        f"{one.record_totals} totals"
-        for one in config.histograms
-        if one.record_totals and one.schema.record is ProtectedUnit.PERSON
+        f"{histogram.record_totals} totals"
+        for histogram in config.histograms
+        if histogram.record_totals and histogram.schema.record is ProtectedUnit.PERSON
     )
-    counted = dict.fromkeys(text for one in config.histograms if (text := counted_units(one)))
+    counted = dict.fromkeys(text for histogram in config.histograms if (text := counted_units(histogram)))
     listed = ["list of areas that have records"] if lists_occupied(config) else []
     totals = [*exact, *listed, *(f"counts of {text} by {lowest}" for text in counted)]
     return words + (f", with the published {' and '.join(totals)} unchanged" if totals else "")

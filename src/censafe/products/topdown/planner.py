@@ -1,4 +1,4 @@
-"""What ``plan`` asks of TopDown: rows, budgets, and the expected error of any query, before anything is made to fit.
+"""What ``plan`` uses of TopDown: rows, budgets, and the expected error of any query, before anything is made to fit.
 
 The best unbiased combination of a level's measurements of full marginals has a closed form. Their information matrix sum over q of
 rho_q Q'Q has, for every set S of attributes, one eigenvalue: the sum over the queries q that keep all of S of rho_q times the
@@ -68,7 +68,7 @@ DHC_TALLIES: Final = {
 }
 
 
-def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = None) -> Effort | None:
+def effort(config: TopdownConfig, size: int | None, request: AskedTables | None = None) -> Effort | None:
     """Time and memory for a number of blocks, or the nation's; levels between are those of the nation in proportion.
 
     None for other levels than those of the redistricting data and of the DHC, and for a run that starts below the nation unless a
@@ -76,8 +76,8 @@ def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = 
     """
     from censafe.products.topdown.table_estimates.work import most_work, work_of_data
 
-    asked = asked or AskedTables()
-    linear = None if asked.data is None else work_of_data(config, asked, asked.data)
+    request = request or AskedTables()
+    linear = None if request.data is None else work_of_data(config, request, request.data)
     if size is None and linear is not None:
         size = linear.size
     names = [level.name for level in config.run_levels]
@@ -87,10 +87,10 @@ def effort(config: TopdownConfig, size: int | None, asked: AskedTables | None = 
             geounits = {level: max(1, round(tally * share)) for level, tally in tallies.items()}
             answers = {load.part.name: load.answers * geounits[load.level.name] for load in workloads(config)}
             planned = effort_of(rate_of(name), size, answers)
-            if asked.data is None:
-                linear = most_work(config, asked, {name: geounits[name] for name in names})
+            if request.data is None:
+                linear = most_work(config, request, {name: geounits[name] for name in names})
             return replace(planned, linear=linear)
-    if asked.tables or asked.areas:
+    if request.tables or request.areas:
         raise UsageError(
             f"`tables`: how many geounits a run of {config.origin} from {names[0]} has is not known; fix: give the data, or `size`, its number of "
             "blocks"
@@ -114,12 +114,12 @@ def budgets_of(config: TopdownConfig) -> dict[str, Fraction]:
     }
 
 
-def asked(config: TopdownConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
+def named_answers(config: TopdownConfig, name: str, *, combined: bool) -> tuple[Asked, ...]:
     """The answers of a query at a level, measured or not; of a coarsened one, one for each size of its groups.
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
-        >>> own, = asked(load_config("pl94-us"), "persons.votingage/County", combined=False)
+        >>> own, = named_answers(load_config("pl94-us"), "persons.votingage/County", combined=False)
         >>> own.name, own.terms[0].weights
         ('persons.votingage/County', {'persons.votingage/County': Fraction(1, 1)})
     """
@@ -132,8 +132,8 @@ def asked(config: TopdownConfig, name: str, *, combined: bool) -> tuple[Asked, .
             plan.table
             for load in workloads(config, histogram.name)
             if load.level.name == level
-            for one, plan in zip(load.queries, load.part.queries, strict=True)
-            if one.key == query.key
+            for candidate, plan in zip(load.queries, load.part.queries, strict=True)
+            if candidate.key == query.key
         )
         own = next(measured, None)
         if own is None:
@@ -159,12 +159,12 @@ def overrides(config: TopdownConfig, budgets: Mapping[str, Fraction]) -> dict[st
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
         >>> config = load_config("pl94-us", {"measure": "units"})
-        >>> found = overrides(config, budgets_of(config))
-        >>> found["rho.units"], found["level_shares.units.US"]
+        >>> result = overrides(config, budgets_of(config))
+        >>> result["rho.units"], result["level_shares.units.US"]
         ('11417641/152349649', '1/205')
     """
     new = {**budgets_of(config), **budgets}
-    found = {}
+    settings = {}
     for histogram in config.histograms:
         levels = {
             level.name: {
@@ -178,12 +178,14 @@ def overrides(config: TopdownConfig, budgets: Mapping[str, Fraction]) -> dict[st
             (share for level, share in histogram.level_shares.items() if level not in costs), Fraction(0)
         )
         loss = sum(costs.values(), Fraction(0)) / (1 - skipped)
-        found[f"rho.{histogram.name}"] = str(loss)
+        settings[f"rho.{histogram.name}"] = str(loss)
         for level, cost in costs.items():
-            found[f"level_shares.{histogram.name}.{level}"] = str(cost / loss)
+            settings[f"level_shares.{histogram.name}.{level}"] = str(cost / loss)
             for query, value in levels[level].items():
-                found[f"query_shares.{histogram.name}.{level}.{query}"] = str(value / cost if cost else value)
-    return found
+                settings[f"query_shares.{histogram.name}.{level}.{query}"] = str(
+                    value / cost if cost else value
+                )
+    return settings
 
 
 def _resolve(config: TopdownConfig, name: str) -> tuple[MeasuredHistogram, CellQuery, str]:
@@ -212,10 +214,10 @@ def _terms(
     """Variance of an answer that sums ``size`` levels of each attribute, by effects of sets of attributes."""
     schema = histogram.schema.schema
     marginals = {
-        name: one
+        name: marginal
         for name in histogram.query_shares[level]
-        if (one := histogram.schema.query(name)).answers
-        == math.prod(schema.shape[schema.position(a)] for a in one.attributes)
+        if (marginal := histogram.schema.query(name)).answers
+        == math.prod(schema.shape[schema.position(a)] for a in marginal.attributes)
     }
     for factors in itertools.product((False, True), repeat=len(size)):
         coefficient = Fraction(1)
@@ -230,11 +232,13 @@ def _terms(
             {
                 f"{histogram.name}.{name}/{level}": Fraction(
                     math.prod(
-                        n for a, n in zip(schema.names, schema.shape, strict=True) if a not in one.attributes
+                        n
+                        for a, n in zip(schema.names, schema.shape, strict=True)
+                        if a not in marginal.attributes
                     )
                 )
-                for name, one in marginals.items()
-                if effect <= set(one.attributes)
+                for name, marginal in marginals.items()
+                if effect <= set(marginal.attributes)
             },
         )
 
@@ -383,13 +387,13 @@ def _earlier(config: TopdownConfig, delta: Fraction) -> list[str]:
     if not config.published:
         return []
     names = ", ".join(dict.fromkeys(config.published.values()))
-    found = []
+    statements = []
     for histogram in config.histograms:
-        for one in histogram.constraints:
-            if isinstance(one.right, PublishedAnswers):
-                source = f"{config.published[one.right.result]}, {one.right.histogram}"
-                found.append(
-                    f"Held to what was published: {histogram.name}, {one.groups.query}, by {one.name} ({source})."
+        for constraint in histogram.constraints:
+            if isinstance(constraint.right, PublishedAnswers):
+                source = f"{config.published[constraint.right.result]}, {constraint.right.histogram}"
+                statements.append(
+                    f"Held to what was published: {histogram.name}, {constraint.groups.query}, by {constraint.name} ({source})."
                 )
     earlier = [
         plan_release(load_of_unknown_run(source)).total for source in dict.fromkeys(config.published.values())
@@ -399,23 +403,23 @@ def _earlier(config: TopdownConfig, delta: Fraction) -> list[str]:
     words = f"at most {config.definition.symbol} {loss_text(total)}"
     if config.definition is Definition.ZCDP:
         words += f", epsilon {upper(epsilons(total, delta).tight, 4):.4f} (tight bound)"
-    return [*found, f"Together with {names}, whose loss adds whatever was published there: {words}."]
+    return [*statements, f"Together with {names}, whose loss adds whatever was published there: {words}."]
 
 
 def _counts(config: TopdownConfig, histogram: MeasuredHistogram) -> str:
     """Tables and statistics that are measured at one geounit of each level, and in the nation where its geounits are known."""
     allowed = histogram.schema.allowed()
     loads = workloads(config, histogram.name)
-    found = {load.level.name: counts_of_queries(load.queries, allowed) for load in loads}
-    same = dict.fromkeys(found.values())
+    by_level = {load.level.name: counts_of_queries(load.queries, allowed) for load in loads}
+    same = dict.fromkeys(by_level.values())
     texts = [
-        f"{', '.join(name for name, own in found.items() if own == counts)}: {counts.text()}"
+        f"{', '.join(name for name, own in by_level.items() if own == counts)}: {counts.text()}"
         for counts in same
     ]
     text = f"{histogram.name}: measured at one geounit: {'; '.join(texts)}."
-    if config.run_levels[0].name != "US" or not set(found) <= set(TALLIES):
+    if config.run_levels[0].name != "US" or not set(by_level) <= set(TALLIES):
         return text
     nation = TableCounts(0, 0, 0)
-    for name, counts in found.items():
+    for name, counts in by_level.items():
         nation = nation.plus(counts.times(TALLIES[name]))
     return f"{text} At the geounits of the census of 2020, level by level: {nation.text()}."

@@ -60,10 +60,10 @@ def record_changes(config: TopdownConfig) -> tuple[RecordChange, ...]:
     """
     words = "by rows of one histogram, the Bureau's statement: one row of each histogram is replaced, which is not what one person changes"
     spread = _OWN_SHARES if config.choices.bypass else ""
-    whole = RecordChange(
+    replaced = RecordChange(
         "one row of each histogram", words + spread, tuple((load, 1) for load in workloads(config))
     )
-    return whole, *_moves(config, spread)
+    return replaced, *_moves(config, spread)
 
 
 def _moves(config: TopdownConfig, own_shares: str) -> Iterator[RecordChange]:
@@ -135,10 +135,10 @@ def record_questions(config: TopdownConfig) -> tuple[RecordQuestion, ...]:
         Block within Block_Group, a household 0.1209937
         Block within Block_Group, as printed 0.1119457
     """
-    whole, *others = record_changes(config)
-    found = (whole, *_with_published(config, whole), *others)
+    replaced, *others = record_changes(config)
+    changes = (replaced, *_with_published(config, replaced), *others)
     questions = [person_question(config), *_place_question(config)]
-    for change in found:
+    for change in changes:
         queries = [query for load, times in change.moved for query in load.part.queries * times]
         gaussian = config.definition is Definition.ZCDP
         moved = tuple(MovedQuery(query.law.parameter) for query in queries if gaussian)
@@ -179,17 +179,19 @@ def _question_of_changes(config: TopdownConfig, name: str, words: str, changes: 
     return RecordQuestion(name, words + spread, tuple(moved), loss, config.definition)
 
 
-def _with_published(config: TopdownConfig, whole: RecordChange) -> Iterator[RecordChange]:
+def _with_published(config: TopdownConfig, replaced: RecordChange) -> Iterator[RecordChange]:
     """One row of each histogram, in this release and in the results that its constraints hold to."""
     sources = tuple(dict.fromkeys(config.published.values()))
     earlier = [load_of_unknown_run(source) for source in sources]
     if earlier and all(one.definition is config.definition for one in earlier):
         loads = tuple((load, 1) for one in earlier for load in workloads(one))
         name = f"one row of each histogram, with {', '.join(sources)}"
-        yield RecordChange(name, f"{whole.words}; the same row in {', '.join(sources)}", whole.moved + loads)
+        yield RecordChange(
+            name, f"{replaced.words}; the same row in {', '.join(sources)}", replaced.moved + loads
+        )
 
 
-@proven("moves.proof.md", digest="dbaea1eea5c6bc58")
+@proven("moves.proof.md", digest="57ba37d764b4ae9d")
 def attribute_losses(
     config: TopdownConfig, histogram: MeasuredHistogram, paths: Paths | None = None
 ) -> dict[str, Fraction]:
@@ -213,9 +215,9 @@ def attribute_losses(
     for load in workloads(config):
         if load.histogram is histogram:
             shares = histogram.query_shares[load.level.name]
-            for name, found in parts.items():
+            for name, losses in parts.items():
                 own = (shares[query.name] for query in load.queries if name in query.attributes)
-                found.append(sum(own, Fraction(0)))
+                losses.append(sum(own, Fraction(0)))
     return {
         name: histogram.loss
         * max(

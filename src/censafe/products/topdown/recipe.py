@@ -37,8 +37,8 @@ from censafe.products.topdown.intake.spines import load_of_unknown_run
 from censafe.products.topdown.measuring import measured_estimates
 from censafe.products.topdown.plan import plan_release
 from censafe.products.topdown.release import TopdownRelease, output_files, publish
-from censafe.products.topdown.table_estimates.beside import has_answers
 from censafe.products.topdown.table_estimates.choice import TableChoice, table_choice
+from censafe.products.topdown.table_estimates.earlier_answers import has_answers
 from censafe.publication.manifest import ConfigRecord
 from censafe.publication.measurements.final_levels import read_finished_level
 from censafe.publication.measurements.reader import read_noisy_measurements
@@ -204,22 +204,24 @@ def run(
         options = replace(options, published_data=True)
     names = named_areas(chosen, options.names).by_code
     tables = table_choice(chosen, options.tables, options.areas)
-    given = _opened(chosen, reading.results, options)
-    if unknown := sorted(set(options.ledger_of) - {one.name for one in given}):
+    opened = _opened(chosen, reading.results, options)
+    if unknown := sorted(set(options.ledger_of) - {result.name for result in opened}):
         raise UsageError(
-            f"`ledger_of` {', '.join(unknown)}: no result of that name is given; allowed: {', '.join(one.name for one in given) or 'none'}"
+            f"`ledger_of` {', '.join(unknown)}: no result of that name is given; allowed: {', '.join(result.name for result in opened) or 'none'}"
         )
-    made = _results_first(chosen, data, out, reading, options)
+    rerun = _results_first(chosen, data, out, reading, options)
     order = list(chosen.published)
-    results = tuple(sorted((*given, *_opened(chosen, made, options)), key=lambda one: order.index(one.name)))
-    for one in results:
-        if isinstance(one, MicrodataResult) and not one.test_key:
-            reading.observer.remark(f"Warning: {one.warning}")
-    cited = {one.name: _cited(one) for one in results if not one.test_key}
+    results = tuple(
+        sorted((*opened, *_opened(chosen, rerun, options)), key=lambda result: order.index(result.name))
+    )
+    for result in results:
+        if isinstance(result, MicrodataResult) and not result.test_key:
+            reading.observer.remark(f"Warning: {result.warning}")
+    cited = {result.name: _cited(result) for result in results if not result.test_key}
     options = replace(options, cited=cited)
     if cited and options.spend_more is False:
-        # who names a result knows what its run spent on the same records
-        options = replace(options, spend_more=frozenset(one.run for one in cited.values()))
+        # a result that is named has a known loss on the same records
+        options = replace(options, spend_more=frozenset(result.run for result in cited.values()))
     return run_job(TopdownJob(chosen, options.workers, names, results, tables), data, out, reading, options)
 
 
@@ -268,7 +270,7 @@ def _results_first(
     if missing:
         losses = [
             plan_release(one).total
-            for one in (config, *(load_config(each, settings) for each in missing.values()))
+            for one in (config, *(load_config(origin, settings) for origin in missing.values()))
         ]
         total = sum(losses, Fraction(0))
         if options.test_key is None and options.cap is not None and options.cap < total:

@@ -111,12 +111,12 @@ class RehearsedResult:
     @property
     def digest(self) -> str:
         """SHA-256 of its histograms, hexadecimal."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for name, level in sorted(self.levels.items()):
-            found.update(name.encode())
+            digest.update(name.encode())
             for column in (level.node_ptr, level.cell, level.count):
-                found.update(column.tobytes())
-        return found.hexdigest()
+                digest.update(column.tobytes())
+        return digest.hexdigest()
 
     def blocks(self, histogram: str, geounits: NDArray[np.str_]) -> SparseLevel:
         """Histograms of the blocks."""
@@ -130,12 +130,12 @@ def rehearse_results(
     sources: Mapping[str, tuple[TopdownConfig, Loaded]], seed: int
 ) -> tuple[RehearsedResult, ...]:
     """The results that a configuration holds to, made with the test key of the run."""
-    found = []
+    results = []
     for name, (config, loaded) in sources.items():
         levels = rehearse(config, loaded, seed).levels
         schemas = {one.name: one.schema for one in config.histograms}
-        found.append(RehearsedResult(name, schemas, {one: own[-1] for one, own in levels.items()}))
-    return tuple(found)
+        results.append(RehearsedResult(name, schemas, {one: own[-1] for one, own in levels.items()}))
+    return tuple(results)
 
 
 def at_loss(config: TopdownConfig, loss: Fraction) -> TopdownConfig:

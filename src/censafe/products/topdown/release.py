@@ -64,7 +64,7 @@ def output_files(
     config: TopdownConfig, *, measured_here: bool = True, intervals: bool = False, tables: bool = False
 ) -> tuple[str, ...]:
     """What a finished run folder holds, beside the measurements; the manifest last."""
-    # a record has a layout of the configuration, or of a shipped schema at the lowest areas that it knows
+    # a record has a layout of the configuration, or of a shipped schema at the lowest areas that it has
     lowest, layouts = config.run_levels[-1].prefix, [outputs_of(one) for one in config.histograms]
     has_microdata = config.geocodes == "digits" and any(layout.digits == lowest for layout in layouts)
     microdata = ("microdata",) if has_microdata else ()

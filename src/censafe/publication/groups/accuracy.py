@@ -48,8 +48,8 @@ def accuracy_of_cells(noise: GroupNoise, count: int, confidence: Fraction) -> Ce
 
     Example:
         >>> from censafe.model import NoiseLaw
-        >>> found = accuracy_of_cells(GroupNoise(NoiseLaw.gaussian(Fraction(625)), 8), 8, Fraction(19, 20))
-        >>> found.variance, round(found.margin, 1), found.margin_exact, found.draws
+        >>> result = accuracy_of_cells(GroupNoise(NoiseLaw.gaussian(Fraction(625)), 8), 8, Fraction(19, 20))
+        >>> result.variance, round(result.margin, 1), result.margin_exact, result.draws
         (5000.0, 138.6, 139, 8)
     """
     variance = variance_of_cells(noise, count)

@@ -21,7 +21,7 @@ from censafe.publication.groups.rows import cells_of, in_file
 from censafe.publication.stamps import Stamp
 from censafe.publication.tables.check import file_problems, raise_if_wrong
 
-_TYPES = tuple(found.name for found in REGION_TYPES)
+_TYPES = tuple(region_type.name for region_type in REGION_TYPES)
 _ANY_STATE = ("USA", "AIANNH")
 _CODE = pa.dictionary(pa.int32(), pa.string())
 
@@ -120,7 +120,7 @@ class FileRows:
         """Number, stat level and total of every group, and how many cells are not the sum of their parts.
 
         The stat level is -1 where the rows of a group are not the complete cells of one table, and the lowest possible
-        one where the file does not tell it, as for totals.
+        one where the file does not show it, as for totals.
         """
         if not len(self.group):
             return self.group, np.zeros(0, np.int8), self.group, 0
@@ -130,12 +130,12 @@ class FileRows:
         unequal, fields = 0, _distinct_fields(layout)
         for level, shell in layout.shells.items():
             width = len(shell.cells)
-            wanted = np.array([fields[cell.fields] for cell in shell.cells])
+            expected = np.array([fields[cell.fields] for cell in shell.cells])
             inside = np.flatnonzero((sizes == width) & (stat_level < 0))
             rows = starts[inside][:, None] + np.arange(width)
-            whole = (self.cell[rows] == wanted).all(axis=1)
-            stat_level[inside[whole]] = level
-            total[inside[whole]], wrong = _sums(self.count[rows[whole]], shell)
+            complete = (self.cell[rows] == expected).all(axis=1)
+            stat_level[inside[complete]] = level
+            total[inside[complete]], wrong = _sums(self.count[rows[complete]], shell)
             unequal += wrong
         return self.group[starts], stat_level, total, unequal
 
@@ -195,9 +195,9 @@ def _cells(table: pa.Table, layout: GroupLayout) -> NDArray[np.int64]:
     size = 1
     for i, name in enumerate(layout.cell_columns):
         values = {value: j for j, value in enumerate(dict.fromkeys(field[i] for field in fields))}
-        found = _positions(table[name], values)
-        known &= found >= 0
-        place = place * len(values) + found
+        position = _positions(table[name], values)
+        known &= position >= 0
+        place = place * len(values) + position
         codes = {field: code * len(values) + values[field[i]] for field, code in codes.items()}
         size *= len(values)
     lookup = np.full(size, -1, np.int64)

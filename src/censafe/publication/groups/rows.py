@@ -116,25 +116,25 @@ def expand(order: GroupOrder[_Groups], layout: GroupLayout, *, groups: int = 1 <
 
 def in_file(layout: GroupLayout, stat_level: NDArray[np.int8]) -> NDArray[np.bool_]:
     """Whether groups of a stat level have rows in a file."""
-    shown = np.zeros(128, np.bool_)
-    shown[list(layout.shells)] = True
-    return shown[stat_level]
+    published = np.zeros(128, np.bool_)
+    published[list(layout.shells)] = True
+    return published[stat_level]
 
 
 def _ordered(kind: str, levels: Sequence[_Groups]) -> GroupOrder[_Groups]:
     regions = levels[0].level.regions
-    if any(not np.array_equal(regions, found.level.regions) for found in levels[1:]):
-        regions = np.unique(np.concatenate([found.level.regions for found in levels]))
-    codes = np.unique(np.concatenate([np.array(found.level.iterations, np.str_) for found in levels]))
+    if any(not np.array_equal(regions, estimates.level.regions) for estimates in levels[1:]):
+        regions = np.unique(np.concatenate([estimates.level.regions for estimates in levels]))
+    codes = np.unique(np.concatenate([np.array(estimates.level.iterations, np.str_) for estimates in levels]))
     region = np.concatenate([
-        np.searchsorted(regions, found.level.regions).astype(np.int32)[found.region] for found in levels
+        np.searchsorted(regions, estimates.level.regions).astype(np.int32)[estimates.region] for estimates in levels
     ])  # fmt: skip
     code = np.concatenate([
-        np.searchsorted(codes, np.array(found.level.iterations, np.str_)).astype(np.int32)[found.iteration]
-        for found in levels
+        np.searchsorted(codes, np.array(estimates.level.iterations, np.str_)).astype(np.int32)[estimates.iteration]
+        for estimates in levels
     ])  # fmt: skip
-    level = np.repeat(np.arange(len(levels), dtype=np.int32), [len(found.region) for found in levels])
-    row = np.concatenate([np.arange(len(found.region)) for found in levels])
+    level = np.repeat(np.arange(len(levels), dtype=np.int32), [len(estimates.region) for estimates in levels])
+    row = np.concatenate([np.arange(len(estimates.region)) for estimates in levels])
     order = np.lexsort((code, region))
     return GroupOrder(
         kind, tuple(levels), regions, codes, level[order], row[order], region[order], code[order]

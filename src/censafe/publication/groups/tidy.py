@@ -51,7 +51,7 @@ def write_group_codebook(
             if ("table", shell.table, layout.path, shell.title) not in rows:
                 rows.append(("table", shell.table, layout.path, shell.title))
                 rows += [("cell", shell.table, cell.code, cell.label) for cell in shell.cells]
-    levels = {found.level.name: found.level for found in estimates}
+    levels = {estimate.level.name: estimate.level for estimate in estimates}
     rows += [
         ("level", "", name, f"{level.region_type}, iterations of level {level.iteration_level}")
         for name, level in levels.items()
@@ -110,10 +110,10 @@ def read_coterminous_classes(path: Path) -> tuple[tuple[tuple[str, str], ...], .
     """Read the classes of areas back that :func:`write_coterminous_report` wrote."""
     text = pa.string()
     columns = pc.ConvertOptions(column_types={"class": pa.int64(), "region_type": text, "region_id": text})
-    found: dict[int, list[tuple[str, str]]] = {}
+    classes: dict[int, list[tuple[str, str]]] = {}
     for row in pc.read_csv(path, convert_options=columns).to_pylist():
-        found.setdefault(row["class"], []).append((row["region_type"], row["region_id"]))
-    return tuple(tuple(members) for members in found.values())
+        classes.setdefault(row["class"], []).append((row["region_type"], row["region_id"]))
+    return tuple(tuple(members) for members in classes.values())
 
 
 _SCHEMA = tidy_schema("groups")

@@ -95,8 +95,8 @@ class IntervalWriter:
         self._confidences = tuple(confidences)
         self._schema = _schema(confidences, simulated=simulated, stamp=stamp)
         plain = [
-            pa.field(one.name, pa.string()) if pa.types.is_dictionary(one.type) else one
-            for one in self._schema
+            pa.field(column.name, pa.string()) if pa.types.is_dictionary(column.type) else column
+            for column in self._schema
         ]
         self._plain = pa.schema(plain)
         self._folder = folder
@@ -153,20 +153,23 @@ class IntervalWriter:
         }
         values, spread = rows.values[part], np.sqrt(rows.variances[part])
         numbers = {"estimate": values, "sd": spread, "difference": rows.published[part] - values}
-        for place, one in enumerate(self._confidences):
-            reach = NormalDist().inv_cdf(0.5 + float(one) / 2) * spread
-            numbers |= {f"lo{percent(one)}": values - reach, f"hi{percent(one)}": values + reach}
+        for place, confidence in enumerate(self._confidences):
+            reach = NormalDist().inv_cdf(0.5 + float(confidence) / 2) * spread
+            numbers |= {
+                f"lo{percent(confidence)}": values - reach,
+                f"hi{percent(confidence)}": values + reach,
+            }
             if rows.simulated:
                 low, high = rows.simulated[place]
                 numbers |= {
-                    f"published_lo{percent(one)}": low[part],
-                    f"published_hi{percent(one)}": high[part],
+                    f"published_lo{percent(confidence)}": low[part],
+                    f"published_hi{percent(confidence)}": high[part],
                 }
         # 0.0 is added so that no -0 is written
         columns |= {
             name: pa.array(np.round(array, _DECIMALS).reshape(-1) + 0.0) for name, array in numbers.items()
         }
-        return pa.table([columns[one.name] for one in self._schema], schema=self._schema)
+        return pa.table([columns[column.name] for column in self._schema], schema=self._schema)
 
 
 def write_interval_codebook(
@@ -174,15 +177,15 @@ def write_interval_codebook(
 ) -> None:
     """Write what every column means, as CSV with the columns column, meaning and unit."""
     meanings = {name: column.meaning for name, column in tidy_columns("intervals").items()}
-    for one in confidences:
-        words = f"the interval that holds the true count with {percent(one)}% confidence"
-        made = f"by simulation from {simulations} further runs on the published counts"
+    for confidence in confidences:
+        words = f"the interval that holds the true count with {percent(confidence)}% confidence"
+        source = f"by simulation from {simulations} further runs on the published counts"
         for end, side in (("lo", "lower"), ("hi", "upper")):
-            meanings[f"{end}{percent(one)}"] = (
+            meanings[f"{end}{percent(confidence)}"] = (
                 f"{side} end of {words}, around the estimate, under the normal law"
             )
-            meanings[f"published_{end}{percent(one)}"] = (
-                f"{side} end of {words}, around the published count, {made}"
+            meanings[f"published_{end}{percent(confidence)}"] = (
+                f"{side} end of {words}, around the published count, {source}"
             )
     names = _schema(confidences, simulated=simulations > 0, stamp=stamp).names
     rows = [("column", "meaning", "unit")]

@@ -133,19 +133,19 @@ def _exhibit(page: IntervalPage, kind: str, rows: Sequence[IntervalRows]) -> Exh
 
 def _most(rows: Sequence[IntervalRows]) -> _Most:
     answers: list[tuple[str, float, float, int, float]] = []
-    for one in rows:
-        spread = np.sqrt(one.variances)
-        ratio = np.abs(one.published - one.values) / np.where(spread > 0, spread, np.inf)
+    for intervals in rows:
+        spread = np.sqrt(intervals.variances)
+        ratio = np.abs(intervals.published - intervals.values) / np.where(spread > 0, spread, np.inf)
         for place in np.argsort(-ratio, axis=None, kind="stable")[:_SHOWN].tolist():
-            area, answer = divmod(place, one.values.shape[1])
+            area, answer = divmod(place, intervals.values.shape[1])
             if ratio[area, answer] > 0:
-                name = one.names[area] or one.codes[area]
+                name = intervals.names[area] or intervals.codes[area]
                 answers.append(
                     (
-                        f"{name}: {one.labels[answer] if one.labels[answer] != 'total' else one.histogram}",
+                        f"{name}: {intervals.labels[answer] if intervals.labels[answer] != 'total' else intervals.histogram}",
                         ratio[area, answer],
-                        one.values[area, answer],
-                        int(one.published[area, answer]),
+                        intervals.values[area, answer],
+                        int(intervals.published[area, answer]),
                         spread[area, answer],
                     )
                 )
@@ -200,19 +200,19 @@ def _largest(most: _Most, words: str) -> PageTable:
 def _shares(rows: Sequence[IntervalRows], words: str) -> PageTable:
     """By query, how large differences are and how many published counts lie outside of the interval."""
     lines = []
-    for one in rows:
-        outside = _outside(one)
-        difference = np.abs(one.published - one.values)
-        for query in dict.fromkeys(one.queries):
-            chosen = np.array([name == query for name in one.queries])
-            uncertain = one.variances[:, chosen] > 0
+    for intervals in rows:
+        outside = _outside(intervals)
+        difference = np.abs(intervals.published - intervals.values)
+        for query in dict.fromkeys(intervals.queries):
+            chosen = np.array([name == query for name in intervals.queries])
+            uncertain = intervals.variances[:, chosen] > 0
             share = f"{100 * outside[:, chosen][uncertain].mean():.1f}%" if uncertain.any() else "exact"
             lines.append(
                 [
-                    f"{one.histogram}: {query}",
-                    f"{chosen.sum() * len(one.codes):,}",
+                    f"{intervals.histogram}: {query}",
+                    f"{chosen.sum() * len(intervals.codes):,}",
                     f"{difference[:, chosen].mean():,.2f}",
-                    f"{np.sqrt(one.variances[:, chosen]).mean():,.2f}",
+                    f"{np.sqrt(intervals.variances[:, chosen]).mean():,.2f}",
                     share,
                 ]
             )

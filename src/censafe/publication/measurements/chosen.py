@@ -1,4 +1,4 @@
-"""Answers of public noisy measurement files that are too many to be held: those that an estimate asks for, or their sums, in passes over the files."""
+"""Answers of public noisy measurement files that do not fit into memory: those that an estimate uses, or their sums, in passes over the files."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class ChosenAnswers:
 
     Args:
         group: of every geounit, rising from 0, shape (m,).
-        pointer: of every query, shape (groups + 1,); group i asks for answer[pointer[i]] .. answer[pointer[i + 1] - 1].
+        pointer: of every query, shape (groups + 1,); group i uses answer[pointer[i]] .. answer[pointer[i + 1] - 1].
     """
 
     first: int
@@ -137,17 +137,17 @@ def _span(rules: AnswerRules, path: Path, group: int) -> tuple[int, int]:
 
 
 @compiled([void(answers, *(int64[::1],) * 7) for answers in ANSWERS])
-def _pick(values, begin, node, group, pointer, answer, target, found):  # type: ignore[no-untyped-def]
-    """Copy the chosen answers of rows: found[target[m] + j] = values[begin + answer[pointer[g] + j]], m a row's geounit, g its group.
+def _pick(values, begin, node, group, pointer, answer, target, out):  # type: ignore[no-untyped-def]
+    """Copy the chosen answers of rows: out[target[m] + j] = values[begin + answer[pointer[g] + j]], m a row's geounit, g its group.
 
     Args:
         begin: where the answers of every row start, shape (k,).
-        node: geounit of every row among those wanted, shape (k,).
+        node: geounit of every row among the chosen ones, shape (k,).
     """
     for row in range(begin.shape[0]):
         first, last = pointer[group[node[row]]], pointer[group[node[row]] + 1]
         for at in range(first, last):
-            found[target[node[row]] + at - first] = values[begin[row] + answer[at]]
+            out[target[node[row]] + at - first] = values[begin[row] + answer[at]]
 
 
 def read_chosen(index: AnswerIndex, chosen: ChosenAnswers) -> tuple[Integers, ...]:
@@ -173,17 +173,17 @@ _Slots = types.Array(int32, 1, "C", readonly=True)
 @compiled(
     [void(answers, int64[:, ::1], int64[::1], int64[:, ::1], _Slots, int64[:, ::1]) for answers in ANSWERS]
 )
-def _add(values, rows, pointer, pieces, slot, found):  # type: ignore[no-untyped-def]
-    """Add the answers of rows: found[m, slot[start + j]] += values[begin + first + j] for every piece of the pattern of the row.
+def _add(values, rows, pointer, pieces, slot, out):  # type: ignore[no-untyped-def]
+    """Add the answers of rows: out[m, slot[start + j]] += values[begin + first + j] for every piece of the pattern of the row.
 
     Args:
-        rows: where the answers of every row begin, its place m in `found` and its pattern, shape (k, 3).
+        rows: where the answers of every row begin, its place m in `out` and its pattern, shape (k, 3).
         pieces: first answer, number of answers and start in `slot` of every piece, shape (pieces, 3).
-        found: receives the sums, shape (geounits, sums).
+        out: receives the sums, shape (geounits, sums).
     """
     for row in range(rows.shape[0]):
         begin, pattern = rows[row, 0], rows[row, 2]
-        target = found[rows[row, 1]]
+        target = out[rows[row, 1]]
         for piece in range(pointer[pattern], pointer[pattern + 1]):
             here, start = begin + pieces[piece, 0], pieces[piece, 2]
             for answer in range(pieces[piece, 1]):

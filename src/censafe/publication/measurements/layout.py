@@ -80,7 +80,7 @@ def slices(geounits: NDArray[np.str_], partition: int, answers: int) -> tuple[Sl
     """
     keys = geounits.astype(f"U{partition}") if partition else np.zeros(len(geounits), "U1")
     starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(geounits)]
-    found: list[Slice] = []
+    parts: list[Slice] = []
     numbers: dict[str, int] = {}
     for start, stop in pairwise(starts):
         folder = f"State={keys[start]}" if partition else ""
@@ -88,8 +88,8 @@ def slices(geounits: NDArray[np.str_], partition: int, answers: int) -> tuple[Sl
         edges = [start + (stop - start) * file // files for file in range(files + 1)]
         for first, last in pairwise(edges):
             numbers[folder] = numbers.get(folder, -1) + 1
-            found.append(Slice(first, last, folder, numbers[folder]))
-    return tuple(found)
+            parts.append(Slice(first, last, folder, numbers[folder]))
+    return tuple(parts)
 
 
 def nmf_schema(attributes: Sequence[str], *, wide: bool) -> pa.Schema:
@@ -187,12 +187,12 @@ def level_files(folder: Path, name: str, chosen: Collection[str] | None = None) 
 
 
 def _by_folder(table: Path) -> dict[str, tuple[Path, ...]]:
-    found: dict[str, tuple[Path, ...]] = {}
+    folders: dict[str, tuple[Path, ...]] = {}
     for path in data_files(table):
         parts = path.relative_to(table).parts
         place = parts[0] if len(parts) > 1 else ""
-        found[place] = (*found.get(place, ()), path)
-    return found
+        folders[place] = (*folders.get(place, ()), path)
+    return folders
 
 
 def _together(table: Mapping[str, tuple[Path, ...]]) -> dict[str, tuple[Path, ...]]:

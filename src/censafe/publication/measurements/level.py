@@ -40,7 +40,7 @@ class PublicAnswers:
     """The measurements of some geounits of a level.
 
     Args:
-        values: answers of every wanted query in the narrowest integers of 16, 32 or 64 bits, shape (n, answers), 0 where nothing was
+        values: answers of every chosen query in the narrowest integers of 16, 32 or 64 bits, shape (n, answers), 0 where nothing was
             measured.
         variances: float64, shape (n, queries), infinite where nothing was measured.
     """

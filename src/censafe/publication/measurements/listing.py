@@ -184,9 +184,9 @@ class _Listing:
         self._faults.raise_if_any()
         empty = np.zeros(0, f"S{max(1, self.width)}")
         listed = (
-            one
+            code
             for some in (*(codes for _, codes, _ in dense.values()), *(one.codes for one in wide.values()))
-            for one in some
+            for code in some
         )
         geounits = np.unique(np.concatenate([empty, *others, *listed]))
         return _Folder(
@@ -249,12 +249,12 @@ class _Listing:
         known.codes.append(codes)
         known.entries.append((before + row, place, values[row, place].astype(np.int64)))
 
-    def _placed_wide(self, name: str, geounits: NDArray[np.bytes_], one: _Wide) -> SparseFigures:
+    def _placed_wide(self, name: str, geounits: NDArray[np.bytes_], wide: _Wide) -> SparseFigures:
         """The same with the positions of the geounits of a folder."""
-        nodes = np.searchsorted(geounits, np.concatenate(one.codes))
+        nodes = np.searchsorted(geounits, np.concatenate(wide.codes))
         self._require_once(name, geounits, nodes)
-        row, place, value = (np.concatenate(parts) for parts in zip(*one.entries, strict=True))
-        return SparseFigures(one.sign, one.figures, nodes[row].astype(np.int64), place, value)
+        row, place, value = (np.concatenate(parts) for parts in zip(*wide.entries, strict=True))
+        return SparseFigures(wide.sign, wide.figures, nodes[row].astype(np.int64), place, value)
 
     def _require_once(self, name: str, geounits: NDArray[np.bytes_], nodes: NDArray[np.int64]) -> None:
         """Note geounits that have several rows or none."""

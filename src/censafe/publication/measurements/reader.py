@@ -83,17 +83,17 @@ def _open(path: Path, table: str, plan_digest: str | None) -> tuple[list[_File],
     if not path.is_dir():
         raise StorageError(f"measurement folder {path} is missing; restore it from a copy")
     try:
-        found = [_sealed(file, table) for file in sorted((path / table).rglob("*.parquet"))]
-        seal = found[0][1]
-        files = sorted((file for file, _ in found), key=lambda file: file.first)
-        whole = header_of(path, seal, FORMAT)
+        opened = [_sealed(file, table) for file in sorted((path / table).rglob("*.parquet"))]
+        seal = opened[0][1]
+        files = sorted((file for file, _ in opened), key=lambda file: file.first)
+        header = header_of(path, seal, FORMAT)
         counts = (len(files), files[-1].last, seal["plan_digest"], seal["source"], seal["part"])
     except DAMAGE as error:
         raise _damaged(path) from error
-    require_plan(path, whole["plan_digest"], plan_digest)
+    require_plan(path, header["plan_digest"], plan_digest)
     names = ("files", "geounits", "plan_digest", "source", "part")
     edges = [file.first for file in files] == [0, *(file.last for file in files[:-1])]
-    if not edges or any(other != seal for _, other in found) or counts != tuple(whole[n] for n in names):
+    if not edges or any(other != seal for _, other in opened) or counts != tuple(header[n] for n in names):
         raise changed_after_measuring(path)
     return files, seal
 
@@ -152,10 +152,10 @@ def _rebuilt(
     for row in header["kinds"]:
         laws.append(
             tuple(
-                None if one is None else NoiseLaw(one["law"], parse_fraction(one["parameter"])) for one in row
+                None if law is None else NoiseLaw(law["law"], parse_fraction(law["parameter"])) for law in row
             )
         )
-        costs.append(tuple(Fraction(0) if one is None else parse_fraction(one["cost"]) for one in row))
+        costs.append(tuple(Fraction(0) if entry is None else parse_fraction(entry["cost"]) for entry in row))
     budgets = LevelBudgets(np.concatenate([file.kinds for file in measured]), tuple(laws), tuple(costs))
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(lambda file: _fill(path, file, geounits, budgets, values), measured))

@@ -26,13 +26,13 @@ ANSWERS: Final = tuple(types.Array(number, 1, "C", readonly=True) for number in 
 
 
 @compiled(void(_Letters, _Letters, int64[::1]))
-def locate_rows(known, codes, found):  # type: ignore[no-untyped-def]
+def locate_rows(known, codes, out):  # type: ignore[no-untyped-def]
     """Where codes stand among sorted ones of the same length: rows of files mostly follow one another.
 
     Args:
         known: letters of the sorted codes, shape (n, width).
         codes: letters of the codes to be found, shape (m, width).
-        found: receives their positions, -1 for those that are not there, shape (m,).
+        out: receives their positions, -1 for those that are not there, shape (m,).
     """
     nodes, width = known.shape
     last = -1
@@ -55,7 +55,7 @@ def locate_rows(known, codes, found):  # type: ignore[no-untyped-def]
                 first = middle + 1
             else:
                 end = middle
-        found[row] = at
+        out[row] = at
         last = at if at >= 0 else last
 
 
@@ -70,21 +70,21 @@ def take_places(rows, nodes, starts, width, variance, variances, query, state): 
         variance: of every row of the batch.
         state: receives what became of each of the rows, shape (k,).
     """
-    for one in range(rows.shape[0]):
-        row = rows[one]
+    for position in range(rows.shape[0]):
+        row = rows[position]
         if starts[row + 1] - starts[row] != width:
-            state[one] = FAULTY
+            state[position] = FAULTY
         elif np.isinf(variances[nodes[row], query]):
             variances[nodes[row], query] = variance[row]
-            state[one] = TAKEN
+            state[position] = TAKEN
         else:
-            state[one] = REPEATED
+            state[position] = REPEATED
 
 
 @compiled(
     [boolean(answers, int64[::1], int64[::1], _Starts, int8[::1], int16[:, ::1]) for answers in ANSWERS]
 )
-def put_rows(values, rows, nodes, starts, state, found):  # type: ignore[no-untyped-def]
+def put_rows(values, rows, nodes, starts, state, out):  # type: ignore[no-untyped-def]
     """Copy the answers of rows to their geounits; whether all of them fit 16 bits.
 
     Args:
@@ -93,13 +93,13 @@ def put_rows(values, rows, nodes, starts, state, found):  # type: ignore[no-unty
         nodes: as there.
         starts: as there.
         state: of the rows; only those that were taken are copied.
-        found: receives them, shape (geounits, answers).
+        out: receives them, shape (geounits, answers).
     """
     fit = True
-    for one in range(rows.shape[0]):
-        if state[one] == TAKEN:
-            row = rows[one]
-            target, first = found[nodes[row]], starts[row]
+    for position in range(rows.shape[0]):
+        if state[position] == TAKEN:
+            row = rows[position]
+            target, first = out[nodes[row]], starts[row]
             for answer in range(target.shape[0]):
                 value = values[first + answer]
                 target[answer] = value
@@ -155,23 +155,23 @@ class Rows:
             geounits: letters of the sorted codes, shape (n, width), as :func:`letters` gives them.
         """
         width = geounits.shape[1]
-        found = np.full(len(self.geocodes), -1, np.int64)
+        places = np.full(len(self.geocodes), -1, np.int64)
         lengths = pc.binary_length(self.geocodes).to_numpy(zero_copy_only=False)
         fitting = np.flatnonzero(lengths == width)
-        column = self.geocodes if len(fitting) == len(found) else self.geocodes.take(pa.array(fitting))
+        column = self.geocodes if len(fitting) == len(places) else self.geocodes.take(pa.array(fitting))
         some = np.zeros(len(fitting), np.int64)
         if width and len(fitting):
             locate_rows(geounits, letters(column, width), some)
-        found[fitting] = some
-        return found
+        places[fitting] = some
+        return places
 
     def groups(self) -> list[NDArray[np.int64]]:
         """Rows of one name and shape."""
         key = self.name.copy()
         for column in self.shapes.T:
             key = key * (int(column.max(initial=0)) + 1) + column
-        found = np.unique(key, return_inverse=True)[1].reshape(-1)
-        return [np.flatnonzero(found == one) for one in range(int(found.max(initial=-1)) + 1)]
+        group = np.unique(key, return_inverse=True)[1].reshape(-1)
+        return [np.flatnonzero(group == one) for one in range(int(group.max(initial=-1)) + 1)]
 
 
 def letters(codes: pa.Array, width: int) -> NDArray[np.uint8]:
@@ -187,20 +187,20 @@ class Faults:
 
     level: str
     folder: Path
-    _found: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _faults: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def add(self, what: str, geounits: NDArray[np.str_], fix: str) -> None:
         """Note rows that break a rule."""
         if len(geounits):
-            self._found.setdefault((what, fix), []).extend(geounits.tolist())
+            self._faults.setdefault((what, fix), []).extend(geounits.tolist())
 
     def raise_if_any(self) -> None:
         """Raise with every kind of fault, how many rows have it and up to five geounits."""
-        if not self._found:
+        if not self._faults:
             return
         lines = [
             f"  - {what} ({len(names)} rows), geounits {', '.join(sorted(set(names))[:_NAMED])}; fix: {fix}"
-            for (what, fix), names in self._found.items()
+            for (what, fix), names in self._faults.items()
         ]
         raise DataError(f"level {self.level}, {self.folder}:\n" + "\n".join(lines))
 
@@ -209,9 +209,9 @@ def data_files(folder: Path) -> tuple[Path, ...]:
     """Files with rows in a folder and its partitions; names that begin with ``_`` or ``.`` are markers, not data."""
     if not folder.is_dir():
         return ()
-    found = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return tuple(
-        path for path in found if not any(name[0] in "_." for name in path.relative_to(folder).parts)
+        path for path in files if not any(name[0] in "_." for name in path.relative_to(folder).parts)
     )
 
 

@@ -118,8 +118,8 @@ def read_part(path: Path, kind: PartFormat[Part], plan_digest: str | None) -> Pa
 def _plain(table: pa.Table) -> pa.Table:
     """The same without metadata, dictionaries and chunks, so that equal content compares as equal."""
     fields = [
-        pa.field(one.name, one.type.value_type if pa.types.is_dictionary(one.type) else one.type)
-        for one in table.schema
+        pa.field(column.name, column.type.value_type if pa.types.is_dictionary(column.type) else column.type)
+        for column in table.schema
     ]
     return table.cast(pa.schema(fields)).combine_chunks()
 
@@ -153,19 +153,19 @@ def header_text(document: dict[str, Any]) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
-def header_of(path: Path, metadata: Mapping[str, str], wanted: str) -> dict[str, Any]:
+def header_of(path: Path, metadata: Mapping[str, str], expected: str) -> dict[str, Any]:
     """The header in a file's metadata."""
     header: dict[str, Any] = parse_stored(metadata["censafe"])
-    if header["format"] != wanted:
-        raise CheckError(f"{path}: format {header['format']!r}, this version reads {wanted!r}")
+    if header["format"] != expected:
+        raise CheckError(f"{path}: format {header['format']!r}, this version reads {expected!r}")
     return header
 
 
-def require_plan(path: Path, written: str, wanted: str | None) -> None:
+def require_plan(path: Path, written: str, expected: str | None) -> None:
     """Check that a measurement file belongs to the plan of the run, where that is known."""
-    if wanted is not None and wanted != written:
+    if expected is not None and expected != written:
         raise CheckError(
-            f"{path} belongs to plan {written[:12]}..., this run has plan {wanted[:12]}...; "
+            f"{path} belongs to plan {written[:12]}..., this run has plan {expected[:12]}...; "
             "use the configuration it was measured with, or another output folder"
         )
 

@@ -59,9 +59,9 @@ def write_noisy_measurements(
     digest of the file's content.
     """
     require_publishable([measurements], stamp)
-    if not constraints or any(len(one.values) != measurements.nodes for one in constraints):
+    if not constraints or any(len(constraint.values) != measurements.nodes for constraint in constraints):
         raise ValueError("constraints must have one row for every geounit of the measurements")
-    if any(one.values.shape[1] != prod(one.shape) for one in constraints):
+    if any(constraint.values.shape[1] != prod(constraint.shape) for constraint in constraints):
         raise ValueError("constraints must have as many figures as their shape says")
     if not len(measurements.queries) == len(layout.queries) == len(layout.recodes):
         raise ValueError("the layout must name every query")
@@ -70,11 +70,11 @@ def write_noisy_measurements(
     part = _Part(measurements, tuple(constraints), layout, seal)
     with atomic_folder(path) as folder, ThreadPoolExecutor(_THREADS) as pool:
         writing = []
-        for one in parts:
+        for section in parts:
             for table in (DPQUERY, CONSTRAINT):
-                file = one.path(folder, table)
+                file = section.path(folder, table)
                 file.parent.mkdir(parents=True, exist_ok=True)
-                writing.append(pool.submit(_write, file, table, one, part))
+                writing.append(pool.submit(_write, file, table, section, part))
         for written in writing:
             written.result()
     return sha256_path(path)
@@ -132,19 +132,19 @@ def _seal(
     return own | seal_of(header, plan_digest, stamp)
 
 
-def _write(path: Path, table: str, one: Slice, part: _Part) -> None:
+def _write(path: Path, table: str, section: Slice, part: _Part) -> None:
     measured = part.measurements
-    kinds = measured.kinds[one.first : one.last]
-    place = {"table": table, "first": one.first, "last": one.last, "kinds": _runs(kinds)}
+    kinds = measured.kinds[section.first : section.last]
+    place = {"table": table, "first": section.first, "last": section.last, "kinds": _runs(kinds)}
     header = f"{part.seal['censafe']}\n{json.dumps(place, sort_keys=True)}"
-    digest = content_digest(header, measured.geounits[one.first : one.last], kinds)
+    digest = content_digest(header, measured.geounits[section.first : section.last], kinds)
     arrays = measured.values if table == DPQUERY else tuple(item.values for item in part.constraints)
     wide = table == DPQUERY and any(values.dtype == np.int64 for values in arrays)
     wide = wide or (table == CONSTRAINT and any(_large(item.values) for item in part.constraints))
     schema = nmf_schema(part.layout.attributes, wide=wide).with_metadata(
         {**part.seal, "place": json.dumps(place, sort_keys=True)}
     )
-    rows = _measured_rows(one, part) if table == DPQUERY else _exact_rows(one, part)
+    rows = _measured_rows(section, part) if table == DPQUERY else _exact_rows(section, part)
     with pq.ParquetWriter(path, schema, **writer_options(schema)) as writer:
         for group in rows:
             digest.update(group.values.astype(group.values.dtype.newbyteorder("<"), copy=False).data)
@@ -167,10 +167,10 @@ class _Group:
     recodes: tuple[str, ...]
 
 
-def _measured_rows(one: Slice, part: _Part) -> Iterator[_Group]:
+def _measured_rows(section: Slice, part: _Part) -> Iterator[_Group]:
     measured = part.measurements
-    kinds = measured.kinds[one.first : one.last]
-    codes = pa.array(measured.geounits[one.first : one.last].tolist(), pa.string())
+    kinds = measured.kinds[section.first : section.last]
+    codes = pa.array(measured.geounits[section.first : section.last].tolist(), pa.string())
     for ordinal, (name, shape) in enumerate(zip(part.layout.queries, measured.shapes, strict=True)):
         has_law = np.array([laws[ordinal] is not None for laws in measured.budgets.laws])
         variance = np.array([row[ordinal] for row in measured.variances])
@@ -182,8 +182,8 @@ def _measured_rows(one: Slice, part: _Part) -> Iterator[_Group]:
         for first in range(0, count, step):
             last = min(first + step, count)
             rows = np.arange(first, last) if there is None else there[first:last]
-            place = slice(one.first + first, one.first + last)
-            some = values[place] if there is None else values[one.first + rows]
+            place = slice(section.first + first, section.first + last)
+            some = values[place] if there is None else values[section.first + rows]
             names = codes.slice(first, last - first) if there is None else codes.take(pa.array(rows))
             yield _Group(
                 names, f"{name}{QUERY_SUFFIX}", shape, np.ascontiguousarray(some), variance[kinds[rows]], "=",
@@ -191,11 +191,11 @@ def _measured_rows(one: Slice, part: _Part) -> Iterator[_Group]:
             )  # fmt: skip
 
 
-def _exact_rows(one: Slice, part: _Part) -> Iterator[_Group]:
-    codes = pa.array(part.measurements.geounits[one.first : one.last].tolist(), pa.string())
-    zero = np.zeros(one.last - one.first)
+def _exact_rows(section: Slice, part: _Part) -> Iterator[_Group]:
+    codes = pa.array(part.measurements.geounits[section.first : section.last].tolist(), pa.string())
+    zero = np.zeros(section.last - section.first)
     for item in part.constraints:
-        values = np.ascontiguousarray(item.values[one.first : one.last])
+        values = np.ascontiguousarray(item.values[section.first : section.last])
         name = f"{item.name}{CONSTRAINT_SUFFIX}"
         yield _Group(codes, name, item.shape, values, zero, item.sign, zero, item.recodes)
 

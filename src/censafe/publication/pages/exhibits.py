@@ -85,9 +85,9 @@ class ExhibitSheet:
     banner: str = ""
 
 
-def sheet_html(sheet: ExhibitSheet, mark: str = "", made: str = "How this was made") -> str:
+def sheet_html(sheet: ExhibitSheet, mark: str = "", heading: str = "How this was made") -> str:
     """The page as HTML; nothing on it is loaded from elsewhere and nothing is a script."""
-    settings = section("settings", made, listing(sheet.settings)) if sheet.settings else ""
+    settings = section("settings", heading, listing(sheet.settings)) if sheet.settings else ""
     parts = [sheet.banner, _head(sheet), *(_exhibit(one) for one in sheet.exhibits), settings]
     body = "\n".join(part for part in parts if part)
     return document_html(mark + sheet.title, body, sheet.footer)
@@ -109,7 +109,8 @@ def _head(page: ExhibitSheet) -> str:
         for name, value, words in page.facts
     )
     listed = "".join(
-        f'<li><a href="#{escape(one.name)}">{escape(one.question)}</a></li>' for one in page.exhibits
+        f'<li><a href="#{escape(exhibit.name)}">{escape(exhibit.question)}</a></li>'
+        for exhibit in page.exhibits
     )
     return (
         f'<header><p class="kicker">{escape(page.kicker)}</p><h1>{escape(page.title)}</h1>'
@@ -118,20 +119,20 @@ def _head(page: ExhibitSheet) -> str:
     )
 
 
-def _exhibit(one: Exhibit) -> str:
+def _exhibit(exhibit: Exhibit) -> str:
     figure = ""
-    if one.figure is not None:
-        width = one.figure.get_figwidth() * _PIXELS
-        drawn = drawing(one.svg, one.alt, _SMALLEST * width, _LARGEST * width)
-        figure = f"<figure>{drawn}<figcaption>{escape(one.alt)}</figcaption></figure>"
-    how = [paragraphs(*one.how)]
-    if one.files:
-        how.append(paragraphs(f"The same numbers: {', '.join(one.files)}.", kind="note"))
+    if exhibit.figure is not None:
+        width = exhibit.figure.get_figwidth() * _PIXELS
+        drawn = drawing(exhibit.svg, exhibit.alt, _SMALLEST * width, _LARGEST * width)
+        figure = f"<figure>{drawn}<figcaption>{escape(exhibit.alt)}</figcaption></figure>"
+    how = [paragraphs(*exhibit.how)]
+    if exhibit.files:
+        how.append(paragraphs(f"The same numbers: {', '.join(exhibit.files)}.", kind="note"))
     return section(
-        one.name,
-        one.question,
-        paragraphs(one.answer, kind="answer"),
+        exhibit.name,
+        exhibit.question,
+        paragraphs(exhibit.answer, kind="answer"),
         figure,
-        *(shown.html() for shown in one.tables),
-        details("How it was computed", *how) if one.how or one.files else "",
+        *(table.html() for table in exhibit.tables),
+        details("How it was computed", *how) if exhibit.how or exhibit.files else "",
     )

@@ -168,7 +168,7 @@ def _block(
 
 
 def _variance_column(law: NoiseLaw, terms: NDArray[np.int64]) -> NDArray[np.str_]:
-    one = reference_variance(law)
+    single = reference_variance(law)
     distinct, inverse = np.unique(terms, return_inverse=True)
-    texts = np.array([format_variance(one * int(count)) for count in distinct], dtype=np.str_)
+    texts = np.array([format_variance(single * int(count)) for count in distinct], dtype=np.str_)
     return texts[inverse]

@@ -155,7 +155,7 @@ def _check_file(
     ]
     law = levels[0].law.bureau_name + (LAW_STAMP if stamp == STAMP else "")
     counts = [
-        ("rows with a COUNT that is not a whole number", sum(not _whole(row["COUNT"]) for row in rows)),
+        ("rows with a COUNT that is not a whole number", sum(not _is_integer(row["COUNT"]) for row in rows)),
         (
             f"rows with a NOISE_DISTRIBUTION other than {law}",
             sum(row["NOISE_DISTRIBUTION"] != law for row in rows),
@@ -173,7 +173,7 @@ def _check_file(
     return len(rows), [f"{path.name}: {number} {what}" for what, number in counts if number]
 
 
-def _whole(text: str) -> bool:
+def _is_integer(text: str) -> bool:
     digits = text.removeprefix("-")
     return digits.isascii() and digits.isdigit()
 

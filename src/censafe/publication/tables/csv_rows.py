@@ -44,12 +44,12 @@ _CELLS = tuple_type(_Cells, uint8[::1], uint8[::1], int64[:, ::1], int32[:, ::1]
 
 
 @compiled(uint64(int64, uint64, uint8[::1]))
-def _digits(given, at, out):  # type: ignore[no-untyped-def]
+def _digits(number, at, out):  # type: ignore[no-untyped-def]
     """Write a number; the byte after it."""
-    if given < 0:
+    if number < 0:
         out[at] = _MINUS
         at += _ONE
-    value = np.uint64(-given) if given < 0 else np.uint64(given)
+    value = np.uint64(-number) if number < 0 else np.uint64(number)
     digits, left = _ONE, value // _TEN
     while left:
         left //= _TEN
@@ -132,25 +132,25 @@ def _pieces(batch: pa.RecordBatch | NumberedRows) -> Iterator[memoryview]:
     numbers: Sequence[NDArray[Any]] | NDArray[Any]
     if isinstance(batch, NumberedRows):
         texts, numbers, (rows, columns) = (
-            [_texts(one) for one in batch.texts],
+            [_texts(column) for column in batch.texts],
             batch.numbers,
             batch.numbers.shape,
         )
         is_text = np.repeat(np.array([1, 0], np.uint8), [len(texts), columns])
     else:
-        is_number = [pa.types.is_integer(one.type) for one in batch.columns]
-        counts = [one for one, of in zip(batch.columns, is_number, strict=True) if of]
-        if any(one.null_count for one in counts):
+        is_number = [pa.types.is_integer(column.type) for column in batch.columns]
+        counts = [column for column, of in zip(batch.columns, is_number, strict=True) if of]
+        if any(column.null_count for column in counts):
             raise ValueError("numbers of a comma-separated file are never null")
-        texts = [_texts(one) for one, of in zip(batch.columns, is_number, strict=True) if not of]
-        numbers = [one.to_numpy(zero_copy_only=False) for one in counts]
+        texts = [_texts(column) for column, of in zip(batch.columns, is_number, strict=True) if not of]
+        numbers = [column.to_numpy(zero_copy_only=False) for column in counts]
         rows, columns, is_text = (
             batch.num_rows,
             len(numbers),
             np.array([not of for of in is_number], np.uint8),
         )
-    before = np.cumsum([0, *(len(one.text) for one in texts)])
-    text = np.concatenate([np.empty(0, np.uint8), *(one.text for one in texts)])
+    before = np.cumsum([0, *(len(column.text) for column in texts)])
+    text = np.concatenate([np.empty(0, np.uint8), *(column.text for column in texts)])
     step = min(_ROWS, max(1, _NUMBERS // max(1, columns)))
     for first in range(0, rows, step):
         last = min(first + step, rows)
@@ -158,8 +158,8 @@ def _pieces(batch: pa.RecordBatch | NumberedRows) -> Iterator[memoryview]:
             np.empty((len(texts), last - first), np.int64),
             np.empty((len(texts), last - first), np.int32),
         )
-        for place, one in enumerate(texts):
-            begin, size[place] = one.rows(first, last)
+        for place, column in enumerate(texts):
+            begin, size[place] = column.rows(first, last)
             np.add(begin, before[place], out=start[place])
         number = _matrix(numbers, first, last, columns)
         widest = max(len(str(int(end))) for end in (number.min(initial=0), number.max(initial=0)))
@@ -172,13 +172,13 @@ def _matrix(
     numbers: Sequence[NDArray[Any]] | NDArray[Any], first: int, last: int, columns: int
 ) -> NDArray[np.int64]:
     """The numbers of some rows, shape (rows, columns)."""
-    found = np.empty((last - first, columns), np.int64)
+    matrix = np.empty((last - first, columns), np.int64)
     if isinstance(numbers, np.ndarray):
-        found[:] = numbers[first:last]
+        matrix[:] = numbers[first:last]
     else:
         for place, column in enumerate(numbers):
-            found[:, place] = column[first:last]
-    return found
+            matrix[:, place] = column[first:last]
+    return matrix
 
 
 def _texts(column: Any) -> _Texts:
@@ -186,10 +186,10 @@ def _texts(column: Any) -> _Texts:
     if pa.types.is_dictionary(column.type) and not column.null_count and not column.dictionary.null_count:
         return _texts(column.dictionary)._replace(code=column.indices.to_numpy())
     texts = column.cast(pa.string())
-    found = _bytes_of(texts)
-    if _FORMULA[found.text[found.start[found.size > 0]]].any():
+    characters = _bytes_of(texts)
+    if _FORMULA[characters.text[characters.start[characters.size > 0]]].any():
         texts = csv_table(pa.table([texts], names=["text"])).column(0).combine_chunks()
-    if (found.text == _QUOTE).any():
+    if (characters.text == _QUOTE).any():
         texts = pc.replace_substring(texts, '"', '""')
     return _bytes_of(texts)
 

@@ -33,21 +33,21 @@ def find_folders(folder: Path, tables: Sequence[str]) -> Mapping[str, NoisyFolde
     if not folder.is_dir():
         raise DataError(f"{folder}: there is no such folder of noisy tables")
     staged = {prefix: _tables(folder / name, tables) for name, prefix in _STAGING.items()}
-    found = {prefix: files for prefix, files in staged.items() if files}
-    if not found:
+    folders = {prefix: files for prefix, files in staged.items() if files}
+    if not folders:
         files = _tables(folder, tables) or _tables(folder / "tables", tables)
-        found = {"": files} if files else {}
-    if not found:
+        folders = {"": files} if files else {}
+    if not folders:
         raise DataError(
             f"{folder}: no noisy tables. Expected folders such as PH3 with CSV files (the output of PHSafe), or us/PH3/ph3.csv "
             "and pr/PH3/ph3.csv"
         )
-    return found
+    return folders
 
 
 def _tables(folder: Path, tables: Sequence[str]) -> dict[str, tuple[Path, ...]]:
-    found = {table: tuple(sorted((folder / table).glob("*.csv"))) for table in tables}
-    return {table: files for table, files in found.items() if files}
+    all_files = {table: tuple(sorted((folder / table).glob("*.csv"))) for table in tables}
+    return {table: files for table, files in all_files.items() if files}
 
 
 def read_noisy_table(table: str, files: Sequence[Path]) -> tuple[NoisyCells, bool]:
@@ -84,17 +84,17 @@ def _read(table: str, path: Path) -> tuple[NoisyCells, bool]:
         raise DataError(
             f"{path}: NOISE_DISTRIBUTION {unknown[0]!r}; allowed are {', '.join(map(repr, _GEOMETRIC))}"
         )
-    found = NoisyCells(
+    cells = NoisyCells(
         table=table,
         region_type=texts["REGION_TYPE"],
         region=texts["REGION_ID"],
         iteration=texts.get("ITERATION_CODE", np.full(len(laws), "*")),
-        cell=_whole(path, cell_column, texts[cell_column]),
-        count=_whole(path, "COUNT", texts["COUNT"]),
+        cell=_integers(path, cell_column, texts[cell_column]),
+        count=_integers(path, "COUNT", texts["COUNT"]),
         variance=_numbers(path, "VARIANCE", texts["VARIANCE"]),
         geometric=np.array([_GEOMETRIC[law] for law in laws.tolist()], np.bool_),
     )
-    return found, bool(stamped.any())
+    return cells, bool(stamped.any())
 
 
 def _rows(path: Path) -> pa.Table:
@@ -113,16 +113,16 @@ def _rows(path: Path) -> pa.Table:
 
 def _numbers(path: Path, name: str, texts: NDArray[np.str_]) -> NDArray[np.float64]:
     try:
-        found = texts.astype(np.float64)
+        numbers = texts.astype(np.float64)
     except ValueError:
         raise DataError(f"{path}: column {name} holds something that is not a number") from None
-    if not np.isfinite(found).all():
+    if not np.isfinite(numbers).all():
         raise DataError(f"{path}: column {name} holds something that is not a finite number")
-    return np.asarray(found)
+    return np.asarray(numbers)
 
 
-def _whole(path: Path, name: str, texts: NDArray[np.str_]) -> NDArray[np.int64]:
-    found = _numbers(path, name, texts)
-    if (found != np.rint(found)).any() or (np.abs(found) > _MOST).any():
+def _integers(path: Path, name: str, texts: NDArray[np.str_]) -> NDArray[np.int64]:
+    numbers = _numbers(path, name, texts)
+    if (numbers != np.rint(numbers)).any() or (np.abs(numbers) > _MOST).any():
         raise DataError(f"{path}: column {name} holds something that is not a whole number")
-    return found.astype(np.int64)
+    return numbers.astype(np.int64)

@@ -62,12 +62,12 @@ def table_items(level: TableLevel, first: int, last: int) -> NDArray[np.int32]:
         raise CheckError(
             f"level {level.name}: more than {_LARGEST:,} persons, which no table of items can hold"
         )
-    found = np.zeros((last - first, len(_names(level))), np.int32)
-    _add_up(persons.node_ptr, persons.cell, persons.count, *_items_of_cells(), first, last, found)
+    items = np.zeros((last - first, len(_names(level))), np.int32)
+    _add_up(persons.node_ptr, persons.cell, persons.count, *_items_of_cells(), first, last, items)
     if level.occupancy is not None:
         homes = level.occupancy
-        _add_up(homes.node_ptr, homes.cell, homes.count, *_items_of_homes(), first, last, found)
-    return found
+        _add_up(homes.node_ptr, homes.cell, homes.count, *_items_of_homes(), first, last, items)
+    return items
 
 
 @compiled()
@@ -79,13 +79,13 @@ def _add_up(
     items: _Ints,
     first: int,
     last: int,
-    found: NDArray[np.int32],
+    out: NDArray[np.int32],
 ) -> None:
     """Add every cell of some geounits to its items, shape (geounits, items)."""
     for node in range(first, last):
         for entry in range(node_ptr[node], node_ptr[node + 1]):
             for place in range(item_ptr[cell[entry]], item_ptr[cell[entry] + 1]):
-                found[node - first, items[place]] += count[entry]
+                out[node - first, items[place]] += count[entry]
 
 
 @compiled()

@@ -79,75 +79,77 @@ def write_estimate_files(
     return tuple(written)
 
 
-def _text(found: CountEstimates | RatioEstimates, settings: EstimateSettings, stamp: Stamp | None) -> str:
+def _text(estimates: CountEstimates | RatioEstimates, settings: EstimateSettings, stamp: Stamp | None) -> str:
     header: tuple[str, ...]
     mark = '"' if settings.quoting == "names-and-text" else ""
-    if isinstance(found, CountEstimates):
-        header, values = COUNT_COLUMNS, _counts(found)
-        order = _count_order(found)
+    if isinstance(estimates, CountEstimates):
+        header, values = COUNT_COLUMNS, _counts(estimates)
+        order = _count_order(estimates)
     else:
-        first = found.table in _DENOMINATOR_FIRST
-        header, values = (TENURE_COLUMNS, _ratios(found)) if first else (RATIO_COLUMNS, _ratios(found))
-        order = _ratio_order(found)
+        first = estimates.table in _DENOMINATOR_FIRST
+        header, values = (
+            (TENURE_COLUMNS, _ratios(estimates)) if first else (RATIO_COLUMNS, _ratios(estimates))
+        )
+        order = _ratio_order(estimates)
     if stamp:
         header = (*header, _STAMP_COLUMN)
     lines = ["|".join(f"{mark}{name}{mark}" for name in header)]
     ending = f"|{mark}{stamp}{mark}" if stamp else ""
     names = header[len(_KEYS) : len(header) - bool(stamp)]
     for group, column in order:
-        kind, region, iteration = found.keys[group]
+        kind, region, iteration = estimates.keys[group]
         texts = "|".join(f"{mark}{text}{mark}" for text in (_geoid(region), kind, iteration))
         numbers = "|".join(_number(values[name][group, column]) for name in names)
-        lines.append(f"{texts}|{found.cells[column]}|{numbers}{ending}")
+        lines.append(f"{texts}|{estimates.cells[column]}|{numbers}{ending}")
     return "\n".join(lines) + "\n"
 
 
-def _count_order(found: CountEstimates) -> Iterator[tuple[int, int]]:
+def _count_order(estimates: CountEstimates) -> Iterator[tuple[int, int]]:
     """Sum after sum over all groups, then the basis cells group by group."""
-    sums = found.sums
+    sums = estimates.sums
     for column in range(sums):
-        for group in range(len(found.keys)):
+        for group in range(len(estimates.keys)):
             yield group, column
-    for group in range(len(found.keys)):
-        for column in range(sums, len(found.cells)):
+    for group in range(len(estimates.keys)):
+        for column in range(sums, len(estimates.cells)):
             yield group, column
 
 
-def _ratio_order(found: RatioEstimates) -> Iterator[tuple[int, int]]:
+def _ratio_order(estimates: RatioEstimates) -> Iterator[tuple[int, int]]:
     """Parts group by group, then the totals."""
-    total = len(found.cells) - 1
-    for group in range(len(found.keys)):
+    total = len(estimates.cells) - 1
+    for group in range(len(estimates.keys)):
         for column in range(total):
             yield group, column
-    for group in range(len(found.keys)):
+    for group in range(len(estimates.keys)):
         yield group, total
 
 
-def _counts(found: CountEstimates) -> dict[str, NDArray[Any]]:
+def _counts(estimates: CountEstimates) -> dict[str, NDArray[Any]]:
     return {
-        "COUNT_NOISY": found.noisy,
-        "VARIANCE": found.variance,
-        "MOE_NOISY": found.factor * np.sqrt(found.variance),
-        "PRED": found.pred,
-        "PRED_LO": found.low,
-        "PRED_HI": found.high,
+        "COUNT_NOISY": estimates.noisy,
+        "VARIANCE": estimates.variance,
+        "MOE_NOISY": estimates.factor * np.sqrt(estimates.variance),
+        "PRED": estimates.pred,
+        "PRED_LO": estimates.low,
+        "PRED_HI": estimates.high,
     }
 
 
-def _ratios(found: RatioEstimates) -> dict[str, NDArray[Any]]:
+def _ratios(estimates: RatioEstimates) -> dict[str, NDArray[Any]]:
     return {
-        "COUNT_NOISY_NUM": found.num,
-        "VARIANCE_NUM": found.num_variance,
-        "MOE_NOISY_NUM": found.factor * np.sqrt(found.num_variance),
-        "COUNT_NOISY_DENOM": found.den,
-        "VARIANCE_DENOM": found.den_variance,
-        "MOE_NOISY_DENOM": found.factor * np.sqrt(found.den_variance),
-        "RATIO_NOISY": found.noisy,
-        "RATIO_PRED": found.ratio,
-        "PRED_NUM": found.num_mean,
-        "PRED_DENOM": found.den_mean,
-        "RATIO_PRED_LO": found.low,
-        "RATIO_PRED_HI": found.high,
+        "COUNT_NOISY_NUM": estimates.num,
+        "VARIANCE_NUM": estimates.num_variance,
+        "MOE_NOISY_NUM": estimates.factor * np.sqrt(estimates.num_variance),
+        "COUNT_NOISY_DENOM": estimates.den,
+        "VARIANCE_DENOM": estimates.den_variance,
+        "MOE_NOISY_DENOM": estimates.factor * np.sqrt(estimates.den_variance),
+        "RATIO_NOISY": estimates.noisy,
+        "RATIO_PRED": estimates.ratio,
+        "PRED_NUM": estimates.num_mean,
+        "PRED_DENOM": estimates.den_mean,
+        "RATIO_PRED_LO": estimates.low,
+        "RATIO_PRED_HI": estimates.high,
     }
 
 
@@ -261,21 +263,21 @@ def write_statement(
     atomic_text(path, json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def _block(found: CountEstimates | RatioEstimates, about: StatementInput) -> pa.Table:
-    groups, cells = len(found.keys), len(found.cells)
-    numbers = _numbers(found)
+def _block(estimates: CountEstimates | RatioEstimates, about: StatementInput) -> pa.Table:
+    groups, cells = len(estimates.keys), len(estimates.cells)
+    numbers = _numbers(estimates)
     book = about.codebook
     words = {
-        "table": [found.table] * (groups * cells),
-        "region_type": _each(found, [key[0] for key in found.keys]),
-        "region_id": _each(found, [key[1] for key in found.keys]),
-        "GEOID": _each(found, [_code(region_geoids, key) for key in found.keys]),
-        "GISJOIN": _each(found, [_code(region_gisjoins, key) for key in found.keys]),
-        "NAME": _each(found, [book.regions.get((key[0], key[1]), "") for key in found.keys]),
-        "iteration": _each(found, [key[2] for key in found.keys]),
-        "cell": [str(cell) for cell in found.cells] * groups,
-        "cell_label": [book.cell_label(found.table, str(cell)) for cell in found.cells] * groups,
-        "kind": ["count" if isinstance(found, CountEstimates) else "ratio"] * (groups * cells),
+        "table": [estimates.table] * (groups * cells),
+        "region_type": _by_cell(estimates, [key[0] for key in estimates.keys]),
+        "region_id": _by_cell(estimates, [key[1] for key in estimates.keys]),
+        "GEOID": _by_cell(estimates, [_code(region_geoids, key) for key in estimates.keys]),
+        "GISJOIN": _by_cell(estimates, [_code(region_gisjoins, key) for key in estimates.keys]),
+        "NAME": _by_cell(estimates, [book.regions.get((key[0], key[1]), "") for key in estimates.keys]),
+        "iteration": _by_cell(estimates, [key[2] for key in estimates.keys]),
+        "cell": [str(cell) for cell in estimates.cells] * groups,
+        "cell_label": [book.cell_label(estimates.table, str(cell)) for cell in estimates.cells] * groups,
+        "kind": ["count" if isinstance(estimates, CountEstimates) else "ratio"] * (groups * cells),
     }
     columns: dict[str, Any] = {name: pa.array(values, pa.string()) for name, values in words.items()}
     for name, kind in _COLUMNS.items():
@@ -297,30 +299,30 @@ def _code(codes: Callable[[str, NDArray[np.str_]], NDArray[np.str_]], key: Seque
     return str(codes(key[0].removeprefix("PR-"), np.array([key[1]]))[0])
 
 
-def _each(found: CountEstimates | RatioEstimates, texts: Sequence[str]) -> list[str]:
-    return [text for text in texts for _ in found.cells]
+def _by_cell(estimates: CountEstimates | RatioEstimates, texts: Sequence[str]) -> list[str]:
+    return [text for text in texts for _ in estimates.cells]
 
 
-def _numbers(found: CountEstimates | RatioEstimates) -> dict[str, np.ndarray[Any, Any]]:
-    if isinstance(found, CountEstimates):
+def _numbers(estimates: CountEstimates | RatioEstimates) -> dict[str, np.ndarray[Any, Any]]:
+    if isinstance(estimates, CountEstimates):
         return {
-            "noisy": found.noisy,
-            "variance": found.variance,
-            "estimate": found.pred,
-            "estimate_unrounded": found.mean,
-            "low": found.low,
-            "high": found.high,
+            "noisy": estimates.noisy,
+            "variance": estimates.variance,
+            "estimate": estimates.pred,
+            "estimate_unrounded": estimates.mean,
+            "low": estimates.low,
+            "high": estimates.high,
         }
     return {
-        "noisy": found.noisy,
-        "estimate": found.ratio,
-        "estimate_unrounded": found.ratio,
-        "low": found.low,
-        "high": found.high,
-        "noisy_num": found.num,
-        "variance_num": found.num_variance,
-        "noisy_denom": found.den,
-        "variance_denom": found.den_variance,
-        "estimate_num": found.num_mean,
-        "estimate_denom": found.den_mean,
+        "noisy": estimates.noisy,
+        "estimate": estimates.ratio,
+        "estimate_unrounded": estimates.ratio,
+        "low": estimates.low,
+        "high": estimates.high,
+        "noisy_num": estimates.num,
+        "variance_num": estimates.num_variance,
+        "noisy_denom": estimates.den,
+        "variance_denom": estimates.den_variance,
+        "estimate_num": estimates.num_mean,
+        "estimate_denom": estimates.den_mean,
     }

@@ -10,7 +10,7 @@ import pytest
 from censafe.errors import ConfigError
 from censafe.planning.prices.program import Goal, exact_goal_variance
 from censafe.products.topdown.configuration.config import TopdownConfig, load_config
-from censafe.products.topdown.planner import asked, budgets_of, overrides
+from censafe.products.topdown.planner import budgets_of, named_answers, overrides
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_the_best_combination_is_that_of_the_information_matrix(config: TopdownC
     }
     found = {
         round(float(exact_goal_variance(Goal("", Fraction(1), one.terms), budgets) or 0), 9)
-        for one in asked(config, f"persons.{query}/Tract", combined=True)
+        for one in named_answers(config, f"persons.{query}/Tract", combined=True)
     }
     assert found == expected
 
@@ -72,12 +72,12 @@ def test_budgets_come_back_as_they_went_in(name: str) -> None:
 )
 def test_unknown_answers_are_named(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        asked(load_config("pl94-us"), name, combined=True)
+        named_answers(load_config("pl94-us"), name, combined=True)
 
 
 def test_own_measurements_are_asked_for_where_there_are_some() -> None:
     config = load_config("pl94-us")
     with pytest.raises(ConfigError, match="is not measured at US"):
-        asked(config, "persons.total/US", combined=False)
+        named_answers(config, "persons.total/US", combined=False)
     with pytest.raises(ConfigError, match="under rho only"):
-        asked(load_config("e2e-1940"), "persons.total/County", combined=True)
+        named_answers(load_config("e2e-1940"), "persons.total/County", combined=True)

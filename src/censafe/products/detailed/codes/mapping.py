@@ -73,20 +73,20 @@ def iteration_rows(
     return IterationRows(np.cumsum(indptr), ordinals)
 
 
-@proven("stability.proof.md", digest="cd29a8f06a623bb4")
+@proven("stability.proof.md", digest="17620d9be04ee077")
 def _iterations_of(
     combinations: NDArray[np.int64], ordinal_of: dict[Kind, NDArray[np.int32]]
 ) -> NDArray[np.int32]:
     """Iterations of every combination in ascending order, padded with -1; shape (n, m + 2)."""
     races, ethnicity = combinations[:, :-1], combinations[:, -1]
-    given = races != NULL_CODE
-    alone = np.where(given, ordinal_of["alone"][races], np.int32(_CODE_SPACE))
+    filled = races != NULL_CODE
+    alone = np.where(filled, ordinal_of["alone"][races], np.int32(_CODE_SPACE))
     shared = alone.min(axis=1)
     # A code without an alone candidate has -1, the least of all, and empties the intersection.
-    same = (np.where(given, alone, shared[:, None]) == shared[:, None]).all(axis=1) & given.any(axis=1)
+    same = (np.where(filled, alone, shared[:, None]) == shared[:, None]).all(axis=1) & filled.any(axis=1)
     columns = [
         np.where(same, shared, np.int32(_ABSENT))[:, None],
-        np.where(given, ordinal_of["combination"][races], np.int32(_ABSENT)),
+        np.where(filled, ordinal_of["combination"][races], np.int32(_ABSENT)),
         np.where(ethnicity != NULL_CODE, ordinal_of["ethnicity"][ethnicity], np.int32(_ABSENT))[:, None],
     ]
     table = np.sort(np.concatenate(columns, axis=1), axis=1)

@@ -30,7 +30,7 @@ _SHOWN: Final = 5
 class CodeFindings:
     """What is wrong with the parameter files, gathered before anything is raised."""
 
-    found: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     def add(
         self,
@@ -44,7 +44,7 @@ class CodeFindings:
         severity: Severity = "stop",
     ) -> None:
         """Note one breach."""
-        self.found.append(Finding(file, column, rule, severity, rows, problem, allowed, fix))
+        self.findings.append(Finding(file, column, rule, severity, rows, problem, allowed, fix))
 
 
 @dataclass(frozen=True)
@@ -62,18 +62,18 @@ def read_table(path: Path, columns: Columns, findings: CodeFindings) -> Table:
     if lines is None or not _header_fits(path.name, lines[0], names, findings):
         return Table(path.name, ())
     rows = [tuple(line.split("|")) for line in lines[1:]]
-    whole = [row for row in rows if len(row) == len(names)]
-    if len(whole) < len(rows):
+    complete = [row for row in rows if len(row) == len(names)]
+    if len(complete) < len(rows):
         findings.add(
             path.name,
             "",
             "fields",
-            len(rows) - len(whole),
+            len(rows) - len(complete),
             "rows with another number of fields than the header",
             f"{len(names)} fields separated by |",
             "correct the rows",
         )
-    return Table(path.name, tuple(_well_formed(path.name, whole, columns, findings)))
+    return Table(path.name, tuple(_well_formed(path.name, complete, columns, findings)))
 
 
 def read_lines(path: Path, findings: CodeFindings) -> list[str] | None:
@@ -143,9 +143,15 @@ def _well_formed(
         bad = [i for i, row in enumerate(rows) if not matches(row[position])]
         if not bad:
             continue
-        shown = examples_text(dict.fromkeys(repr(rows[i][position][:40]) for i in bad))
+        examples = examples_text(dict.fromkeys(repr(rows[i][position][:40]) for i in bad))
         findings.add(
-            file, name, "domain", len(bad), f"values of another form: {shown}", allowed, "correct the column"
+            file,
+            name,
+            "domain",
+            len(bad),
+            f"values of another form: {examples}",
+            allowed,
+            "correct the column",
         )
         for i in bad:
             good[i] = False
@@ -190,9 +196,9 @@ def expand_short_form(
             codes = [low] if low == high else [code for code in ordered if low <= code <= high]
             rows += [(parsed[1].zfill(4), f"{code:04d}") for code in codes]
     if wrong:
-        shown = ", ".join(str(number) for number in wrong[:10])
+        numbers = ", ".join(str(number) for number in wrong[:10])
         raise DataError(
-            f"{where}: {len(wrong)} malformed line{'s' if len(wrong) > 1 else ''} (line {shown}); allowed: an "
+            f"{where}: {len(wrong)} malformed line{'s' if len(wrong) > 1 else ''} (line {numbers}); allowed: an "
             "iteration code of 1 to 4 digits, |, then four-digit codes or ranges aaaa:bbbb with aaaa up to bbbb, "
             "separated by commas; fix: correct the lines"
         )
@@ -271,7 +277,7 @@ def load_universe(folder: Path | None = None) -> tuple[Universe, tuple[Finding, 
     members = {iteration.code: frozenset(gathered.get(iteration.code, ())) for iteration in iterations}
     universe = Universe(names, iterations, members, SHIPPED_UNIVERSE if folder is None else str(folder))
     _check_hierarchy(universe, findings)
-    return universe, tuple(findings.found)
+    return universe, tuple(findings.findings)
 
 
 _shipped_universe = cache(load_universe)  # nothing changes it
@@ -370,13 +376,13 @@ def _check_map(
         ("RACE_ETH_CODE", 1, unknown, CODES_FILE),
     ):
         if rows:
-            shown = examples_text(dict.fromkeys(row[position] for row in rows))
+            examples = examples_text(dict.fromkeys(row[position] for row in rows))
             findings.add(
                 table.file,
                 column,
                 "unknown-code",
                 len(rows),
-                f"codes that are not listed: {shown}",
+                f"codes that are not listed: {examples}",
                 f"codes of {where}",
                 "add the codes to the list or remove the rows",
             )
@@ -399,23 +405,25 @@ def _check_hierarchy(universe: Universe, findings: CodeFindings) -> None:
     for level in (1, 2):
         for granularity in _GRANULARITIES:
             first: dict[tuple[Kind, int], str] = {}
-            for one in universe.candidates(level, granularity).iterations:
-                for code in sorted(universe.members[one.code]):
-                    other = first.setdefault((one.kind, code), one.code)
-                    if other != one.code:
-                        broken.setdefault((one.kind, level, other, one.code), []).append(str(code))
+            for iteration in universe.candidates(level, granularity).iterations:
+                for member in sorted(universe.members[iteration.code]):
+                    other = first.setdefault((iteration.kind, member), iteration.code)
+                    if other != iteration.code:
+                        broken.setdefault((iteration.kind, level, other, iteration.code), []).append(
+                            str(member)
+                        )
     if not broken:
         return
-    shown = examples_text(
-        f"iterations {one} and {other} ({KINDS[kind]}, level {level}) both hold {examples_text(dict.fromkeys(codes))}"
-        for (kind, level, one, other), codes in broken.items()
+    examples = examples_text(
+        f"iterations {code} and {other} ({KINDS[kind]}, level {level}) both hold {examples_text(dict.fromkeys(codes))}"
+        for (kind, level, code, other), codes in broken.items()
     )
     findings.add(
         MAP_FILE,
         LONG_HEADER.replace("|", ","),
         "hierarchy",
         len({code for codes in broken.values() for code in codes}),
-        f"codes in two iterations of one kind, level and granularity: {shown}",
+        f"codes in two iterations of one kind, level and granularity: {examples}",
         "one iteration of a kind, level and granularity for every code",
         "take the codes out of one of them, or make one DETAILED_ONLY and the other COARSE_ONLY",
     )

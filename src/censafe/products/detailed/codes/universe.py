@@ -36,8 +36,8 @@ class PopulationGroupLevel:
     """One population group level.
 
     Example:
-        >>> found = PopulationGroupLevel("PR-COUNTY", 1)
-        >>> found.key, found.name, found.bureau_key, found.label, found.granularity
+        >>> result = PopulationGroupLevel("PR-COUNTY", 1)
+        >>> result.key, result.name, result.bureau_key, result.label, result.granularity
         ('pr_county_1', 'PR-COUNTY, 1', 'level_1_pr_county', 'Puerto Rico County, Regional', 'coarse')
     """
 
@@ -78,7 +78,7 @@ def group_levels(*, us: bool = True, pr: bool = True) -> tuple[PopulationGroupLe
     """Every level of a run in the order in which it is measured: US before Puerto Rico, large regions first.
 
     Example:
-        >>> [found.key for found in group_levels(pr=False)][:4]
+        >>> [result.key for result in group_levels(pr=False)][:4]
         ['usa_1', 'usa_2', 'state_1', 'state_2']
     """
     types = (US_REGION_TYPES if us else ()) + (PR_REGION_TYPES if pr else ())

@@ -36,10 +36,10 @@ def adaptive_tables(config: SafetabPConfig, level: PopulationGroupLevel) -> Adap
         >>> tables.thresholds, str(tables.zero_suppression)
         ((971, 4971, 19971), '9999/10000')
     """
-    one, two, three = config.thresholds["p", level.key][:3]
+    first, second, third = config.thresholds["p", level.key][:3]
     suppressed = level.granularity == "coarse"
     chance = config.zero_suppression_chance if suppressed else Fraction(0)
-    return AdaptiveTables((one, two, three), table_variants(), chance)
+    return AdaptiveTables((first, second, third), table_variants(), chance)
 
 
 def measure_level(task: PartTask, key: Key) -> GroupMeasurements:
@@ -54,7 +54,7 @@ def measure_level(task: PartTask, key: Key) -> GroupMeasurements:
 def true_counts(counter: GroupCounter, level: PopulationGroupLevel, *, threads: int = 1) -> GroupRows:
     """CONFIDENTIAL. The most detailed table of every group that is not empty.
 
-    Detailed-only groups have their total. Whoever compares with other groups knows that those are empty.
+    Detailed-only groups have their total. A comparison with other groups shows that those are empty.
 
     Args:
         counter: sorted records of the run.

@@ -43,7 +43,7 @@ def write_card(path: Path, values: CardValues, code: str, shapes: AreaShapes | N
     stamp = f"{values.stamp}: {STAMP_REASONS[values.stamp]}. " if values.stamp else ""
     exhibits = [
         *_living(values, place),
-        *_beside(values, code),
+        *_neighbors(values, code),
         _usable(values, place),
         *_map(values, code, shapes),
     ]
@@ -62,36 +62,36 @@ def write_card(path: Path, values: CardValues, code: str, shapes: AreaShapes | N
     atomic_text(path, sheet_html(sheet, f"{values.stamp}: " if values.stamp else ""))
 
 
-def _cell(one: CardTable, place: int, line: int = 0) -> tuple[float, float, float]:
-    return one.values[place, line], one.low[place, line], one.high[place, line]
+def _cell(table: CardTable, place: int, line: int = 0) -> tuple[float, float, float]:
+    return table.values[place, line], table.low[place, line], table.high[place, line]
 
 
-def _use(one: CardTable, place: int, line: int) -> Use | Literal[""]:
+def _use(table: CardTable, place: int, line: int) -> Use | Literal[""]:
     """Whether a number can be used; nothing where there is none."""
-    value, low, high = _cell(one, place, line)
-    return "" if np.isnan(value) else use_of(value, low, high, exact=bool(one.exact[place, line]))
+    value, low, high = _cell(table, place, line)
+    return "" if np.isnan(value) else use_of(value, low, high, exact=bool(table.exact[place, line]))
 
 
-def _ends(values: CardValues, one: CardTable, place: int, line: int = 0) -> str:
+def _ends(values: CardValues, table: CardTable, place: int, line: int = 0) -> str:
     """An interval in words."""
-    low, high = one.low[place, line], one.high[place, line]
+    low, high = table.low[place, line], table.high[place, line]
     if low != high:
-        return f"between {_text(one, low)} and {_text(one, high)}"
-    return "exact" if one.exact[place, line] else f"did not change in {values.replicates} runs"
+        return f"between {_text(table, low)} and {_text(table, high)}"
+    return "exact" if table.exact[place, line] else f"did not change in {values.replicates} runs"
 
 
-def _text(one: CardTable, value: float) -> str:
+def _text(table: CardTable, value: float) -> str:
     if np.isnan(value):
         return ""
-    return f"{value:,.1f}" if one.table.median else f"{value:,.0f}"
+    return f"{value:,.1f}" if table.definition.median else f"{value:,.0f}"
 
 
 def _headline(values: CardValues, place: int) -> str:
     parts = []
     for name, words in (("P1", "people"), ("H1", "housing units")):
         if name in values.tables:
-            one = values.tables[name]
-            parts.append(f"{_text(one, one.values[place, 0])} {words} ({_ends(values, one, place)})")
+            table = values.tables[name]
+            parts.append(f"{_text(table, table.values[place, 0])} {words} ({_ends(values, table, place)})")
     return f"{' and '.join(parts)}. Intervals hold the true number in about {values.level} of cases."
 
 
@@ -103,8 +103,8 @@ def _facts(values: CardValues, place: int) -> Iterator[tuple[str, str, str]]:
         ("P16", "households"),
     ):
         if name in values.tables:
-            one = values.tables[name]
-            yield words, _text(one, one.values[place, 0]) or "none", _ends(values, one, place)
+            table = values.tables[name]
+            yield words, _text(table, table.values[place, 0]) or "none", _ends(values, table, place)
 
 
 def _living(values: CardValues, place: int) -> Iterator[Exhibit]:
@@ -128,53 +128,59 @@ def _living(values: CardValues, place: int) -> Iterator[Exhibit]:
         yield Exhibit(
             "homes",
             "How do they live?",
-            _most([one for one in homes if one.table.name == "P16"] or homes, place),
+            _most([one for one in homes if one.definition.name == "P16"] or homes, place),
             tables=[_table(values, one, place) for one in homes],
         )
 
 
 def _most(tables: Sequence[CardTable], place: int) -> str:
     """The largest number below a total, in words."""
-    found = [
-        (one.values[place, line], one.table.lines[line].label, one, line)
-        for one in tables
-        if not one.table.median
-        for line in range(1, len(one.table.lines))
-        if one.table.lines[line].depth == 1
+    entries = [
+        (table.values[place, line], table.definition.lines[line].label, table, line)
+        for table in tables
+        if not table.definition.median
+        for line in range(1, len(table.definition.lines))
+        if table.definition.lines[line].depth == 1
     ]
-    if not found:
+    if not entries:
         return f"{_text(tables[0], tables[0].values[place, 0])} in all."
-    value, label, one, line = max(found, key=lambda entry: entry[0])
-    low, high = _text(one, one.low[place, line]), _text(one, one.high[place, line])
-    total = one.values[place, 0]
-    share = f", {100 * value / total:.0f}% of {_text(one, total)}" if total > 0 else ""
-    return f"The largest group is {label.rstrip(':')}: {_text(one, value)} ({low} to {high}){share}."
+    value, label, table, line = max(entries, key=lambda entry: entry[0])
+    low, high = _text(table, table.low[place, line]), _text(table, table.high[place, line])
+    total = table.values[place, 0]
+    share = f", {100 * value / total:.0f}% of {_text(table, total)}" if total > 0 else ""
+    return f"The largest group is {label.rstrip(':')}: {_text(table, value)} ({low} to {high}){share}."
 
 
-def _table(values: CardValues, one: CardTable, place: int) -> PageTable:
+def _table(values: CardValues, table: CardTable, place: int) -> PageTable:
     rows = []
-    for line, cell in enumerate(one.table.lines):
-        number, low, high = _cell(one, place, line)
-        use: str = _use(one, place, line)
+    for line, cell in enumerate(table.definition.lines):
+        number, low, high = _cell(table, place, line)
+        use: str = _use(table, place, line)
         if use == "did not change":
-            use = _ends(values, one, place, line)
+            use = _ends(values, table, place, line)
         indent = "\u2003" * cell.depth
         rows.append(
-            [f"{indent}{cell.label.rstrip(':')}", _text(one, number), _text(one, low), _text(one, high), use]
+            [
+                f"{indent}{cell.label.rstrip(':')}",
+                _text(table, number),
+                _text(table, low),
+                _text(table, high),
+                use,
+            ]
         )
-    caption = f"{one.table.name}: {_title(one)}"
+    caption = f"{table.definition.name}: {_title(table)}"
     return PageTable(caption, ("", "Number", f"{values.level} from", "to", "Use it?"), rows, 4)
 
 
-def _title(one: CardTable) -> str:
+def _title(table: CardTable) -> str:
     """The title of a table in sentence case, proper names kept."""
-    words = one.table.title.capitalize().split(" ")
+    words = table.definition.title.capitalize().split(" ")
     return " ".join(word.capitalize() if word.rstrip(",") in _PROPER else word for word in words)
 
 
 def _pyramid(ages: CardTable, place: int, level: str) -> Figure:
     """Women and men by age side by side."""
-    lines = ages.table.lines
+    lines = ages.definition.lines
     half = (len(lines) - 1) // 2
     figure = Figure(figsize=(8.5, 6.0), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
@@ -205,45 +211,45 @@ def _quiet(axes: Axes) -> None:
     axes.tick_params(labelsize=8)
 
 
-def _beside(values: CardValues, code: str) -> Iterator[Exhibit]:
+def _neighbors(values: CardValues, code: str) -> Iterator[Exhibit]:
     """The areas of the same parent, those of most similar size where there are many."""
     total = next((values.tables[name] for name in ("P1", "H1") if name in values.tables), None)
     own = values.codes.index(code)
-    places = [place for place in values.beside(code) if place != own]
+    places = [place for place in values.neighbors(code) if place != own]
     if total is None or not places:
         return
     size = total.values[:, 0]
     near = sorted(places, key=lambda place: abs(size[place] - size[own]))[:_MOST_BESIDE]
-    shown = sorted([own, *near], key=lambda place: -size[place])
+    compared = sorted([own, *near], key=lambda place: -size[place])
     larger = sum(bool(size[place] > size[own]) for place in places)
-    names = [values.names[place] or values.codes[place] for place in shown]
+    names = [values.names[place] or values.codes[place] for place in compared]
     columns = [one for one in (values.tables.get(name) for name in ("P1", "P13", "H1")) if one is not None]
     rows = []
-    for name, place in zip(names, shown, strict=True):
+    for name, place in zip(names, compared, strict=True):
         cells = [[_text(one, number) for number in _cell(one, place)] for one in columns]
         rows.append(
             [name, *(value if low == high else f"{value} ({low} to {high})" for value, low, high in cells)]
         )
     words = {"P1": "People", "P13": "Median age", "H1": "Housing units"}
-    headers = ("Area", *(f"{words[one.table.name]} ({values.level} interval)" for one in columns))
+    headers = ("Area", *(f"{words[one.definition.name]} ({values.level} interval)" for one in columns))
     drawn = values.tables.get("P13", total)
-    title = "median age" if drawn.table.median else words[drawn.table.name].lower()
+    title = "median age" if drawn.definition.median else words[drawn.definition.name].lower()
     yield Exhibit(
         "neighbors",
         "How does it compare with the areas beside it?",
-        f"{larger} of the {len(places)} other areas beside it have more {words[total.table.name].lower()}.",
-        _dots(drawn, shown, names, shown.index(own), f"{title}, with {values.level} intervals"),
+        f"{larger} of the {len(places)} other areas beside it have more {words[total.definition.name].lower()}.",
+        _dots(drawn, compared, names, compared.index(own), f"{title}, with {values.level} intervals"),
         f"The {title} of the area and of up to {_MOST_BESIDE} areas of similar size beside it, with {values.level} intervals.",
         [PageTable("Areas beside it, the largest first", headers, rows, len(columns))],
     )
 
 
-def _dots(one: CardTable, shown: Sequence[int], names: Sequence[str], own: int, title: str) -> Figure:
-    figure = Figure(figsize=(8.5, 0.26 * len(shown) + 1.0), layout="constrained")
+def _dots(table: CardTable, places: Sequence[int], names: Sequence[str], own: int, title: str) -> Figure:
+    figure = Figure(figsize=(8.5, 0.26 * len(places) + 1.0), layout="constrained")
     axes = figure.subplots()
-    rows = np.arange(len(shown))[::-1]
-    colors = [_OWN if place == own else _OTHER for place in range(len(shown))]
-    value, low, high = (array[list(shown), 0] for array in (one.values, one.low, one.high))
+    rows = np.arange(len(places))[::-1]
+    colors = [_OWN if place == own else _OTHER for place in range(len(places))]
+    value, low, high = (array[list(places), 0] for array in (table.values, table.low, table.high))
     axes.hlines(rows, low, high, color=colors, linewidth=3, alpha=0.8)
     axes.scatter(value, rows, color=colors, s=22, zorder=3)
     axes.set_yticks(rows, names)
@@ -256,12 +262,12 @@ def _usable(values: CardValues, place: int) -> Exhibit:
     """How many numbers of each table are exact, sure, to be used with care, and not to be used."""
     kinds: tuple[Use, ...] = ("exact", "did not change", "yes", "with care", "no")
     rows, sums = [], dict.fromkeys(kinds, 0)
-    for one in values.tables.values():
-        lines = range(len(one.table.lines))
-        found = [_use(one, place, line) for line in lines]
+    for table in values.tables.values():
+        lines = range(len(table.definition.lines))
+        uses = [_use(table, place, line) for line in lines]
         for kind in kinds:
-            sums[kind] += found.count(kind)
-        rows.append([f"{one.table.name}: {_title(one)}", *(str(found.count(kind)) for kind in kinds)])
+            sums[kind] += uses.count(kind)
+        rows.append([f"{table.definition.name}: {_title(table)}", *(str(uses.count(kind)) for kind in kinds)])
     number = sum(sums.values())
     return Exhibit(
         "use",
@@ -316,12 +322,12 @@ def _how(values: CardValues) -> Iterator[str]:
 def _map(values: CardValues, code: str, shapes: AreaShapes | None) -> Iterator[Exhibit]:
     if shapes is None:
         return
-    beside = [values.codes[place] for place in values.beside(code)]
+    neighbors = [values.codes[place] for place in values.neighbors(code)]
     if not shapes.outlines(code):
         return
     figure = Figure(figsize=(6.5, 6.0), layout="constrained")
     axes = figure.subplots()
-    for other in sorted(beside, key=lambda one: one == code):
+    for other in sorted(neighbors, key=lambda one: one == code):
         for ring in shapes.outlines(other):
             axes.fill(
                 ring[:, 0],

@@ -76,7 +76,7 @@ class CardTable:
         exact: whether the number is published as it was counted, or follows from such numbers.
     """
 
-    table: CensusTable
+    definition: CensusTable
     values: _Values = field(repr=False)
     low: _Values = field(repr=False)
     high: _Values = field(repr=False)
@@ -108,7 +108,7 @@ class CardValues:
         """The confidence in words."""
         return f"{100 * self.confidence:g}%"
 
-    def beside(self, code: str) -> tuple[int, ...]:
+    def neighbors(self, code: str) -> tuple[int, ...]:
         """Places of the areas of the same parent, the area itself included."""
         own = self.parent[self.codes.index(code)]
         return tuple(place for place, parent in enumerate(self.parent) if parent == own)
@@ -117,10 +117,10 @@ class CardValues:
 def card_values(
     sources: Sequence[EstimatedSource | ReplicatedSource],
     places: Sequence[Geography],
-    wanted: Sequence[str],
+    chosen: Sequence[str],
     confidence: float,
 ) -> CardValues:
-    """Tables of the wanted areas and of those beside them."""
+    """Tables of the chosen areas and of their neighbors."""
     source = sources[0]
     if len(places) > 1:
         raise UsageError(
@@ -129,7 +129,7 @@ def card_values(
     (place,) = places
     names = place.areas.names
     codes = names if place.listed else geoids(names)
-    missing = [code for code in wanted if code not in set(codes.tolist())]
+    missing = [code for code in chosen if code not in set(codes.tolist())]
     if missing:
         raise UsageError(
             f"{missing[0]!r}: there is no such area of the kind {place.name} in which anything was counted."
@@ -137,18 +137,18 @@ def card_values(
         )
     digits = 0 if place.listed else _PARENTS.get(len(codes[0]), 0)
     parents = np.array([code[:digits] for code in codes.tolist()])
-    shown = np.isin(parents, [code[:digits] for code in wanted]) if wanted else np.ones(len(codes), np.bool_)
-    number = np.where(shown, np.cumsum(shown) - 1, -1)
+    inside = np.isin(parents, [code[:digits] for code in chosen]) if chosen else np.ones(len(codes), np.bool_)
+    number = np.where(inside, np.cumsum(inside) - 1, -1)
     area = np.where(place.areas.area >= 0, number[place.areas.area], -1)
-    geography = replace(place, areas=AreaBlocks(names[shown], area), remarks=())
+    geography = replace(place, areas=AreaBlocks(names[inside], area), remarks=())
     tables = _tables(sources, geography, confidence)
     replicated = [one for one in sources if isinstance(one, ReplicatedSource)]
     titles = source.names.given(codes) if place.listed else source.names.names(names)
     return CardValues(
         place.name,
-        tuple(codes[shown].tolist()),
-        tuple(titles[shown].tolist()),
-        tuple(parents[shown].tolist()),
+        tuple(codes[inside].tolist()),
+        tuple(titles[inside].tolist()),
+        tuple(parents[inside].tolist()),
         tables,
         sum(len(one.replicates) for one in replicated),
         confidence,
@@ -190,7 +190,9 @@ def _tables(
     tables = {}
     for table in (source.tables[name] for name in CARD_TABLES[source.product]):
         covering = (
-            one for one in sources if isinstance(one, ReplicatedSource) or one.covers(table, geography)
+            candidate
+            for candidate in sources
+            if isinstance(candidate, ReplicatedSource) or candidate.covers(table, geography)
         )
         own = next(covering, None) if source.holds(table) else None
         if own is None:
@@ -199,7 +201,7 @@ def _tables(
         for _, values, intervals in valued(own, table, geography, confidence):
             known = np.broadcast_to(_invariant(own, table, geography), values.shape)
             if isinstance(intervals, LinearIntervals):
-                parts.append((values, *intervals.whole(values), known | (intervals.sd == 0)))
+                parts.append((values, *intervals.rounded(values), known | (intervals.sd == 0)))
             elif intervals is not None:
                 parts.append((values, intervals.low, intervals.high, known))
         values, low, high, exact = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -220,7 +222,7 @@ _ALL_UNITS: Final = ("H1", "H3")
 
 def _invariant(source: TableSource, table: CensusTable, geography: Geography) -> NDArray[np.bool_]:
     """Lines of a table that are published as they were counted: all housing units everywhere, all persons of states and the nation."""
-    found = np.zeros(len(table.lines), np.bool_)
+    exact = np.zeros(len(table.lines), np.bool_)
     persons = table.name in _ALL_PERSONS[source.product] and geography.name in ("us", "state")
-    found[0] = persons or table.name in _ALL_UNITS
-    return found
+    exact[0] = persons or table.name in _ALL_UNITS
+    return exact

@@ -113,12 +113,12 @@ def census_tables(product: str = "dhc") -> Mapping[str, CensusTable]:
         ['P1', 'P2', 'P3', 'P4', 'P5', 'H1']
     """
     iterations = _entries("iterations")
-    found: dict[str, CensusTable] = {}
+    tables: dict[str, CensusTable] = {}
     for file in _FILES[product]:
         for name, entry in _entries(file).items():
             schema = shipped_schemas()[SCHEMAS[product][entry["histogram"]]]
             base = parse_table(name, entry, schema)
-            found[name] = base
+            tables[name] = base
             own = replace(
                 base,
                 name=entry.get("repeated_as", name),
@@ -127,18 +127,18 @@ def census_tables(product: str = "dhc") -> Mapping[str, CensusTable]:
             suffixes = list(iterations)
             first, _, last = entry.get("iterations", "").partition("-")
             for suffix in suffixes[suffixes.index(first) : suffixes.index(last) + 1] if first else ():
-                found[own.name + suffix] = _repeated(own, suffix, iterations[suffix], schema)
-    return {name: found[name] for name in sorted(found, key=_place)}
+                tables[own.name + suffix] = _repeated(own, suffix, iterations[suffix], schema)
+    return {name: tables[name] for name in sorted(tables, key=_place)}
 
 
 def _place(name: str) -> tuple[int, int, int, str]:
     """Where a table stands among the others: people before housing, base tables before their repetitions."""
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise ConfigError(
             f"table {name}: the name of a table is letters, a number and the letters of its iteration"
         )
-    kind, number, suffix = found.groups()
+    kind, number, suffix = match.groups()
     return _KINDS.index(kind), int(number), len(suffix), suffix
 
 
@@ -240,7 +240,7 @@ def _entries(file: str) -> dict[str, dict[str, Any]]:
 
 
 def _lines(name: str, text: str, where: Condition, conditions: ConditionReader) -> tuple[TableLine, ...]:
-    found: list[TableLine] = []
+    lines: list[TableLine] = []
     above: list[Condition] = [where]
     sums = []
     for row in text.splitlines():
@@ -249,27 +249,27 @@ def _lines(name: str, text: str, where: Condition, conditions: ConditionReader) 
         label, _, condition = body.partition(" | ")
         if not label or depth >= len(above):
             raise ConfigError(
-                f"table {name}: line {len(found) + 1} ({label}) stands below no line; give its depth in points"
+                f"table {name}: line {len(lines) + 1} ({label}) stands below no line; give its depth in points"
             )
         own = condition.split(" & ") if condition else []
         when = conditions.read(" & ".join(part for part in own if part != _SUM), above[depth])
         above[depth + 1 :] = [when]
-        sums += [len(found)] if _SUM in own else []
-        found.append(TableLine(label, depth, when))
+        sums += [len(lines)] if _SUM in own else []
+        lines.append(TableLine(label, depth, when))
     for place in sums:
-        found[place] = replace(found[place], summed=_below(found, place))
-    return tuple(found)
+        lines[place] = replace(lines[place], summed=_below(lines, place))
+    return tuple(lines)
 
 
 def _below(lines: list[TableLine], place: int) -> tuple[int, ...]:
     """Lines one step below a line."""
-    found = []
+    lines_below = []
     for number in range(place + 1, len(lines)):
         if lines[number].depth <= lines[place].depth:
             break
         if lines[number].depth == lines[place].depth + 1:
-            found.append(number)
-    return tuple(found)
+            lines_below.append(number)
+    return tuple(lines_below)
 
 
 class ConditionReader:
@@ -289,7 +289,7 @@ class ConditionReader:
 
     def read(self, text: str, above: Condition) -> Condition:
         """A condition that narrows another one."""
-        found = dict(above)
+        condition = dict(above)
         for part in text.split(" & ") if text else ():
             name, mark, values = part.partition("=")
             attribute = name if name in self._sizes else self._columns.get(name)
@@ -304,8 +304,8 @@ class ConditionReader:
             raw: Any = values if name == attribute else {name: values.split(",")}
             levels = frozenset(sets.read(raw, name, problems))
             problems.raise_if_any(f"table {self._table}")
-            found[attribute] = found.get(attribute, levels) & levels
-        return found
+            condition[attribute] = condition.get(attribute, levels) & levels
+        return condition
 
     def _numbered(self, attribute: str, values: str) -> str:
         """Levels by number, where labels stand for them: one label, or several with commas between."""

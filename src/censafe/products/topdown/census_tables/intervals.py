@@ -41,8 +41,8 @@ class CellIntervals:
     rmse: _Values = field(repr=False)
 
     @property
-    def beside(self) -> Mapping[str, _Values]:
-        """What stands beside the ends."""
+    def statistics(self) -> Mapping[str, _Values]:
+        """What is published besides the ends: bias and root mean square error."""
         return {"bias": self.bias, "rmse": self.rmse}
 
 
@@ -62,7 +62,7 @@ class ReplicateErrors:
         self._squares += errors * errors
         self._number += 1
 
-    def intervals(self, confidence: float, *, whole: bool = True) -> CellIntervals:
+    def intervals(self, confidence: float, *, outward: bool = True) -> CellIntervals:
         """Intervals by the Bureau's rule.
 
         The half-width is a quantile of Student's t with 5 degrees of freedom times the root mean square error. The middle is the published value,
@@ -77,8 +77,8 @@ class ReplicateErrors:
             >>> errors = ReplicateErrors(np.array([100.0]))
             >>> for error in (1, -1, 2, -2, 3, -3, 4, -4, 5, -5):
             ...     errors.add(np.array([100.0 + error]))
-            >>> found = errors.intervals(0.9)
-            >>> found.low.tolist(), found.high.tolist()
+            >>> result = errors.intervals(0.9)
+            >>> result.low.tolist(), result.high.tolist()
             ([93.0], [107.0])
         """
         from scipy.stats import t
@@ -88,7 +88,7 @@ class ReplicateErrors:
         bias = self._sum / self._number
         rmse = np.sqrt(self._squares / self._number)
         half = float(t.ppf((1 + confidence) / 2, _DEGREES)) * rmse
-        if not whole:
+        if not outward:
             return CellIntervals(np.maximum(self._values - half, 0), self._values + half, bias, rmse)
         variance = (self._squares - self._number * bias * bias) / (self._number - 1)
         large = np.abs(bias) >= _SHARE * np.sqrt(np.maximum(variance, 0))
@@ -111,25 +111,27 @@ class ReplicatedSource(SourceWithIntervals):
     @property
     def held(self) -> tuple[str, ...]:
         """The histograms that there are in all of them."""
-        return tuple(one for one in self._source.held if all(one in other.held for other in self.replicates))
+        return tuple(
+            kind for kind in self._source.held if all(kind in replicate.held for replicate in self.replicates)
+        )
 
     @property
     def levels(self) -> tuple[str, ...]:
         """Words for the levels that there are in all of them, the widest first."""
         return tuple(
-            one for one in self._source.levels if all(one in other.levels for other in self.replicates)
+            level for level in self._source.levels if all(level in other.levels for other in self.replicates)
         )
 
     def level(self, word: str) -> tuple[str, NDArray[np.str_], AreaBlocks]:
         """Areas of a level of all of them."""
-        found = [one.level(word) for one in (self._source, *self.replicates)]
-        geounits, first = np.unique(np.concatenate([codes for _, codes, _ in found]), return_index=True)
-        labels = np.concatenate([areas.names[areas.area] for _, _, areas in found])[first]
-        inside = np.concatenate([areas.area >= 0 for _, _, areas in found])[first]
+        levels = [source.level(word) for source in (self._source, *self.replicates)]
+        geounits, first = np.unique(np.concatenate([codes for _, codes, _ in levels]), return_index=True)
+        labels = np.concatenate([areas.names[areas.area] for _, _, areas in levels])[first]
+        inside = np.concatenate([areas.area >= 0 for _, _, areas in levels])[first]
         names, number = np.unique(labels[inside], return_inverse=True)
         area = np.full(len(geounits), -1, np.int64)
         area[inside] = number.reshape(-1)
-        return found[0][0], geounits, AreaBlocks(names, area)
+        return levels[0][0], geounits, AreaBlocks(names, area)
 
 
 def replicates_of(run: Path) -> Path:
@@ -139,8 +141,8 @@ def replicates_of(run: Path) -> Path:
         >>> replicates_of(Path("/runs/dhc")).as_posix()
         '/runs/dhc-replicates'
     """
-    whole = run.absolute()
-    return whole.with_name(f"{whole.name}-replicates")
+    absolute = run.absolute()
+    return absolute.with_name(f"{absolute.name}-replicates")
 
 
 def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
@@ -151,9 +153,9 @@ def open_replicates(source: TableSource, folder: Path) -> ReplicatedSource:
         path for path in places if (path / "manifest.json").is_file() or (microdata and packed_files(path))
     ]
     same = [
-        one
-        for one in map(open_source, done)
-        if one.product == source.product and isinstance(one, MicrodataSource) == microdata
+        replicate
+        for replicate in map(open_source, done)
+        if replicate.product == source.product and isinstance(replicate, MicrodataSource) == microdata
     ]
     unfinished = [path.name for path in places if path not in done]
     if len(same) < LEAST_REPLICATES:
@@ -181,7 +183,7 @@ def valued(
         Ranges of areas, values of shape (areas of the range, lines), and their intervals; None without any.
     """
     replicates = source.replicates if isinstance(source, ReplicatedSource) else ()
-    own, *others = (one.values(table, geography) for one in (source, *replicates))
+    own, *others = (member.values(table, geography) for member in (source, *replicates))
     for areas, values in own:
         if not others:
             linear = (
@@ -194,4 +196,4 @@ def valued(
         errors = ReplicateErrors(values)
         for other in others:
             errors.add(next(other)[1])
-        yield areas, values, errors.intervals(confidence, whole=not table.median)
+        yield areas, values, errors.intervals(confidence, outward=not table.median)

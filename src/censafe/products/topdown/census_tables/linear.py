@@ -40,12 +40,12 @@ class LinearIntervals:
     sd: _Values = field(repr=False)
 
     @property
-    def beside(self) -> Mapping[str, _Values]:
-        """What stands beside the ends."""
+    def statistics(self) -> Mapping[str, _Values]:
+        """What is published besides the ends: estimate and standard deviation."""
         return {"estimate": self.estimate, "sd": self.sd}
 
-    def whole(self, values: _Values) -> tuple[_Values, _Values]:
-        """Ends as whole numbers, outward, not below 0, and around what was published: none of it leaves out a count that the interval held.
+    def rounded(self, values: _Values) -> tuple[_Values, _Values]:
+        """Ends as whole numbers, outward, not below 0, and around what was published: none of it leaves out a count inside of the interval.
 
         A number is never shown as exact that is not: an interval below 0 reaches from 0 to 1.
         """
@@ -122,8 +122,8 @@ class EstimatedSource(SourceWithIntervals):
         if table.median:
             return f"medians have no linear estimates; fix: {ways_to_replicates(self.place)}"
         kinds, tables = (list(dict.fromkeys(column)) for column in zip(*self._known, strict=True))
-        wanted = list(dict.fromkeys([*tables, table.name]))
-        fix = ways_to_linear(self._path.parent, wanted, listed=geography.name not in kinds)
+        names = list(dict.fromkeys([*tables, table.name]))
+        fix = ways_to_linear(self._path.parent, names, listed=geography.name not in kinds)
         return (
             f"{self._path.parent} has no linear estimates of it, but of {', '.join(tables)} for {', '.join(kinds)}; fix: {fix}; or "
             f"{ways_to_replicates(self.place)}"

@@ -38,27 +38,27 @@ def make_replicates(
 ) -> tuple[Path, ...]:
     """Run the configuration of a finished run again and again on its published counts.
 
-    What the run was held to is replicated first, each replicate with its own.
+    Published results that constrain the run are replicated first, each replicate with its own.
     """
     sources = _with_results(folder, results)
     digits = max(2, len(str(count)))
-    found = []
+    folders = []
     with observer.stage(f"{count} replicates"):
         for number in range(1, count + 1):
             place = out / f"{number:0{digits}}"
             options = RunOptions(test_key=seed_of_run(seed, number), workers=workers, tables=NO_TABLES)
-            made: dict[str, Path] = {}
+            replicated: dict[str, Path] = {}
             for name, source in sources.items():
                 own = place.with_name(f"{place.name}-{name}") if name else place
                 with observer.stage(own.name):
-                    given = {} if name else made
+                    known = {} if name else replicated
                     overrides = dict(_manifest(source).config.overrides)
-                    reading = ReadOptions(results=given)
+                    reading = ReadOptions(results=known)
                     run(str(source / CONFIGURATION), source, own, overrides, reading, options)
-                made[name] = own
-            found.append(place)
+                replicated[name] = own
+            folders.append(place)
             observer.advance(number / count, count, "replicates")
-    return tuple(found)
+    return tuple(folders)
 
 
 def _with_results(folder: Path, results: Mapping[str, Path]) -> dict[str, Path]:
@@ -69,15 +69,15 @@ def _with_results(folder: Path, results: Mapping[str, Path]) -> dict[str, Path]:
         raise UsageError(
             f"{', '.join(strange)}: {folder} was held to no such result; allowed: {', '.join(config.published) or 'none'}"
         )
-    found = {name: results.get(name, folder.with_name(f"{folder.name}-{name}")) for name in config.published}
-    for name, place in found.items():
+    places = {name: results.get(name, folder.with_name(f"{folder.name}-{name}")) for name in config.published}
+    for name, place in places.items():
         if not (place / "manifest.json").is_file():
             raise UsageError(
                 stopped_words(place)
                 or f"{folder} was held to {name}, and {place} is not a finished run; fix: give its run folder as the result called {name}"
             )
         _configuration(place)
-    return {**found, "": folder}
+    return {**places, "": folder}
 
 
 def _manifest(folder: Path) -> Manifest:

@@ -1,6 +1,6 @@
 """Tables as the Bureau publishes them: for every state 44 segment files and a geographic header, joined on LOGRECNO.
 
-What a run does not know of an area, such as its area of land, is an empty field of the header; so are cells of tables that cannot be made.
+What the records do not have of an area, such as its area of land, is an empty field of the header; so are cells of tables that cannot be made.
 """
 
 from __future__ import annotations
@@ -143,17 +143,17 @@ def _segment_rows(
     """The records of a segment, level by level; the counts of the header are noted on the way."""
     number, names = segment
     layout, tables = segment_layout(), [source.tables[name] for name in names]
-    for one in records:
-        if not any(is_published(table, one.geography) for table in tables):
+    for section in records:
+        if not any(is_published(table, section.geography) for table in tables):
             continue
-        size = len(one.codes)
+        size = len(section.codes)
         same = dict(zip(layout.variables, (layout.fileid, postal, "000", f"{number:02d}"), strict=False))
         columns: dict[str, pa.Array] = {name: pa.repeat(text, size) for name, text in same.items()}
-        columns[layout.variables[-1]] = one.numbers
+        columns[layout.variables[-1]] = section.numbers
         for table in tables:
-            cells = _cells(source, table, one.geography)
+            cells = _cells(source, table, section.geography)
             if table.name in counts:
-                counts[table.name][one.first] = cells[0]
+                counts[table.name][section.first] = cells[0]
             columns.update({f"{table.name} {place}": cell for place, cell in enumerate(cells)})
         yield pa.table(columns)
 
@@ -165,8 +165,8 @@ def _cells(source: TableSource, table: CensusTable, geography: Geography) -> lis
         cells = segment_layout().empty.get(table.name, len(table.lines))
         return [pa.nulls(size, pa.string())] * cells
     values = np.empty((size, len(table.lines)), np.float64)
-    for areas, found in source.values(table, geography):
-        values[areas] = found
+    for areas, piece in source.values(table, geography):
+        values[areas] = piece
     if not table.median:
         return [pa.array(np.rint(column).astype(np.int64)) for column in values.T]
     return [
@@ -181,17 +181,18 @@ def _texts(values: list[str]) -> pa.Array:
 
 def _header_rows(
     source: TableSource,
-    one: _Records,
+    section: _Records,
     records: list[_Records],
     postal: str,
     counts: dict[str, dict[int, pa.Array]],
 ) -> pa.Table:
     """The geographic header of the areas of one level."""
-    layout, codes, size = segment_layout(), one.codes, len(one.codes)
-    sumlev, word = one.level["sumlev"], one.level["geography"]
+    layout, codes, size = segment_layout(), section.codes, len(section.codes)
+    sumlev, word = section.level["sumlev"], section.level["geography"]
     # a geocode of the spine names the block group of a block as well, which a GEOID does not
-    beside = {} if word in OFF_SPINE else source.names.beside(codes)
-    geoids, names = beside.get("GEOID", codes), beside["NAME"] if beside else source.names.given(codes)
+    identifiers = {} if word in OFF_SPINE else source.names.beside(codes)
+    geoids = identifiers.get("GEOID", codes)
+    names = identifiers["NAME"] if identifiers else source.names.given(codes)
     state = str(records[0].codes[0])
     if not OFF_SPINE.get(word, 1):  # areas that may lie in several states
         geoids = np.char.add(state, geoids)
@@ -203,30 +204,31 @@ def _header_rows(
         "GEOCOMP": pa.repeat("00", size),
         "CHARITER": pa.repeat("000", size),
         "CIFSN": pa.repeat("00", size),
-        "LOGRECNO": one.numbers,
+        "LOGRECNO": section.numbers,
         "GEOID": _texts([f"{sumlev}0000US{code}" for code in geoids.tolist()]),
         "GEOCODE": _texts(geoids.tolist()),
         "STATE": pa.repeat(state, size),
         "NAME": _texts([str(name).replace("|", " ") for name in names.tolist()]),
     }
-    for name, (first, last) in one.level["parts"].items():
+    for name, (first, last) in section.level["parts"].items():
         known[name] = _texts([code[first:last] for code in codes.tolist()])
     if word == "block":
-        known.update(_areas_of_blocks(one, records))
+        known.update(_areas_of_blocks(section, records))
     for name, table in _COUNTS.items():
-        known[name] = counts[table].get(one.first, pa.nulls(size, pa.string()))
+        known[name] = counts[table].get(section.first, pa.nulls(size, pa.string()))
     empty = pa.nulls(size, pa.string())
     return pa.table({name: known.get(name, empty).cast(pa.string()) for name in layout.header})
 
 
 def _areas_of_blocks(blocks: _Records, records: list[_Records]) -> Iterator[tuple[str, pa.Array]]:
     """Place, county subdivision and American Indian area of every block, empty for none."""
-    for one in records:
-        word = one.level["geography"]
+    for section in records:
+        word = section.level["geography"]
         if word not in _OWN:
             continue
-        digits = list(one.level["parts"].values())[-1]
-        own = dict(zip(one.geography.geounits.tolist(), one.geography.areas.area.tolist(), strict=True))
-        names = [code[digits[0] : digits[1]] for code in one.codes.tolist()]
-        found = [own.get(code, -1) for code in blocks.codes.tolist()]
-        yield _OWN[word], _texts([names[area] if area >= 0 else "" for area in found])
+        digits = list(section.level["parts"].values())[-1]
+        geography = section.geography
+        own = dict(zip(geography.geounits.tolist(), geography.areas.area.tolist(), strict=True))
+        names = [code[digits[0] : digits[1]] for code in section.codes.tolist()]
+        areas = [own.get(code, -1) for code in blocks.codes.tolist()]
+        yield _OWN[word], _texts([names[area] if area >= 0 else "" for area in areas])

@@ -90,22 +90,22 @@ def read_shapes(path: Path, area_property: str | None = None) -> AreaShapes:
     features = document.get("features") if isinstance(document, dict) else None
     if not isinstance(features, list) or not features:
         raise DataError(f"{path}: no feature; fix: give a FeatureCollection of polygons")
-    found: dict[str, tuple[tuple[Ring, ...], ...]] = {}
+    areas: dict[str, tuple[tuple[Ring, ...], ...]] = {}
     faults, joined, other = [], 0, 0
     codes = _feature_codes(path, features, area_property)
-    for number, (one, code) in enumerate(zip(features, codes, strict=True), 1):
+    for number, (feature, code) in enumerate(zip(features, codes, strict=True), 1):
         try:
-            polygons, others = _polygons(one.get("geometry") if isinstance(one, dict) else None)
+            polygons, others = _polygons(feature.get("geometry") if isinstance(feature, dict) else None)
         except ValueError as error:
             faults.append(f"feature {number} ({code}) {error}")
             continue
-        joined, other = joined + (code in found), other + others
-        found[code] = (*found.get(code, ()), *polygons)
+        joined, other = joined + (code in areas), other + others
+        areas[code] = (*areas.get(code, ()), *polygons)
     if faults:
         raise DataError(
             f"{path}: {len(faults)} of {len(features)} features are not polygons: {'; '.join(faults[:_SHOWN])}; fix: correct these features or leave them out"
         )
-    far = max(np.abs(ring).max() for polygons in found.values() for rings in polygons for ring in rings)
+    far = max(np.abs(ring).max() for polygons in areas.values() for rings in polygons for ring in rings)
     if far > _ROUND:
         raise DataError(
             f"{path}: coordinates up to {far:,.0f} are not longitudes and latitudes in degrees; fix: give the polygons in EPSG:4326"
@@ -113,11 +113,11 @@ def read_shapes(path: Path, area_property: str | None = None) -> AreaShapes:
     remarks = []
     if joined:
         remarks.append(
-            f"{path.name}: {joined:,} features have the code of an earlier one; they are one area, {len(found):,} in all."
+            f"{path.name}: {joined:,} features have the code of an earlier one; they are one area, {len(areas):,} in all."
         )
     if other:
         remarks.append(f"{path.name}: {other:,} points and lines in collections of polygons are passed over.")
-    return AreaShapes(found, tuple(remarks))
+    return AreaShapes(areas, tuple(remarks))
 
 
 def _feature_codes(path: Path, features: list[Any], area_property: str | None) -> list[str]:
@@ -198,17 +198,17 @@ def _polygons(geometry: Any) -> tuple[list[tuple[Ring, ...]], int]:
     """Polygons of a feature, and how many points and lines a collection has beside them."""
     kind = geometry.get("type") if isinstance(geometry, dict) else None
     if kind == "GeometryCollection":
-        found: list[tuple[Ring, ...]] = []
+        gathered: list[tuple[Ring, ...]] = []
         others = 0
         for part in _list(geometry.get("geometries")):
             if isinstance(part, dict) and part.get("type") in _AREAL:
                 own, more = _polygons(part)
-                found, others = found + own, others + more
+                gathered, others = gathered + own, others + more
             else:
                 others += 1
-        if not found:
+        if not gathered:
             raise ValueError("is a collection without a polygon")
-        return found, others
+        return gathered, others
     if kind not in ("Polygon", "MultiPolygon"):
         raise ValueError(f"is a {kind}" if isinstance(kind, str) else "has no geometry")
     parts = _list(geometry.get("coordinates"))
@@ -304,9 +304,11 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
             inside[near[own]] = True
         twice = np.flatnonzero(inside & (area != ""))
         if len(twice):
-            shown = ", ".join(f"{blocks[one]} in {area[one]} and {code}" for one in twice[:_SHOWN].tolist())
+            examples = ", ".join(
+                f"{blocks[one]} in {area[one]} and {code}" for one in twice[:_SHOWN].tolist()
+            )
             raise DataError(
-                f"{path}: {len(twice)} blocks lie in two areas, such as {shown}; fix: areas that do not overlap"
+                f"{path}: {len(twice)} blocks lie in two areas, such as {examples}; fix: areas that do not overlap"
             )
         area[inside] = code
     if not (area != "").any():
@@ -315,15 +317,15 @@ def _blocks_inside(path: Path, shapes: AreaShapes, points: Path, form: GeocodeFo
             "longitude and latitude in degrees"
         )
     listed = np.array(area.tolist(), np.str_)
-    found = listed_blocks(
+    blocks_of_areas = listed_blocks(
         points, column, pa.chunked_array([pa.array(blocks.tolist())]), {"area": listed}, form
     )
     empty = sorted(set(shapes.polygons) - set(listed.tolist()))
     if empty:
         some = ", ".join(empty[:_SHOWN])
         words = f"{path.name}: {len(empty):,} of {len(shapes.polygons):,} areas hold the point of no block and have no numbers, such as {some}."
-        return replace(found, remarks=(*shapes.remarks, words))
-    return replace(found, remarks=shapes.remarks)
+        return replace(blocks_of_areas, remarks=(*shapes.remarks, words))
+    return replace(blocks_of_areas, remarks=shapes.remarks)
 
 
 def _near(places: NDArray[np.float64], ring: Ring) -> NDArray[np.int64]:

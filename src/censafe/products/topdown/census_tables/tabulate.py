@@ -1,6 +1,6 @@
 """Values of the cells of a table in any areas, from the histograms of blocks.
 
-The conditions of a table tell some levels of each attribute apart and no others: the levels of an attribute fall into classes, and the cells
+The conditions of a table distinguish some levels of each attribute and no others: the levels of an attribute fall into classes, and the cells
 of a histogram into combinations of classes. Records are counted once by area and combination; a line of the table is then a sum of
 combinations. A median is found in the counts of single levels of its attribute.
 """
@@ -113,7 +113,7 @@ def _medians(counts: _Values, lines: NDArray[np.float64], levels: int) -> _Value
     """Medians of every line, shape (areas, lines): where half of its records are reached, those of a level spread evenly over it."""
     by_level = counts.reshape(len(counts), levels, -1)
     member = lines.reshape(levels, by_level.shape[2], -1)
-    found = np.full((len(counts), lines.shape[1]), np.nan)
+    medians = np.full((len(counts), lines.shape[1]), np.nan)
     for number in range(lines.shape[1]):
         records = (by_level * member[None, :, :, number]).sum(axis=2)
         reached = np.cumsum(records, axis=1)
@@ -121,5 +121,5 @@ def _medians(counts: _Values, lines: NDArray[np.float64], levels: int) -> _Value
         half = reached[some, -1] / 2
         level = (reached[some] < half[:, None]).sum(axis=1)
         own = records[some, level]
-        found[some, number] = level + (half - (reached[some, level] - own)) / own
-    return found
+        medians[some, number] = level + (half - (reached[some, level] - own)) / own
+    return medians

@@ -46,8 +46,8 @@ def table_pieces(
         replicates also ``low``, ``high``, ``bias`` and ``rmse``, with linear estimates ``low``, ``high``, ``estimate`` and ``sd``, or two more columns for each variable, ``_low`` and ``_high``.
     """
     for areas, values, intervals in valued(source, table, geography, confidence):
-        beside = _beside(source, geography, geography.areas.names[areas])
-        yield _stamped((_wide if wide else _long)(table, beside, values, intervals), source.stamp)
+        identifiers = _identifiers(source, geography, geography.areas.names[areas])
+        yield _stamped((_wide if wide else _long)(table, identifiers, values, intervals), source.stamp)
 
 
 def level_pieces(
@@ -56,8 +56,8 @@ def level_pieces(
     """A table for all geounits of a level, one row each, in pieces."""
     codes = np.asarray(level.geounits)
     for piece, values in tabulated(table, schema, level, AreaBlocks(codes, np.arange(len(codes)))):
-        beside = {"geocode": codes[piece], **areas.beside(codes[piece])}
-        yield _stamped(_wide(table, beside, values, None), stamp)
+        identifiers = {"geocode": codes[piece], **areas.beside(codes[piece])}
+        yield _stamped(_wide(table, identifiers, values, None), stamp)
 
 
 def _stamped(piece: pa.Table, stamp: Stamp | None) -> pa.Table:
@@ -65,7 +65,7 @@ def _stamped(piece: pa.Table, stamp: Stamp | None) -> pa.Table:
     return piece.replace_schema_metadata(words)
 
 
-def _beside(
+def _identifiers(
     source: TableSource, geography: Geography, codes: NDArray[np.str_]
 ) -> dict[str, NDArray[np.str_]]:
     """What names areas: GEOID, GISJOIN and NAME in census geography, otherwise their code."""
@@ -74,8 +74,8 @@ def _beside(
     if geography.name in OFF_SPINE:
         joined = region_gisjoins(geography.name.upper(), codes)
         return {"GEOID": codes, "GISJOIN": joined, "NAME": source.names.given(codes)}
-    beside = source.names.beside(codes)
-    return beside if "GEOID" in beside else {"geocode": codes, **beside}
+    identifiers = source.names.beside(codes)
+    return identifiers if "GEOID" in identifiers else {"geocode": codes, **identifiers}
 
 
 def _values(table: CensusTable, values: NDArray[np.float64]) -> pa.Array:
@@ -98,7 +98,7 @@ def _rounded(numbers: NDArray[np.float64]) -> pa.Array:
     return pa.array(np.round(numbers.reshape(-1), _DECIMALS) + 0.0, from_pandas=True)
 
 
-def _shown(piece: pa.Table) -> pa.Table:
+def _rounded_table(piece: pa.Table) -> pa.Table:
     """The same with numbers that are not whole, which are medians and linear estimates, to four decimals."""
     for place, column in enumerate(piece.columns):
         if pa.types.is_floating(column.type):
@@ -108,11 +108,13 @@ def _shown(piece: pa.Table) -> pa.Table:
 
 def _wide(
     table: CensusTable,
-    beside: dict[str, NDArray[np.str_]],
+    identifiers: dict[str, NDArray[np.str_]],
     values: NDArray[np.float64],
     intervals: CellIntervals | LinearIntervals | None,
 ) -> pa.Table:
-    columns: dict[str, Any] = {name: pa.array(texts.tolist(), pa.string()) for name, texts in beside.items()}
+    columns: dict[str, Any] = {
+        name: pa.array(texts.tolist(), pa.string()) for name, texts in identifiers.items()
+    }
     for number, variable in enumerate(table.variables):
         columns[variable] = _values(table, values[:, number])
         if intervals is not None:
@@ -123,13 +125,13 @@ def _wide(
 
 def _long(
     table: CensusTable,
-    beside: dict[str, NDArray[np.str_]],
+    identifiers: dict[str, NDArray[np.str_]],
     values: NDArray[np.float64],
     intervals: CellIntervals | LinearIntervals | None,
 ) -> pa.Table:
     areas, cells = values.shape
     columns: dict[str, Any] = {}
-    for name, texts in beside.items():
+    for name, texts in identifiers.items():
         index = np.repeat(np.arange(areas, dtype=np.int32), cells)
         columns[name] = pa.DictionaryArray.from_arrays(index, pa.array(texts.tolist(), pa.string())).cast(
             pa.string()
@@ -144,7 +146,7 @@ def _long(
             "low": _ends(table, intervals, intervals.low),
             "high": _ends(table, intervals, intervals.high),
         }
-        for name, numbers in intervals.beside.items():
+        for name, numbers in intervals.statistics.items():
             columns[name] = _rounded(numbers)
     return pa.table(columns)
 
@@ -173,7 +175,7 @@ def write_pieces(path: Path, pieces: Iterator[pa.Table]) -> int:
         )
         with opened as writer:
             for piece in itertools.chain([first], pieces):
-                writer.write_table(piece if path.suffix == ".parquet" else csv_table(_shown(piece)))
+                writer.write_table(piece if path.suffix == ".parquet" else csv_table(_rounded_table(piece)))
                 rows += piece.num_rows
     return rows
 
@@ -181,17 +183,17 @@ def write_pieces(path: Path, pieces: Iterator[pa.Table]) -> int:
 def _write_sheet(path: Path, pieces: Sequence[pa.Table]) -> int:
     import xlsxwriter
 
-    whole = _shown(pa.concat_tables(pieces))
-    if whole.num_rows > _MOST_ROWS:
+    table = _rounded_table(pa.concat_tables(pieces))
+    if table.num_rows > _MOST_ROWS:
         raise UsageError(
-            f"{path.name}: {whole.num_rows:,} rows do not fit into a sheet of {_MOST_ROWS:,}; fix: one row an area, fewer tables or areas, or a .parquet file"
+            f"{path.name}: {table.num_rows:,} rows do not fit into a sheet of {_MOST_ROWS:,}; fix: one row an area, fewer tables or areas, or a .parquet file"
         )
     with atomic_write(path) as temporary:
         book = xlsxwriter.Workbook(str(temporary), WORKBOOK_OPTIONS)
         sheet = book.add_worksheet("tables")
-        for column, name in enumerate(whole.column_names):
+        for column, name in enumerate(table.column_names):
             sheet.write_row(0, column, [name])
-            sheet.write_column(1, column, whole.column(name).to_pylist())
+            sheet.write_column(1, column, table.column(name).to_pylist())
         sheet.freeze_panes(1, 0)
         book.close()
-    return whole.num_rows
+    return table.num_rows

@@ -16,9 +16,9 @@ from censafe.model.entries import nearest
 from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, MeasuredHistogram
 from censafe.privacy.loss.budget import NotFinite
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, check_budget, check_choice, listed, shown
+from censafe.products.configuration.source import Problems, check_budget, check_choice, listed, value_text
 from censafe.products.topdown.configuration.keys import LOSSES
-from censafe.products.topdown.configuration.level_sets import whole
+from censafe.products.topdown.configuration.level_sets import integer
 from censafe.products.topdown.configuration.schema_checks import (
     Queries,
     check_entry,
@@ -53,11 +53,11 @@ def check_levels(document: Document, spine: str, problems: Problems) -> tuple[Ge
         if below <= above:
             problems.add("levels", f"{lower} must have a longer prefix than {upper}, which stands above it")
     own = PRIM_LEVELS if spine == "prim" else ()
-    made = [level.name for level in levels if level.prefix is None and level.name not in own]
-    if made:
+    derived = [level.name for level in levels if level.prefix is None and level.name not in own]
+    if derived:
         problems.add(
             "levels",
-            f"{listed(made)} without a prefix: give the length of the prefix, 0 or more; only spine = prim makes levels of its own, "
+            f"{listed(derived)} without a prefix: give the length of the prefix, 0 or more; only spine = prim makes levels of its own, "
             f"those of {listed(PRIM_LEVELS)}",
         )
     return tuple(levels)
@@ -69,7 +69,7 @@ _LEVEL_KEYS: Final = ("name", "prefix", "code", "crosswalk", "digits")
 def _check_level(raw: object, where: str, above: Sequence[GeoLevel], problems: Problems) -> GeoLevel | None:
     """One level; the codes of areas of crosswalks above it are part of its prefix."""
     table = check_entry(raw, where, _LEVEL_KEYS, problems)
-    name, prefix = table.get("name"), whole(table.get("prefix"))
+    name, prefix = table.get("name"), integer(table.get("prefix"))
     if not isinstance(name, str) or not _NAME.fullmatch(name) or ("prefix" in table and prefix is None):
         problems.add(
             where, "give a name of letters, digits, - and _, and the length of the prefix, 0 or more"
@@ -82,7 +82,7 @@ def _check_level(raw: object, where: str, above: Sequence[GeoLevel], problems: P
     if "crosswalk" not in table and "digits" not in table:
         areas = sum(level.digits for level in above)
         return GeoLevel(name, prefix + areas if prefix else prefix, code)
-    digits = whole(table.get("digits"))
+    digits = integer(table.get("digits"))
     if not isinstance(column, str) or not column or not digits or "prefix" in table:
         problems.add(
             where,
@@ -137,16 +137,16 @@ def check_root(document: Document, levels: Sequence[GeoLevel], problems: Problem
 
 def check_loss(document: Document, problems: Problems) -> tuple[Definition | None, Mapping[str, Any]]:
     """Which loss is spent, and the raw losses by histogram; the key ``""`` holds a loss without a name."""
-    given = [noun for noun in LOSSES if noun in document.values]
-    if len(given) != 1:
-        found = "both are there" if given else "neither is there"
+    nouns = [noun for noun in LOSSES if noun in document.values]
+    if len(nouns) != 1:
+        breach = "both are there" if nouns else "neither is there"
         problems.add(
-            "rho, epsilon", f"give one of them, rho for Gaussian noise or epsilon for geometric; {found}"
+            "rho, epsilon", f"give one of them, rho for Gaussian noise or epsilon for geometric; {breach}"
         )
         return None, {}
-    raw = document.values[given[0]]
+    raw = document.values[nouns[0]]
     losses = raw if isinstance(raw, Mapping) else {"": raw}
-    return _DEFINITIONS[given[0]], {name: (given[0], value) for name, value in losses.items()}
+    return _DEFINITIONS[nouns[0]], {name: (nouns[0], value) for name, value in losses.items()}
 
 
 def check_histograms(
@@ -167,7 +167,7 @@ def check_histograms(
     names = tuple(table)
     for noun in ("level_shares", "query_shares"):
         check_entry(document.values.get(noun, {}), noun, names, problems)
-    found = {
+    histograms = {
         name: _check_histogram(name, raw, document, levels, schemas, losses, problems)
         for name, raw in table.items()
     }
@@ -181,7 +181,7 @@ def check_histograms(
             )
             problems.add(f"{noun}.{name}" if name else noun, f"{message} Histograms are {listed(names)}")
     chosen = _check_measure(document, names, problems)
-    measured = tuple(histogram for name in chosen if (histogram := found[name]) is not None)
+    measured = tuple(histogram for name in chosen if (histogram := histograms[name]) is not None)
     _refuse_repeated([histogram.folder for histogram in measured], "histograms.NAME.measurements", problems)
     order = [level.name for level in levels]
     for histogram in measured:  # a run must not start below the level whose totals make its promise
@@ -198,7 +198,7 @@ def check_histograms(
 def _check_measure(document: Document, names: tuple[str, ...], problems: Problems) -> tuple[str, ...]:
     raw = document.values.get("measure", list(names))
     if not isinstance(raw, list) or not raw:
-        problems.add("measure", f"{shown(raw)} is not a list of histograms; allowed are {listed(names)}")
+        problems.add("measure", f"{value_text(raw)} is not a list of histograms; allowed are {listed(names)}")
         return ()
     read = [check_choice(item, "measure", names, problems) for item in raw]
     _refuse_repeated([name for name in read if name], "measure", problems)
@@ -294,10 +294,10 @@ def _check_shares(raw: object, key: str, problems: Problems) -> dict[str, Fracti
 
 
 def _require_levels(
-    found: Iterable[str], names: tuple[str, ...], key: str, missing: str, problems: Problems
+    levels: Iterable[str], names: tuple[str, ...], key: str, missing: str, problems: Problems
 ) -> None:
     """Every level must be there, and nothing else."""
-    there = tuple(found)
+    there = tuple(levels)
     for name in names:
         if name not in there:
             problems.add(f"{key}.{name}", f"the level {missing}")
@@ -313,18 +313,18 @@ def _check_query_shares(
 ) -> dict[str, dict[str, Fraction]]:
     table = check_schema_table(raw, key, problems)
     _require_levels(table, names, key, "measures nothing; give it the shares of its queries", problems)
-    found = {}
+    by_level = {}
     for level, item in table.items():
         where = f"{key}.{level}"
-        found[level] = _check_shares(item, where, problems)
-        if not found[level]:
+        by_level[level] = _check_shares(item, where, problems)
+        if not by_level[level]:
             problems.add(where, "the level measures nothing; give it the shares of its queries")
-        for query in found[level]:
+        for query in by_level[level]:
             words.check(query, f"{where}.{query}", problems)
-        for count in Counter(words.meaning(query) for query in found[level]).values():
+        for count in Counter(words.meaning(query) for query in by_level[level]).values():
             if count > 1:
                 problems.add(where, "a query is there twice, its names in another order; measure it once")
-    return found
+    return by_level
 
 
 def _refuse_repeated(names: Sequence[str], key: str, problems: Problems) -> None:

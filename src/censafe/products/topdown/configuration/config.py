@@ -21,7 +21,7 @@ from censafe.model.topdown.choices import Choices
 from censafe.model.topdown.histograms import GeoLevel, MeasuredHistogram, Stack, constraints_on
 from censafe.population.records.layout import RecordLayout
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, Settled, get_shipped, locate, shown
+from censafe.products.configuration.source import Problems, Settled, get_shipped, locate, value_text
 from censafe.products.topdown.census_tables.definitions import CensusTable
 from censafe.products.topdown.configuration.checks import (
     check_geocodes,
@@ -260,7 +260,7 @@ def _check_together(
         key = f"published.{name}"
         if not isinstance(source, str):
             problems.add(
-                key, f'{shown(source)} is not the name of a configuration; give one such as "pl94-us"'
+                key, f'{value_text(source)} is not the name of a configuration; give one such as "pl94-us"'
             )
             continue
         try:

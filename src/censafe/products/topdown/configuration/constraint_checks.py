@@ -18,8 +18,8 @@ from censafe.model.topdown.constraints import (
 )
 from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram, Stack, own_constraints
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, check_choice, listed, shown
-from censafe.products.topdown.configuration.level_sets import LevelSets, whole
+from censafe.products.configuration.source import Problems, check_choice, listed, value_text
+from censafe.products.topdown.configuration.level_sets import LevelSets, integer
 from censafe.products.topdown.configuration.schema_checks import check_entry, check_schema_table, named_table
 
 _RELATIONS: Final = ("=", "<=", ">=")
@@ -45,8 +45,8 @@ def check_stacks(
         problems.add("stacks", "a histogram is named more than once; it is in one stack")
         return ()
     by_name = {histogram.name: histogram for histogram in histograms}
-    given = document.values.get("measure", names)
-    measured = given if isinstance(given, list | tuple) else names  # what else it is has been said
+    raw = document.values.get("measure", names)
+    measured = raw if isinstance(raw, list | tuple) else names  # anything else is a problem already noted
     for item in read:
         absent = [name for name in item if name in names and name not in measured]
         if absent and len(absent) < len(item):
@@ -64,20 +64,20 @@ def with_record_totals(
     The histograms of a stack count the same records, some of them in one histogram alone: their total can be exact where that of
     a histogram is not.
     """
-    found = {}
+    totals = {}
     for stack in stacks:
         exact = [one.exact_totals for one in stack.histograms if one.exact_totals is not None]
         for histogram in stack.histograms:
             order = tuple(histogram.level_shares)
-            found[histogram.name] = max(exact, key=order.index) if exact else None
-    return tuple(replace(one, record_totals=found.get(one.name, one.exact_totals)) for one in histograms)
+            totals[histogram.name] = max(exact, key=order.index) if exact else None
+    return tuple(replace(one, record_totals=totals.get(one.name, one.exact_totals)) for one in histograms)
 
 
 def followed_stacks(
     stacks: Sequence[Stack], histograms: Mapping[str, MeasuredHistogram]
 ) -> tuple[Stack, ...]:
     """The stacks, in each of which a histogram stands behind those that its constraints name."""
-    found = []
+    ordered = []
     for stack in stacks:
         waiting, order = [one.name for one in stack.histograms], list[str]()
         while waiting:
@@ -85,8 +85,8 @@ def followed_stacks(
             free = [name for name in waiting if not needs[name]] or waiting
             order.append(free[0])
             waiting.remove(free[0])
-        found.append(Stack(tuple(histograms[name] for name in order)))
-    return tuple(found)
+        ordered.append(Stack(tuple(histograms[name] for name in order)))
+    return tuple(ordered)
 
 
 def are_related(histograms: Sequence[MeasuredHistogram]) -> bool:
@@ -96,8 +96,8 @@ def are_related(histograms: Sequence[MeasuredHistogram]) -> bool:
 
 def _named(histogram: MeasuredHistogram) -> set[str]:
     """Histograms of the run whose answers are right sides of its constraints, or inform it."""
-    held = {one.right.histogram for one in histogram.constraints if isinstance(one.right, AnswersInStack)}
-    return held if histogram.informed is None else held | {histogram.informed.right.histogram}
+    names = {one.right.histogram for one in histogram.constraints if isinstance(one.right, AnswersInStack)}
+    return names if histogram.informed is None else names | {histogram.informed.right.histogram}
 
 
 class ConstraintReader:
@@ -124,20 +124,20 @@ class ConstraintReader:
         """The constraints of a histogram; those that break a rule are left out."""
         key = f"histograms.{histogram.name}.constraints"
         if not isinstance(raw, list):
-            self._problems.add(key, f"{shown(raw)} is not a list of constraints")
+            self._problems.add(key, f"{value_text(raw)} is not a list of constraints")
             return ()
         read = [
             self._constraint(item, f"{key}[{place}]", histogram, len(self._problems.messages))
             for place, item in enumerate(raw)
             if self._in_force(item, f"{key}[{place}]")
         ]
-        found = tuple(one for one in read if one is not None)
-        if len(found) == len(read):
-            self._check_bounds(found, histogram.schema, key)
-        names = [one.name for one in found]
+        constraints = tuple(one for one in read if one is not None)
+        if len(constraints) == len(read):
+            self._check_bounds(constraints, histogram.schema, key)
+        names = [one.name for one in constraints]
         if len(set(names)) < len(names):
             self._problems.add(key, "two constraints have one name; give each its own")
-        return found
+        return constraints
 
     def informed(
         self, raw: object, histogram: MeasuredHistogram, constraints: Sequence[LinearConstraint]
@@ -168,7 +168,7 @@ class ConstraintReader:
         """Whether a constraint is for this choice of ``joint``; one that does not name it is for both."""
         named = raw.get("joint") if isinstance(raw, Mapping) else None
         if named is not None and not isinstance(named, bool):
-            self._problems.add(f"{key}.joint", f"{shown(named)} is neither true nor false")
+            self._problems.add(f"{key}.joint", f"{value_text(named)} is neither true nor false")
         return named is None or named is self._joint
 
     def _constraint(
@@ -253,16 +253,16 @@ class ConstraintReader:
         if kind == "facilities":
             return self._facilities(table, key, left)
         other = self._other(table, key, kind, histogram)
-        found = None if other is None else self._groups(table, key, other.schema)
-        if other is None or found is None or left is None:
+        cells = None if other is None else self._groups(table, key, other.schema)
+        if other is None or cells is None or left is None:
             return None
-        if found[1].answers != left[1].answers:
+        if cells[1].answers != left[1].answers:
             self._problems.add(
-                key, f"it has {found[1].answers:,} numbers, and the cells are {left[1].answers:,} groups"
+                key, f"it has {cells[1].answers:,} numbers, and the cells are {left[1].answers:,} groups"
             )
         if kind == "published":
-            return PublishedAnswers(table["published"], other.name, found[0])
-        return AnswersInStack(other.name, found[0])
+            return PublishedAnswers(table["published"], other.name, cells[0])
+        return AnswersInStack(other.name, cells[0])
 
     def _other(
         self, table: Mapping[str, Any], key: str, kind: str, histogram: MeasuredHistogram
@@ -292,19 +292,19 @@ class ConstraintReader:
             self._problems.add(f"{key}.facilities", "give the name of the kinds of units, in quotes")
             return None
         number = 0 if left is None else left[1].answers
-        each: dict[int, int] = {}
+        multiples: dict[int, int] = {}
         spans = check_schema_table(table.get("each", {}), f"{key}.each", self._problems)
         for text, raw in spans.items():
-            count = whole(raw)
+            count = integer(raw)
             if count is None:
                 self._problems.add(f"{key}.each.{text}", "give a whole number of 0 or more")
                 return None
             places = LevelSets(number, {}).read(text, f"{key}.each", self._problems)
-            each.update(dict.fromkeys(places, count))
-        if sorted(each) != list(range(number)):
+            multiples.update(dict.fromkeys(places, count))
+        if sorted(multiples) != list(range(number)):
             self._problems.add(
                 f"{key}.each",
                 f'give a number for each of the {number} kinds, such as {{ "0" = 0, "1-{number - 1}" = 1 }}',
             )
             return None
-        return FacilityCounts(kinds, tuple(each[kind] for kind in range(number)))
+        return FacilityCounts(kinds, tuple(multiples[kind] for kind in range(number)))

@@ -29,7 +29,7 @@ def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
         'Published exactly, without noise: units, totals of State, County, Tract, Block_Group, Block.'
     """
     run = [level.name for level in config.run_levels]
-    found = []
+    statements = []
     for histogram in config.histograms:
         figures = []
         levels = [name for name in exact_levels(histogram) if name in run]
@@ -38,24 +38,24 @@ def exact_figures(config: TopdownConfig) -> tuple[str, ...]:
         if counted := counted_units(histogram):
             figures.append(f"numbers of {counted} in every {run[-1]}")
         if figures:
-            found.append(f"Published exactly, without noise: {histogram.name}, {'; '.join(figures)}.")
+            statements.append(f"Published exactly, without noise: {histogram.name}, {'; '.join(figures)}.")
     if any(exact_levels(histogram) for histogram in config.histograms):
-        found.append(
+        statements.append(
             "Whoever knows all other records can tell from an exact total in which of its areas a record is."
         )
     if lists_occupied(config):
-        found.append(
+        statements.append(
             f'Published exactly, without noise: which areas ({run[-1]}) have records at all, since areas = "records" makes them the list of areas. '
             "That an area has a record, or none, is not protected."
         )
     rules = [rule for one in config.histograms if (rule := one.schema.facilities) is not None]
     if any(rule.minimum[0] and "vacant" in rule.other_kinds for rule in rules):
-        found.append(
+        statements.append(
             "Whether a housing unit is occupied or vacant is not protected: both numbers are published as they were counted."
         )
-    if found:
-        found += _conditional(config)
-    return tuple(found)
+    if statements:
+        statements += _conditional(config)
+    return tuple(statements)
 
 
 def _conditional(config: TopdownConfig) -> Iterator[str]:
@@ -69,16 +69,18 @@ def _conditional(config: TopdownConfig) -> Iterator[str]:
             f"Not protected: that a unit of these kinds exists in its {config.run_levels[-1].name} ({'; '.join(units)}), since their "
             "numbers are published as they were counted."
         )
-    if levels := dict.fromkeys(name for one in config.histograms for name in exact_levels(one)[-1:]):
+    if levels := dict.fromkeys(
+        name for histogram in config.histograms for name in exact_levels(histogram)[-1:]
+    ):
         yield f"Not protected: a change of a total of {', '.join(levels)}, such as a record that leaves its area and is in another one."
     symbol = config.definition.symbol
-    for one in config.histograms:
+    for histogram in config.histograms:
         single, exchanged, two = (
-            _short(loss_within_invariants(one.loss, config.definition, records, exchanged=exchanged))
+            _short(loss_within_invariants(histogram.loss, config.definition, records, exchanged=exchanged))
             for records, exchanged in ((1, False), (2, True), (2, False))
         )
         yield (
-            f"{one.name}, by rows: one {record_words(one)}'s row changes and all these figures stay: {symbol} {single}. Where they tie a record to its "
+            f"{histogram.name}, by rows: one {record_words(histogram)}'s row changes and all these figures stay: {symbol} {single}. Where they tie a record to its "
             f"place, records change together: two exchange places at {symbol} {exchanged} at most, any two change at {symbol} {two} at most."
         )
     if len(config.histograms) > 1:

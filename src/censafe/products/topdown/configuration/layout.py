@@ -62,19 +62,19 @@ def other_histograms(config: TopdownConfig) -> tuple[MeasuredHistogram, ...]:
     if config.reader != "histogram":
         return ()
     usual = person_schema(config)
-    found = [
-        one
-        for one in config.histograms
-        if one.schema is not usual
-        and (one.schema.record is ProtectedUnit.PERSON or one.schema.schema.shape != _OCCUPANCY)
+    others = [
+        histogram
+        for histogram in config.histograms
+        if histogram.schema is not usual
+        and (histogram.schema.record is ProtectedUnit.PERSON or histogram.schema.schema.shape != _OCCUPANCY)
     ]
-    for one in found:
-        if one.name in _USUAL_FILES:
+    for histogram in others:
+        if histogram.name in _USUAL_FILES:
             raise ConfigError(
-                f"{config.origin}: histograms.{one.name}: the file {one.name} holds the counts of units or of persons; allowed: another "
-                f"name, which is that of the file with its counts; fix: rename it, for example all-{one.name}"
+                f"{config.origin}: histograms.{histogram.name}: the file {histogram.name} holds the counts of units or of persons; allowed: another "
+                f"name, which is that of the file with its counts; fix: rename it, for example all-{histogram.name}"
             )
-    return tuple(found)
+    return tuple(others)
 
 
 _CENSUS_BLOCK: Final = 16
@@ -143,8 +143,8 @@ def histogram_layout(config: TopdownConfig) -> HistogramLayout:
         else None,
         crosswalk=config.crosswalk,
         others=tuple(
-            OtherHistogram(one.name, one.schema.schema, ~one.schema.allowed())
-            for one in other_histograms(config)
+            OtherHistogram(histogram.name, histogram.schema.schema, ~histogram.schema.allowed())
+            for histogram in other_histograms(config)
         ),
     )
 
@@ -168,11 +168,11 @@ def facility_layout(config: TopdownConfig, histogram: MeasuredHistogram) -> Hist
 
 def _unit_columns(config: TopdownConfig) -> tuple[str, ...]:
     """Columns with the counts of units by kind that bound any histogram, and of kinds that are passed through."""
-    rules = [rule for one in config.histograms if (rule := one.schema.facilities) is not None]
+    rules = [rule for histogram in config.histograms if (rule := histogram.schema.facilities) is not None]
     bounds = [
         len(bound.right.each)
-        for one in config.histograms
-        for bound in one.constraints
+        for histogram in config.histograms
+        for bound in histogram.constraints
         if isinstance(bound.right, FacilityCounts)
     ]
     if not rules and not bounds and measures_occupancy(config):

@@ -11,7 +11,7 @@ from importlib import resources
 from itertools import product
 from typing import Any, Final
 
-from censafe.products.configuration.source import Problems, check_choice, listed, shown
+from censafe.products.configuration.source import Problems, check_choice, listed, value_text
 
 DATA: Final = resources.files("censafe.products.topdown.configuration").joinpath("data")
 _ENTRY: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
@@ -22,7 +22,7 @@ LevelTable = Mapping[str, tuple[str, ...]]
 """Columns of a table with one row for every level, by name."""
 
 
-def whole(value: object) -> int | None:
+def integer(value: object) -> int | None:
     """A whole number of 0 or more, or None."""
     if isinstance(value, bool) or not isinstance(value, Fraction | int):
         return None
@@ -53,7 +53,7 @@ def _file_columns(name: object, key: str, problems: Problems) -> dict[str, tuple
     if not isinstance(name, str) or not _FILE.fullmatch(name):
         problems.add(
             key,
-            f"{shown(name)} is neither columns, such as {{ size = [1, 2] }}, nor the name of a shipped table",
+            f"{value_text(name)} is neither columns, such as {{ size = [1, 2] }}, nor the name of a shipped table",
         )
         return {}
     try:
@@ -66,7 +66,7 @@ def _file_columns(name: object, key: str, problems: Problems) -> dict[str, tuple
 
 def _column(raw: object) -> tuple[str, ...]:
     items = raw if isinstance(raw, list) else [raw]
-    return tuple(item if isinstance(item, str) else str(whole(item)) for item in items)
+    return tuple(item if isinstance(item, str) else str(integer(item)) for item in items)
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,15 @@ class LevelSets:
         entries = [_span(part) for part in parts]
         known = range(self.levels)
         spans = [span for span in entries if span is not None]
-        found = tuple(level for span in spans for level in span[: self.levels] if level in known)
+        chosen = tuple(level for span in spans for level in span[: self.levels] if level in known)
         expected = sum(len(span) for span in spans)
-        if not entries or None in entries or not found or len(set(found)) < expected:
+        if not entries or None in entries or not chosen or len(set(chosen)) < expected:
             problems.add(
                 key,
                 f'give distinct levels, whole numbers from 0 to {self.levels - 1}, or ranges such as "0-1"',
             )
             return ()
-        return found
+        return chosen
 
     def read_groups(self, raw: object, key: str, problems: Problems) -> tuple[tuple[int, ...], ...]:
         """Groups of levels; ``each 0-14`` stands for one group for every level.
@@ -115,9 +115,9 @@ class LevelSets:
             return ()
         groups: list[tuple[int, ...]] = []
         for group in raw:
-            each = isinstance(group, str) and group.startswith(_EACH)
-            own = self.read(group.removeprefix(_EACH) if each else group, key, problems)
-            groups += [(level,) for level in own] if each else [own]
+            apart = isinstance(group, str) and group.startswith(_EACH)
+            own = self.read(group.removeprefix(_EACH) if apart else group, key, problems)
+            groups += [(level,) for level in own] if apart else [own]
         return tuple(groups) if all(groups) else ()
 
     def read_by(self, raw: object, key: str, problems: Problems) -> tuple[tuple[int, ...], ...]:
@@ -146,14 +146,14 @@ class LevelSets:
         values = {column: self._values(column, raw[column], f"{key}.{column}", problems) for column in raw}
         if not values or not all(values.values()):
             return ()
-        found = tuple(
+        chosen = tuple(
             level
             for level in range(self.levels)
             if all(self.table[column][level] in own for column, own in values.items())
         )
-        if not found:
+        if not chosen:
             problems.add(key, "no level has these values")
-        return found
+        return chosen
 
     def _values(self, column: str, raw: object, key: str, problems: Problems) -> tuple[str, ...]:
         if not self.table:
@@ -173,11 +173,11 @@ class LevelSets:
 
 def _span(item: object) -> range | None:
     """The levels from one to another; None for what is neither a number nor a range."""
-    number = whole(item)
+    number = integer(item)
     if number is not None:
         return range(number, number + 1)
-    found = _ENTRY.fullmatch(item.strip()) if isinstance(item, str) else None
-    if found is None:
+    match = _ENTRY.fullmatch(item.strip()) if isinstance(item, str) else None
+    if match is None:
         return None
-    first, last = int(found[1]), int(found[2] or found[1])
+    first, last = int(match[1]), int(match[2] or match[1])
     return range(first, last + 1) if first <= last else None

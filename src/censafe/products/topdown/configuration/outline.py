@@ -52,9 +52,9 @@ def _histogram(histogram: MeasuredHistogram) -> Iterator[str]:
             yield f"    {', '.join(levels)}: " + "; ".join(f"{i}. {text}" for i, text in enumerate(outer, 1))
     if histogram.exact_totals:
         yield f"  exact: totals of {histogram.exact_totals} and all levels above it"
-    for one in histogram.constraints:
-        lowest = f", at {one.lowest} and above" if one.lowest else ""
-        yield f"  constraint {one.name}: {one.groups.query} {one.relation} {_right(one.right)}{lowest}"
+    for constraint in histogram.constraints:
+        lowest = f", at {constraint.lowest} and above" if constraint.lowest else ""
+        yield f"  constraint {constraint.name}: {constraint.groups.query} {constraint.relation} {_right(constraint.right)}{lowest}"
 
 
 def _schema(schema: HistogramSchema) -> Iterator[str]:

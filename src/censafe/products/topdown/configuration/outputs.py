@@ -14,7 +14,7 @@ from censafe.model.topdown.histograms import GeoLevel, HistogramSchema, Measured
 from censafe.products.configuration.document import Document
 from censafe.products.configuration.source import Problems, check_choice
 from censafe.products.topdown.census_tables.definitions import CensusTable, parse_table
-from censafe.products.topdown.configuration.level_sets import LevelSets, schema_text, whole
+from censafe.products.topdown.configuration.level_sets import LevelSets, integer, schema_text
 from censafe.products.topdown.configuration.schema_checks import (
     Queries,
     check_entry,
@@ -46,21 +46,21 @@ def microdata_layout(name: str, entry: Mapping[str, Any], schemas: _Schemas) -> 
     """A layout from an entry of a TOML file."""
     _require_known(name, entry, _KEYS)
     schema = _schema(f"{name}, schema", entry.get("schema"), schemas)
-    beside = None
+    companion = None
     if "beside" in entry:
         place, rows = f"{name}, beside", entry["beside"]
         _require_known(place, rows, ("schema", "rows"))
         counted = _schema(f"{place}.schema", rows.get("schema"), schemas)
-        beside = CompanionRows(counted, _when(f"{place}.rows", rows.get("rows"), counted))
-    split = _split(f"{name}, split", entry["split"], schema, beside) if "split" in entry else None
-    if beside is not None and {"dealt", "kinds", "added"} & set(entry):
+        companion = CompanionRows(counted, _when(f"{place}.rows", rows.get("rows"), counted))
+    split = _split(f"{name}, split", entry["split"], schema, companion) if "split" in entry else None
+    if companion is not None and {"dealt", "kinds", "added"} & set(entry):
         raise ConfigError(f"{name}, beside: not allowed with dealt, kinds or added")
     values: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in entry.items()
         if key not in ("schema", "columns", "beside", "split")
     }
-    layout = MicrodataLayout(name, schema, columns=(), beside=beside, split=split, **values)
+    layout = MicrodataLayout(name, schema, columns=(), beside=companion, split=split, **values)
     layout = replace(layout, columns=tuple(_column(layout, one) for one in entry["columns"]))
     allowed = (("unit", "held") if layout.kinds else ("record", "unit")) if layout.dealt else ("record",)
     for column in layout.columns:
@@ -83,15 +83,15 @@ def _schema(place: str, name: object, schemas: _Schemas) -> HistogramSchema:
 
 
 def _split(
-    place: str, entry: Mapping[str, Any], schema: HistogramSchema, beside: CompanionRows | None
+    place: str, entry: Mapping[str, Any], schema: HistogramSchema, companion: CompanionRows | None
 ) -> SplitLevel:
     _require_known(place, entry, _SPLIT_KEYS)
-    if beside is None or set(entry) != set(_SPLIT_KEYS):
+    if companion is None or set(entry) != set(_SPLIT_KEYS):
         raise ConfigError(f"{place}: give {', '.join(_SPLIT_KEYS)}, and the histogram beside that counts")
     attribute, level = entry["attribute"], entry["level"]
     _when(place, {attribute: [level]}, schema)
     try:
-        answers = beside.schema.grouped(CellGroups(entry["by"])).answers
+        answers = companion.schema.grouped(CellGroups(entry["by"])).answers
     except ValueError as error:
         raise ConfigError(f"{place}.by: {error}") from None
     problems = Problems()
@@ -105,14 +105,14 @@ def _when(place: str, raw: object, schema: HistogramSchema) -> dict[str, tuple[i
     if not isinstance(raw, Mapping) or not set(raw) <= set(schema.schema.names):
         raise ConfigError(f"{place}: give levels of {', '.join(schema.schema.names)}")
     problems = Problems()
-    found = {
+    by_attribute = {
         name: LevelSets(schema.schema.shape[schema.schema.position(name)], schema.tables.get(name, {})).read(
             levels, name, problems
         )
         for name, levels in raw.items()
     }
     problems.raise_if_any(place)
-    return found
+    return by_attribute
 
 
 def _column(layout: MicrodataLayout, entry: Mapping[str, Any]) -> MicrodataColumn:
@@ -126,7 +126,7 @@ def _column(layout: MicrodataLayout, entry: Mapping[str, Any]) -> MicrodataColum
     if layout.kinds and entry.get("of") == UNIT:
         codes, answers = [*_codes(place, entry, layout.kinds), *added], layout.kinds + len(added)
         return MicrodataColumn(entry["name"], of=UNIT, codes=_even(place, codes, answers))
-    own, answers = _shown(place, entry, layout.shown)
+    own, answers = _values_column(place, entry, layout.shown)
     column = replace(own, name=entry["name"])
     if layout.beside is None:
         return replace(column, codes=_even(place, [*own.codes, *added], answers + len(added)))
@@ -134,22 +134,24 @@ def _column(layout: MicrodataLayout, entry: Mapping[str, Any]) -> MicrodataColum
     if isinstance(other, str):
         other = {"of": "total", "codes": [other]}
     _source(f"{place}, beside", other)
-    theirs, more = _shown(f"{place}, beside", other, layout.beside.schema)
-    both = _even(place, [*own.codes, *theirs.codes], answers + more)
-    return replace(column, codes=both, beside=theirs)
+    companion, more = _values_column(f"{place}, beside", other, layout.beside.schema)
+    both = _even(place, [*own.codes, *companion.codes], answers + more)
+    return replace(column, codes=both, beside=companion)
 
 
 def _source(place: str, entry: Mapping[str, Any], extra: tuple[str, ...] = ()) -> str:
     """The one key that says what a column shows."""
-    found = [source for source in _SOURCES if source in entry]
-    if len(found) != 1 or (not extra and found[0] not in _EXTRA):
+    sources = [source for source in _SOURCES if source in entry]
+    if len(sources) != 1 or (not extra and sources[0] not in _EXTRA):
         raise ConfigError(f"{place}: allowed is exactly one of {', '.join(_SOURCES if extra else _EXTRA)}")
-    if unknown := sorted(set(entry) - {*extra, *found, *_EXTRA.get(found[0], ())}):
+    if unknown := sorted(set(entry) - {*extra, *sources, *_EXTRA.get(sources[0], ())}):
         raise ConfigError(f"{place}: unknown keys {', '.join(unknown)}")
-    return found[0]
+    return sources[0]
 
 
-def _shown(place: str, entry: Mapping[str, Any], schema: HistogramSchema) -> tuple[MicrodataColumn, int]:
+def _values_column(
+    place: str, entry: Mapping[str, Any], schema: HistogramSchema
+) -> tuple[MicrodataColumn, int]:
     """What a column shows of the cells of one histogram, and how many codes that takes."""
     if "cases" in entry:
         cases = entry["cases"]
@@ -185,8 +187,8 @@ def _table_codes(place: str, entry: Mapping[str, Any], schema: HistogramSchema) 
         return list(values)
     code_of = {
         value: code
-        for code, given in entry["codes"].items()
-        for value in (given if isinstance(given, list) else [given])
+        for code, codes in entry["codes"].items()
+        for value in (codes if isinstance(codes, list) else [codes])
     }
     if set(code_of) != set(values):
         raise ConfigError(f"{place}, codes: give one code for each of {', '.join(sorted(set(values)))}")
@@ -198,11 +200,11 @@ def _codes(place: str, entry: Mapping[str, Any], answers: int) -> Sequence[str]:
     if "first" in entry:
         first, width = entry["first"], entry.get("width", 1)
         return [f"{number:0{width}d}" for number in range(first, first + answers)]
-    given = entry.get("codes", ())
-    if not isinstance(given, Mapping):
-        return list(given)
+    raw = entry.get("codes", ())
+    if not isinstance(raw, Mapping):
+        return list(raw)
     codes: list[str] = [""] * answers
-    for code, text in given.items():
+    for code, text in raw.items():
         for part in text.split(","):
             low, _, high = part.strip().partition("-")
             for answer in range(int(low), int(high or low) + 1):
@@ -254,20 +256,23 @@ def check_outputs(
         problems,
     )
     lowest = levels[-1].prefix if levels else None
-    found = [
-        replace(one, outputs=_own_outputs(one, entries[one.name], layouts, lowest or 0, problems))
-        if one.name in entries
-        else one
-        for one in histograms
+    updated = [
+        replace(
+            histogram,
+            outputs=_own_outputs(histogram, entries[histogram.name], layouts, lowest or 0, problems),
+        )
+        if histogram.name in entries
+        else histogram
+        for histogram in histograms
     ]
-    return tuple(found), layouts
+    return tuple(updated), layouts
 
 
 def check_own_tables(
     document: Document, histograms: Sequence[MeasuredHistogram], problems: Problems
 ) -> dict[str, CensusTable]:
     """Tables of the configuration, by name."""
-    by_name, found = {one.name: one for one in histograms}, {}
+    by_name, tables = {one.name: one for one in histograms}, {}
     entries = named_table(document, "tables", problems)
     if entries and any(outputs_of(one).tables for one in histograms):
         problems.add("tables", "the run writes the tables of the redistricting data; leave out one of both")
@@ -275,10 +280,10 @@ def check_own_tables(
         entry = check_schema_table(raw, f"tables.{name}", problems)
         of = check_choice(entry.get("histogram"), f"tables.{name}.histogram", tuple(by_name), problems)
         try:
-            found.update({} if of is None else {name: parse_table(name, entry, by_name[of].schema)})
+            tables.update({} if of is None else {name: parse_table(name, entry, by_name[of].schema)})
         except ConfigError as error:
             problems.add(f"tables.{name}", str(error))
-    return found
+    return tables
 
 
 def _own_layouts(
@@ -313,7 +318,7 @@ def _plain(raw: Any) -> Any:
         return {key: _plain(value) for key, value in raw.items()}
     if isinstance(raw, list):
         return [_plain(value) for value in raw]
-    number = whole(raw)
+    number = integer(raw)
     return raw if number is None else number
 
 
@@ -385,7 +390,7 @@ def title_of(histograms: Iterable[MeasuredHistogram]) -> str:
         >>> title_of(load_config("e2e-1940").histograms)
         '1940 census: microdata by TopDown'
     """
-    found = [outputs_of(one) for one in histograms]
-    shipped = (layout.title for layout in output_layouts().values() if layout in found)
-    own = (layout.title for layout in found if layout.title != OutputLayout.title)
+    layouts = [outputs_of(one) for one in histograms]
+    shipped = (layout.title for layout in output_layouts().values() if layout in layouts)
+    own = (layout.title for layout in layouts if layout.title != OutputLayout.title)
     return next(shipped, next(own, OutputLayout.title))

@@ -27,8 +27,8 @@ from censafe.population.records.layout import (
     UnitRule,
 )
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, check_choice, listed, shown
-from censafe.products.topdown.configuration.level_sets import whole
+from censafe.products.configuration.source import Problems, check_choice, listed, value_text
+from censafe.products.topdown.configuration.level_sets import integer
 from censafe.products.topdown.configuration.schema_checks import check_entry
 
 _KEYS: Final = (
@@ -70,7 +70,7 @@ def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, 
             problems.add(where, "give a name of letters, digits, - and _")
             continue
         if place < first:
-            if whole(table["prefix"]) != 0 or "digits" in table:
+            if integer(table["prefix"]) != 0 or "digits" in table:
                 problems.add(
                     where,
                     "the root has prefix = 0; with [read] no other level has a prefix, since geography names its column",
@@ -78,7 +78,7 @@ def check_own_levels(document: Document, problems: Problems) -> tuple[GeoLevel, 
             code = table.get("code", "")
             levels.append(GeoLevel(name, 0, code if isinstance(code, str) else ""))
             continue
-        digits = whole(table.get("digits", Fraction(usual[place - first])))
+        digits = integer(table.get("digits", Fraction(usual[place - first])))
         if "prefix" in table or "code" in table or not digits:
             problems.add(
                 where,
@@ -204,7 +204,7 @@ class ReadTable:
     def _text(self, name: str) -> str:
         value = self._table.get(name)
         if not isinstance(value, str) or not value.strip():
-            self._problems.add(f"read.{name}", f"{shown(value)} is not allowed; give text in quotes")
+            self._problems.add(f"read.{name}", f"{value_text(value)} is not allowed; give text in quotes")
             return ""
         return value.strip()
 
@@ -214,7 +214,7 @@ class ReadTable:
         if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
             problems.add(
                 "read.delimiter",
-                f'{shown(delimiter)} is not one character in quotes, such as ";"; leave it out and it is found',
+                f'{value_text(delimiter)} is not one character in quotes, such as ";"; leave it out and it is found',
             )
             delimiter = None
         encoding = (
@@ -225,7 +225,7 @@ class ReadTable:
         missing = table.get("missing", [""])
         if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
             problems.add(
-                "read.missing", f'{shown(missing)} is not a list of texts in quotes, such as ["", "NA"]'
+                "read.missing", f'{value_text(missing)} is not a list of texts in quotes, such as ["", "NA"]'
             )
             missing = [""]
         return TextForm(delimiter, encoding, tuple(dict.fromkeys(["", *missing])), decimal)
@@ -249,7 +249,7 @@ class ReadTable:
         lengths: tuple[int, ...] = ()
         if "lengths" in table:
             raw_lengths = table["lengths"] if isinstance(table["lengths"], list) else []
-            lengths = tuple(number for item in raw_lengths if (number := whole(item)))
+            lengths = tuple(number for item in raw_lengths if (number := integer(item)))
             if (
                 len(columns) != 1
                 or len(lengths) != len(own)
@@ -279,7 +279,7 @@ class ReadTable:
         from censafe.population.records.expressions import check_expression
 
         if not isinstance(raw, str) or not raw.strip():
-            self._problems.add(key, f"{shown(raw)} is not an expression in quotes")
+            self._problems.add(key, f"{value_text(raw)} is not an expression in quotes")
             return None
         try:
             return check_expression(raw)
@@ -330,12 +330,12 @@ class ReadTable:
         return AttributeRule(name, source, levels, tuple(values.items()), born, dates, bands, other)
 
     def _level(self, raw: object, known: Mapping[str, int], key: str) -> int | None:
-        number = whole(raw)
+        number = integer(raw)
         text = str(number) if number is not None else raw
         if isinstance(text, str) and text in known:
             return known[text]
         self._problems.add(
-            key, f"{shown(raw)} is no level; give a label or number of one: {listed(list(known))}"
+            key, f"{value_text(raw)} is no level; give a label or number of one: {listed(list(known))}"
         )
         return None
 
@@ -350,7 +350,7 @@ class ReadTable:
             pass
         self._problems.add(
             f"{key}.as",
-            f'{shown(text)} is not allowed; give completed years on a day, such as as = "{_AGE}2025-12-31"',
+            f'{value_text(text)} is not allowed; give completed years on a day, such as as = "{_AGE}2025-12-31"',
         )
         return None
 
@@ -466,5 +466,5 @@ def check_entry_of(raw: object, key: str, problems: Problems) -> Mapping[str, An
     """A table whose keys are any text."""
     if isinstance(raw, Mapping):
         return raw
-    problems.add(key, f"{shown(raw)} is not a table of keys")
+    problems.add(key, f"{value_text(raw)} is not a table of keys")
     return {}

@@ -11,8 +11,8 @@ from censafe.model import Attribute, ProtectedUnit, Recode, Schema
 from censafe.model.entries import nearest
 from censafe.model.topdown.histograms import EmptyCells, Facilities, HistogramSchema, Passes, PassList
 from censafe.products.configuration.document import Document
-from censafe.products.configuration.source import Problems, check_choice, listed, shown
-from censafe.products.topdown.configuration.level_sets import LevelSets, LevelTable, read_level_table, whole
+from censafe.products.configuration.source import Problems, check_choice, listed, value_text
+from censafe.products.topdown.configuration.level_sets import LevelSets, LevelTable, integer, read_level_table
 
 _KEYS: Final = ("record", "attributes", "recodes", "zeros", "facilities")
 _FACILITY_KEYS: Final = ("attribute", "minimum", "largest", "largest_beside_total", "other_kinds")
@@ -35,7 +35,7 @@ def check_schema_table(raw: object, key: str, problems: Problems) -> Mapping[str
     """A table of keys; anything else is a problem and reads as empty."""
     if isinstance(raw, Mapping):
         return raw
-    problems.add(key, f"{shown(raw)} is not a table of keys")
+    problems.add(key, f"{value_text(raw)} is not a table of keys")
     return {}
 
 
@@ -112,7 +112,7 @@ def _check_labels(
         (name, f"{key}.recodes.{name}.labels", table["recodes"][name].get("labels"), len(recode.groups))
         for name, recode in recodes.items()
     ]
-    found = {}
+    by_attribute = {}
     for name, where, labels, size in named:
         if labels is None:
             continue
@@ -122,14 +122,16 @@ def _check_labels(
         if len(texts) != size or len(set(texts)) < size or texts != labels:
             problems.add(where, f"give {size} different texts in quotes, one for every level or group")
             continue
-        found[name] = tuple(texts)
-    return found
+        by_attribute[name] = tuple(texts)
+    return by_attribute
 
 
 def _check_name(name: str, key: str, what: str, problems: Problems) -> None:
     """Names stand in names of files and columns."""
     if not _NAME.fullmatch(name):
-        problems.add(key, f"the name of {what} {shown(name)} is not allowed; give letters, digits, - and _")
+        problems.add(
+            key, f"the name of {what} {value_text(name)} is not allowed; give letters, digits, - and _"
+        )
 
 
 def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attribute, ...]:
@@ -140,7 +142,7 @@ def _check_attributes(raw: object, key: str, problems: Problems) -> tuple[Attrib
     for position, item in enumerate(raw):
         where = f"{key}[{position}]"
         table = check_entry(item, where, ("name", "levels", "labels", "table"), problems)
-        name, levels = table.get("name"), whole(table.get("levels"))
+        name, levels = table.get("name"), integer(table.get("levels"))
         if not isinstance(name, str) or not levels:
             problems.add(where, "give a name in quotes and a whole number of levels, 1 or more")
             continue
@@ -190,7 +192,7 @@ def _check_zeros(
     raw: object, key: str, schema: Schema, sets: Mapping[str, LevelSets], problems: Problems
 ) -> tuple[EmptyCells, ...]:
     if not isinstance(raw, list):
-        problems.add(key, f"{shown(raw)} is not a list of rules")
+        problems.add(key, f"{value_text(raw)} is not a list of rules")
         return ()
     rules = []
     for position, item in enumerate(raw):
@@ -227,19 +229,21 @@ def _check_facilities(
     largest = _check_numbers(table.get("largest"), f"{key}.largest", levels, problems)
     if any(low > high for low, high in zip(minimum, largest, strict=False)):
         problems.add(f"{key}.minimum", "the fewest persons of a unit cannot be above the most")
-    beside = table.get("largest_beside_total", True)
-    if not isinstance(beside, bool):
-        problems.add(f"{key}.largest_beside_total", f"{shown(beside)} is not allowed; give true or false")
+    total_limits = table.get("largest_beside_total", True)
+    if not isinstance(total_limits, bool):
+        problems.add(
+            f"{key}.largest_beside_total", f"{value_text(total_limits)} is not allowed; give true or false"
+        )
         return None
     others = table.get("other_kinds", [])
     if not isinstance(others, list) or not all(isinstance(name, str) for name in others):
         problems.add(f"{key}.other_kinds", 'give a list of names in quotes, such as ["vacant"]')
         return None
-    return Facilities(attribute, minimum, largest, beside, tuple(others))
+    return Facilities(attribute, minimum, largest, total_limits, tuple(others))
 
 
 def _check_numbers(raw: object, key: str, levels: int, problems: Problems) -> tuple[int, ...]:
-    numbers = [whole(item) for item in raw] if isinstance(raw, list) else []
+    numbers = [integer(item) for item in raw] if isinstance(raw, list) else []
     read = tuple(number for number in numbers if number is not None)
     if len(read) != levels or len(numbers) != levels:
         problems.add(key, f"give {levels} whole numbers of 0 or more, one for every level")
@@ -284,7 +288,7 @@ def check_passes(
 ) -> dict[str, Passes]:
     """Passes by level; a level that no entry names gets one pass with all its queries."""
     if not isinstance(raw, list):
-        problems.add(key, f"{shown(raw)} is not a list of passes")
+        problems.add(key, f"{value_text(raw)} is not a list of passes")
         return {}
     passes: dict[str, Passes] = {}
     for position, item in enumerate(raw):
@@ -310,10 +314,10 @@ def check_passes(
                 problems.add(
                     f"{where}.l2", f"{listed(missing)} is measured at {name} and in no pass; add it to one"
                 )
-    one = (("detailed",),)
+    single = (("detailed",),)
     return {
         level: passes.get(level)
-        or Passes(((tuple(q for q, s in shares.get(level, {}).items() if s),),), (one,))
+        or Passes(((tuple(q for q, s in shares.get(level, {}).items() if s),),), (single,))
         for level in names
     }
 

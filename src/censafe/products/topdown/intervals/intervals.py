@@ -69,29 +69,33 @@ def chosen_queries(config: TopdownConfig, names: Sequence[str]) -> dict[str, tup
 
     Example:
         >>> from censafe.products.topdown.configuration.config import load_config
-        >>> found = chosen_queries(load_config("pl94-us"), ("votingage", "H1"))
-        >>> [(name, [(one.name, one.labels) for one in queries]) for name, queries in found.items()]
+        >>> result = chosen_queries(load_config("pl94-us"), ("votingage", "H1"))
+        >>> [(name, [(one.name, one.labels) for one in queries]) for name, queries in result.items()]
         [('persons', [('votingage', ('under 18', '18 and over'))]), ('units', [('H1', ('H1_001 total', 'H1_002 occupied', 'H1_003 vacant'))])]
     """
-    found: dict[str, tuple[IntervalQuery, ...]] = {}
+    chosen: dict[str, tuple[IntervalQuery, ...]] = {}
     known: set[str] = set()
     for histogram in config.histograms:
         schema = histogram.schema.schema
         usual = ("total", *(name for name in schema.names if schema.cells > 1))
-        wanted = names or outputs_of(histogram).intervals or usual
-        queries = [(name, _query(histogram, name)) for name in dict.fromkeys(wanted)]
+        listed = names or outputs_of(histogram).intervals or usual
+        queries = [(name, _query(histogram, name)) for name in dict.fromkeys(listed)]
         known |= {name for name, query in queries if query is not None}
-        found[histogram.name] = tuple(query for _, query in queries if query is not None)
+        chosen[histogram.name] = tuple(query for _, query in queries if query is not None)
     missing = [name for name in names if name not in known]
     if missing:
         offered = {"total", "detailed"}
-        for one in config.histograms:
-            offered |= {*one.schema.schema.names, *one.schema.recodes, *outputs_of(one).tables}
-            offered |= {_RACES} if _has_races(one) else set()
+        for histogram in config.histograms:
+            offered |= {
+                *histogram.schema.schema.names,
+                *histogram.schema.recodes,
+                *outputs_of(histogram).tables,
+            }
+            offered |= {_RACES} if _has_races(histogram) else set()
         raise UsageError(
             f"`queries` {missing[0]}: no such query.{nearest(missing[0], sorted(offered))} Allowed: {', '.join(sorted(offered))}, and attributes or recodes joined by *"
         )
-    return found
+    return chosen
 
 
 def _has_races(histogram: MeasuredHistogram) -> bool:
@@ -152,8 +156,8 @@ def _persons_table(name: str) -> NDArray[np.float64]:
     counted = (adult == 1) if name in ("P3", "P4") else np.ones(len(kind), np.bool_)
     if name in ("P1", "P3"):
         return np.asarray(races * counted)
-    found = np.vstack([np.ones(len(kind)), hispanic, 1 - hispanic, races[1:] * (1 - hispanic)])
-    return np.asarray(found * counted)
+    rows = np.vstack([np.ones(len(kind)), hispanic, 1 - hispanic, races[1:] * (1 - hispanic)])
+    return np.asarray(rows * counted)
 
 
 _STATE_DIGITS: Final = 2
@@ -165,7 +169,7 @@ class IntervalSource:
     """What intervals are made from.
 
     Args:
-        read: the measurements of a level; it is asked once more for each.
+        read: the measurements of a level; it is called once more for each.
     """
 
     config: TopdownConfig
@@ -245,7 +249,7 @@ def write_intervals(
     classes = _simulate(source, options, counted, sets, observer) if simulated else {}
     # pages show levels between states and blocks, two at most, or the lowest where there are none
     lower = [level.name for level in source.public.run.standard.levels if level.digits > _STATE_DIGITS]
-    kinds, shown = lower[:-1][:_PANELS] or lower, list[IntervalRows]()
+    kinds, panels = lower[:-1][:_PANELS] or lower, list[IntervalRows]()
     with IntervalWriter(staging, options.confidences, simulated=simulated, stamp=stamp) as writer:
         for histogram in source.config.histograms:
             if histogram.name in counted:
@@ -253,7 +257,7 @@ def write_intervals(
                     for rows in _rows(source, histogram, counted[histogram.name], sets, classes, options):
                         writer.add(rows)
                         if rows.kind in kinds:
-                            shown.append(rows)
+                            panels.append(rows)
         written = writer.rows
     document: dict[str, Any] = {
         "confidence": [percent(one) for one in options.confidences],
@@ -272,7 +276,7 @@ def write_intervals(
             simulations=options.simulations,
             stamp=stamp,
         )
-        _pages(staging / PAGES, shown, source, document, stamp)
+        _pages(staging / PAGES, panels, source, document, stamp)
     return document
 
 
@@ -301,21 +305,21 @@ def _rows(
     queries = [query.name for query, part in counted.parts() for _ in query.labels]
     cells = [cell for query in counted.queries for cell in range(len(query.labels))]
     labels = [label for query in counted.queries for label in query.labels]
-    for one in area_estimates(tree, functionals, source.public.run, sets):
-        published = one.areas.sums(counted.blocks)
+    for estimate in area_estimates(tree, functionals, source.public.run, sets):
+        published = estimate.areas.sums(counted.blocks)
         yield IntervalRows(
             histogram.name,
-            one.areas.kind,
-            one.areas.codes,
-            one.areas.names,
+            estimate.areas.kind,
+            estimate.areas.codes,
+            estimate.areas.names,
             queries,
             cells,
             labels,
-            one.values,
-            one.variances,
+            estimate.values,
+            estimate.variances,
             published,
-            _ends(histogram.name, one.areas.kind, counted, published, classes, options),
-            census and one.areas.kind in standard,
+            _ends(histogram.name, estimate.areas.kind, counted, published, classes, options),
+            census and estimate.areas.kind in standard,
         )
 
 
@@ -330,14 +334,14 @@ def _ends(
     """Ends of the simulated intervals of the published counts, by level of confidence."""
     if not classes:
         return ()
-    found = []
+    ends = []
     for confidence in options.confidences:
         low, high = np.empty(published.shape), np.empty(published.shape)
         for query, part in counted.parts():
             own = classes[histogram, kind, query.name]
             low[:, part], high[:, part] = own.ends(published[:, part], float(confidence))
-        found.append((low, high))
-    return tuple(found)
+        ends.append((low, high))
+    return tuple(ends)
 
 
 def _simulate(
@@ -348,10 +352,10 @@ def _simulate(
     observer: Observer,
 ) -> _Classes:
     """Errors of further runs on the published counts."""
-    found: _Classes = {
-        (name, one.kind, query.name): ErrorClasses()
+    classes: _Classes = {
+        (name, areas.kind, query.name): ErrorClasses()
         for name, own in counted.items()
-        for one in sets
+        for areas in sets
         for query in own.queries
     }
     with observer.stage(f"{options.simulations} further runs"):
@@ -366,12 +370,12 @@ def _simulate(
         for done, run in enumerate(runs, 1):
             for name, own in counted.items():
                 further = counts_of(run[name], own.weights)
-                for one in sets:
-                    before, after = one.sums(own.blocks), one.sums(further)
+                for areas in sets:
+                    before, after = areas.sums(own.blocks), areas.sums(further)
                     for query, part in own.parts():
-                        found[name, one.kind, query.name].add(before[:, part], after[:, part])
+                        classes[name, areas.kind, query.name].add(before[:, part], after[:, part])
             observer.advance(done / options.simulations, options.simulations, "runs")
-    return found
+    return classes
 
 
 def _pages(

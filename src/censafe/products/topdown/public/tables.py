@@ -28,12 +28,12 @@ from censafe.products.topdown.public.estimate import (
     totals_table,
 )
 from censafe.products.topdown.public.files import FilesRun, file_budgets, open_files, product_folder
-from censafe.products.topdown.table_estimates.beside import (
+from censafe.products.topdown.table_estimates.choice import EstimatedAreas, TableChoice, table_choice
+from censafe.products.topdown.table_estimates.earlier_answers import (
     MeasuredResult,
-    answers_beside,
+    earlier_answers,
     measured_results,
 )
-from censafe.products.topdown.table_estimates.choice import EstimatedAreas, TableChoice, table_choice
 from censafe.products.topdown.table_estimates.estimates import TableEstimates
 from censafe.publication.atomic import move_into_place, sha256_path
 from censafe.publication.manifest import hash_outputs, write_manifest
@@ -259,8 +259,8 @@ def _estimated(
             f"Of {answers:,} answers those of geounits that the areas need are read; the others would add little."
         )
     public = replace(found.facts, budgets=budgets)
-    beside = answers_beside(config, public, results, choice, observer)
-    tables = TableEstimates(config, choice, public, observer, stored=every, areas=areas, beside=beside)
+    beside = earlier_answers(config, public, results, choice, observer)
+    tables = TableEstimates(config, choice, public, observer, stored=every, areas=areas, earlier=beside)
     for histogram in config.histograms:
         for load in loads:
             if load.histogram is histogram and tables.sums(load) is not None:

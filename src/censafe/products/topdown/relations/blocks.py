@@ -39,8 +39,8 @@ from censafe.products.topdown.configuration.shipped import shipped_schemas
 from censafe.products.topdown.intake.equations import KnownBlocks, block_equations
 
 
-def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -> SparseLevel:
-    """Histograms with the wanted sums of groups of cells; blocks and groups that have them stay as they are.
+def following(blocks: SparseLevel, label: NDArray[np.int32], target: Integers) -> SparseLevel:
+    """Histograms with the target sums of groups of cells; blocks and groups that have them stay as they are.
 
     Where a sum changes, the cells of the group share it as they did in the block before, with one record that is shared as in all blocks
     together beside them. These shares are raked so that all blocks together have the shares that they had, and what does not divide is carried
@@ -48,20 +48,20 @@ def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -
 
     Args:
         label: group of every cell, -1 for none, whose records stay; shape (cells,).
-        wanted: sums of the groups, shape (blocks, groups).
+        target: sums of the groups, shape (blocks, groups).
 
     Example:
         >>> two = SparseLevel(np.array(["a", "b"]), np.array([0, 2, 3]), np.array([0, 2, 1], np.int32), np.array([4, 9, 2], np.int32))
-        >>> found = following(two, np.array([0, 0, -1], np.int32), np.array([[2], [2]]))
-        >>> found.node_ptr.tolist(), found.cell.tolist(), found.count.tolist()
+        >>> result = following(two, np.array([0, 0, -1], np.int32), np.array([[2], [2]]))
+        >>> result.node_ptr.tolist(), result.cell.tolist(), result.count.tolist()
         ([0, 2, 3], [0, 2, 1], [2, 9, 2])
     """
-    change = level_sums(blocks, label, wanted.shape[1]) != wanted
+    change = level_sums(blocks, label, target.shape[1]) != target
     block = np.repeat(np.arange(blocks.nodes), np.diff(blocks.node_ptr))
     group = label[blocks.cell]
     stays = (group < 0) | ~change[block, group]
     pieces = [(block[stays], blocks.cell[stays].astype(np.int64), blocks.count[stays].astype(np.int64))]
-    for number in range(wanted.shape[1]):
+    for number in range(target.shape[1]):
         chosen = np.flatnonzero(change[:, number])
         cells = np.flatnonzero(label == number)
         here = group == number
@@ -69,9 +69,9 @@ def following(blocks: SparseLevel, label: NDArray[np.int32], wanted: Integers) -
         own = np.zeros((blocks.nodes, len(cells)))
         own[block[here], np.searchsorted(cells, blocks.cell[here])] = blocks.count[here]
         shares = own[chosen] + (usual + 1.0) / (usual + 1.0).sum()
-        all_of_it = usual / max(usual.sum(), 1.0) * wanted[:, number].sum()
+        all_of_it = usual / max(usual.sum(), 1.0) * target[:, number].sum()
         changed = all_of_it - (own.sum(axis=0) - own[chosen].sum(axis=0))
-        new = _shared_out(wanted[chosen, number], _raked(shares, wanted[chosen, number], changed))
+        new = _shared_out(target[chosen, number], _raked(shares, target[chosen, number], changed))
         place, cell = np.nonzero(new)
         pieces.append((chosen[place], cells[cell], new[place, cell]))
     at, cell, count = (np.concatenate(part) for part in zip(*pieces, strict=True))
@@ -84,25 +84,25 @@ _RAKINGS = 50
 
 
 def _raked(shares: NDArray[np.float64], total: Integers, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares of rows under which the totals of the rows come near to sums of columns; 0 and less are not asked for."""
+    """Shares of rows under which the totals of the rows come near to sums of columns; 0 and less are left out."""
     for _ in range(_RAKINGS):
-        found = (total / shares.sum(axis=1)) @ shares
-        shares = shares * np.where((found > 0) & (columns > 0), columns / np.maximum(found, 1e-9), 1.0)
+        current = (total / shares.sum(axis=1)) @ shares
+        shares = shares * np.where((current > 0) & (columns > 0), columns / np.maximum(current, 1e-9), 1.0)
     return shares
 
 
 def _shared_out(total: Integers, shares: NDArray[np.float64]) -> Integers:
     """Whole numbers that add up to the totals of rows, in proportion to shares; remainders are carried down the rows, column by column."""
-    found = np.zeros(shares.shape, np.int64)
+    shared = np.zeros(shares.shape, np.int64)
     left, weight = total.astype(np.int64), shares.sum(axis=1)
     for column in range(shares.shape[1] - 1):
         exact = np.cumsum(left * (shares[:, column] / weight))
         steps = np.diff(np.floor(exact + 0.5), prepend=0.0).astype(np.int64)
-        found[:, column] = np.clip(steps, 0, left)
-        left = left - found[:, column]
+        shared[:, column] = np.clip(steps, 0, left)
+        left = left - shared[:, column]
         weight = weight - shares[:, column]
-    found[:, -1] = left
-    return found
+    shared[:, -1] = left
+    return shared
 
 
 KNOWN: Final = ("occupied", "home")
@@ -130,20 +130,20 @@ class BlockRelation:
 
 @dataclass(frozen=True)
 class RelatedHistogram:
-    """What relations ask of one histogram.
+    """The relations of one histogram.
 
     Args:
         variant: attributes whose levels may be exchanged; the others stay with a record.
         parts: conditions of the variants; records stay in theirs, and those in none are left alone.
         recodes: queries of the variant's attributes whose sums a change should leave alone.
-        returns: those of them whose sums over all blocks are brought back afterwards: the relations do not tell them better.
+        returns: those of them whose sums over all blocks are brought back afterwards: the relations do not determine them better.
         open: condition of records without an upper end of their size; None where there are none.
         balanced: condition of variants, classes of the fixed attributes by which their sums are brought back, and attributes that must be the same of two records that exchange
             their variants for that, as queries; None where nothing is.
     """
 
     schema: HistogramSchema
-    whole: _Cells
+    records: _Cells
     variant: tuple[str, ...]
     parts: tuple[_Cells, ...]
     recodes: tuple[str, ...]
@@ -155,7 +155,7 @@ class RelatedHistogram:
 
 @lru_cache(maxsize=1)
 def relation_sides() -> Mapping[str, RelatedHistogram]:
-    """What relations ask of persons and of households, in the order in which these are changed.
+    """The relations of persons and of households, in the order in which these are changed.
 
     Example:
         >>> {name: len(side.relations) for name, side in relation_sides().items()}
@@ -179,17 +179,17 @@ def _side(entry: Mapping[str, Any], persons: ConditionReader) -> RelatedHistogra
         tuple(entry["returns"]),
         tuple(
             BlockRelation(
-                one["name"],
-                tuple((number, own.read(text, {})) for number, text in one["own"]),
-                one["relation"],
+                relation["name"],
+                tuple((number, own.read(text, {})) for number, text in relation["own"]),
+                relation["relation"],
                 tuple(
                     (number, text if text in KNOWN else persons.read(text, {}))
-                    for number, text in one["right"]
+                    for number, text in relation["right"]
                 ),
-                one.get("weight", 1),
-                one.get("prepares", False),
+                relation.get("weight", 1),
+                relation.get("prepares", False),
             )
-            for one in entry["relations"]
+            for relation in entry["relations"]
         ),
         own.read(entry["open"], {}) if "open" in entry else None,
         (own.read(entry["balanced"]["records"], {}), entry["balanced"]["by"], entry["balanced"]["alike"])
@@ -257,29 +257,29 @@ def _rules(
 
 def inside(condition: _Cells, at: Mapping[str, NDArray[np.integer]]) -> NDArray[np.bool_]:
     """Which of some cells a condition holds for."""
-    found = np.ones(len(next(iter(at.values()))), np.bool_)
+    mask = np.ones(len(next(iter(at.values()))), np.bool_)
     for name, levels in condition.items():
-        found &= np.isin(at[name], list(levels))
-    return found
+        mask &= np.isin(at[name], list(levels))
+    return mask
 
 
 def _weighted(
     terms: Sequence[tuple[int, _Cells]], at: Mapping[str, NDArray[np.integer]], size: int = 0
 ) -> Integers:
-    found = np.zeros(size or len(next(iter(at.values()))), np.int64)
+    total = np.zeros(size or len(next(iter(at.values()))), np.int64)
     for number, condition in terms:
-        found += number * inside(condition, at)
-    return found
+        total += number * inside(condition, at)
+    return total
 
 
-@proven("relations.proof.md", digest="5d003ceeaefd8a4a")
+@proven("relations.proof.md", digest="e6a777b9a294e06c")
 def relation_targets(
     relations: Sequence[BlockRelation],
     schema: HistogramSchema,
     persons: SparseLevel,
     known: Mapping[str, Integers],
 ) -> Integers:
-    """Right sides of relations in every block, with a zero for the sum that asks for nothing.
+    """Right sides of relations in every block, with a zero for the sum of records in no relation.
 
     Args:
         relations: of a histogram.
@@ -293,16 +293,16 @@ def relation_targets(
     names, shape = schema.schema.names, schema.schema.shape
     at = dict(zip(names, np.unravel_index(persons.cell, shape), strict=True))
     block = np.repeat(np.arange(persons.nodes), np.diff(persons.node_ptr))
-    found = np.zeros((persons.nodes, len(relations) + 1), np.int64)
-    for column, one in enumerate(relations):
-        for number, term in one.right:
+    targets = np.zeros((persons.nodes, len(relations) + 1), np.int64)
+    for column, relation in enumerate(relations):
+        for number, term in relation.right:
             if isinstance(term, str):
-                found[:, column] += number * known[term]
+                targets[:, column] += number * known[term]
                 continue
             chosen = inside(term, at)
             sums = np.bincount(block[chosen], persons.count[chosen], persons.nodes)
-            found[:, column] += number * sums.astype(np.int64)
-    return np.maximum(found, 0)
+            targets[:, column] += number * sums.astype(np.int64)
+    return np.maximum(targets, 0)
 
 
 _SLACK = 2  # persons that a household of seven or more may have above seven, before more is a last resort
@@ -338,35 +338,35 @@ class RelatedBlocks:
             return levels
         before = self._persons is None
         persons = levels[-1] if self._persons is None else self._persons
-        schema, whole = relation_sides()["persons"].schema, relation_sides()["persons"].whole
-        chosen = inside(whole, _at(schema, persons))
+        schema, scope = relation_sides()["persons"].schema, relation_sides()["persons"].records
+        chosen = inside(scope, _at(schema, persons))
         block = np.repeat(np.arange(persons.nodes), np.diff(persons.node_ptr))
         home = np.bincount(block[chosen], persons.count[chosen], persons.nodes).astype(np.int64)
         occupied = _occupied(self.histograms, self.known)
         target = relation_targets(side.relations, schema, persons, {"home": home, "occupied": occupied})
         cells = related_cells(side, group)
-        found = meet_relations(
+        fitted = meet_relations(
             self.known.spine, levels[-1], cells, target, slack=_SLACK, workers=self.workers
         )
         self.moves[histogram.name] = {
-            "traded": found.traded,
-            "changed": found.changed,
-            "returned": found.returned,
-            "exchanged": found.exchanged,
+            "traded": fitted.traded,
+            "changed": fitted.changed,
+            "returned": fitted.returned,
+            "exchanged": fitted.exchanged,
         }
-        missed = missed_by_relation(found.sums, target, cells.rules)
-        self.broken += self._broken(side, found, target, missed, home, occupied)
-        held = found.blocks
+        missed = missed_by_relation(fitted.sums, target, cells.rules)
+        self.broken += self._broken(side, fitted, target, missed, home, occupied)
+        balanced = fitted.blocks
         if before:
-            self._persons = found.blocks
-            held = _with_householders(side, found.blocks, found.sums[:, 0], occupied)
-        self.known.estimated[histogram.name] = (histogram.schema, held)
-        return sum_histograms(self.known.spine, found.blocks, histogram.schema.schema.cells)
+            self._persons = fitted.blocks
+            balanced = _with_householders(side, fitted.blocks, fitted.sums[:, 0], occupied)
+        self.known.estimated[histogram.name] = (histogram.schema, balanced)
+        return sum_histograms(self.known.spine, fitted.blocks, histogram.schema.schema.cells)
 
     def _broken(
         self,
         side: RelatedHistogram,
-        found: Fitted,
+        fitted: Fitted,
         target: Integers,
         missed: Integers,
         home: Integers,
@@ -386,7 +386,7 @@ class RelatedBlocks:
             yield {
                 "geocode": str(self.known.spine.leaf.plain_names(np.array([block]))[0]),
                 "relation": names[number],
-                "own": int(found.sums[block, number]),
+                "own": int(fitted.sums[block, number]),
                 "right": int(target[block, number]),
                 "excess": int(missed[block, number]),
                 "reason": reason,
@@ -429,21 +429,23 @@ def _occupied(histograms: tuple[MeasuredHistogram, ...], known: KnownBlocks) -> 
         if histogram.schema.digest != relation_sides()["households"].schema.digest:
             continue
         allowed = histogram.schema.allowed()
-        for one in block_equations(histogram, known, stack=False):
-            if (one.label[allowed] == 0).all():
-                return np.bincount(one.rows.block, one.rows.records, known.spine.leaf.nodes).astype(np.int64)
+        for equation in block_equations(histogram, known, stack=False):
+            if (equation.label[allowed] == 0).all():
+                return np.bincount(equation.rows.block, equation.rows.records, known.spine.leaf.nodes).astype(
+                    np.int64
+                )
     raise CheckError("joint: no published result gives the households of every block")
 
 
 def _with_householders(
-    side: RelatedHistogram, blocks: SparseLevel, have: Integers, wanted: Integers
+    side: RelatedHistogram, blocks: SparseLevel, have: Integers, target: Integers
 ) -> SparseLevel:
-    """The blocks with as many householders as wanted, for households that are held to them.
+    """The blocks with as many householders as the target, for households that depend on them.
 
     Where redistricting data contradict themselves, a block has not as many: the surplus is left out, and those who are missing are
     like its most frequent householder, or that of all blocks.
     """
-    wrong = np.flatnonzero(have != wanted)
+    wrong = np.flatnonzero(have != target)
     if not len(wrong):
         return blocks
     chosen = inside(side.relations[0].own[0][1], _at(side.schema, blocks))
@@ -453,7 +455,7 @@ def _with_householders(
     more: list[tuple[int, int, int]] = []
     for place in wrong.tolist():
         entries = np.flatnonzero(chosen & (block == place))
-        missing = int(wanted[place] - have[place])
+        missing = int(target[place] - have[place])
         if missing > 0:
             largest = int(blocks.cell[entries[count[entries].argmax()]]) if len(entries) else usual
             more.append((place, largest, missing))
@@ -488,10 +490,10 @@ def require_housing_units(histograms: tuple[MeasuredHistogram, ...], known: Know
             for vacant in published:
                 if not np.array_equal((vacant.label >= 0) & allowed, rest):
                     continue
-                found = occupied + np.bincount(vacant.rows.block, vacant.rows.records, len(occupied)).astype(
-                    np.int64
-                )
-                wrong = np.flatnonzero(found != known.facilities[:, homes])
+                recorded = occupied + np.bincount(
+                    vacant.rows.block, vacant.rows.records, len(occupied)
+                ).astype(np.int64)
+                wrong = np.flatnonzero(recorded != known.facilities[:, homes])
                 if len(wrong):
                     blocks = ", ".join(known.spine.leaf.plain_names(wrong[:3]).tolist())
                     raise DataError(

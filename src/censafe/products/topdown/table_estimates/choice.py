@@ -47,7 +47,7 @@ class TableChoice:
 
     @property
     def digest(self) -> str:
-        """Words that tell choices apart; part of what a run folder is identified by."""
+        """Words that distinguish choices; part of what a run folder is identified by."""
         listed = "" if self.areas is None else sha256_file(self.areas)
         return " ".join(["estimates", *(table.name for table in self.tables), listed]).rstrip()
 
@@ -70,7 +70,7 @@ def table_choice(
     """
     schemas = {one.schema.name for one in config.histograms}
     product = next((name for name, own in SCHEMAS.items() if schemas & set(own.values())), None)
-    held = [] if product is None else [kind for kind, name in SCHEMAS[product].items() if name in schemas]
+    measured = [] if product is None else [kind for kind, name in SCHEMAS[product].items() if name in schemas]
     if names is None and areas is None and (product != "dhc" or config.choices.noisy_measurements != "lazy"):
         return None
     if names is not None and tuple(names) == NO_TABLES:
@@ -84,7 +84,7 @@ def table_choice(
         )
     if names is None:
         known = [census_tables(product)[name] for name in CARD_TABLES[product]]
-        return TableChoice(tuple(one for one in known if one.histogram in held and not one.median), areas)
+        return TableChoice(tuple(one for one in known if one.histogram in measured and not one.median), areas)
     chosen = [table_named(name, product) for name in dict.fromkeys(names)]
     for table in chosen:
         if table.needs:
@@ -93,9 +93,9 @@ def table_choice(
             raise UsageError(
                 f"table {table.name} is of medians, which no linear estimate gives; fix: leave it out, and ask for intervals of replicates"
             )
-        if table.histogram not in held:
+        if table.histogram not in measured:
             raise UsageError(
-                f"table {table.name} counts {table.histogram}, which this run does not measure; allowed: tables of {', '.join(held)}"
+                f"table {table.name} counts {table.histogram}, which this run does not measure; allowed: tables of {', '.join(measured)}"
             )
     return TableChoice(tuple(chosen), areas)
 
@@ -141,14 +141,14 @@ def estimated_areas(
     deepest = len(run.spine.levels) - 1
     above = [depth for depth, name in enumerate(run.spine.names) if name not in LOWER_LEVELS]
     lowest = deepest if stored or not above else max(above)
-    found = [(kind, lowest) for kind in _known_kinds(public)]
+    kinds_at = [(kind, lowest) for kind in _known_kinds(public)]
     if choice.areas is not None:
         kinds, remarks = read_block_areas(choice.areas, run.standard.leaf.codes, run.standard.leaf.form)
-        found += [(kind, deepest) for kind in kinds]
+        kinds_at += [(kind, deepest) for kind in kinds]
         for text in remarks:
             observer.remark(text)
     return tuple(
-        EstimatedAreas(kind.name, kind.codes, run.in_order(kind.area_of), depth) for kind, depth in found
+        EstimatedAreas(kind.name, kind.codes, run.in_order(kind.area_of), depth) for kind, depth in kinds_at
     )
 
 

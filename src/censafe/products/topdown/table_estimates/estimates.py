@@ -29,7 +29,7 @@ from censafe.products.topdown.folder import ESTIMATES, ESTIMATES_CODEBOOK
 from censafe.products.topdown.plan import LevelWorkload, workloads
 from censafe.products.topdown.table_estimates.choice import EstimatedAreas, TableChoice, estimated_areas
 from censafe.products.topdown.table_estimates.sums import (
-    BesideAnswers,
+    EarlierAnswers,
     HistogramSums,
     group_sums,
     stacked_tree,
@@ -77,7 +77,7 @@ class TableEstimates:
         stored: bool,
         areas: Sequence[EstimatedAreas] | None = None,
         workers: int = 1,
-        beside: BesideAnswers | None = None,
+        earlier: EarlierAnswers | None = None,
     ) -> None:
         self._config = config
         self._workers = workers
@@ -87,11 +87,11 @@ class TableEstimates:
         self._areas = (
             estimated_areas(choice, public, observer, stored=stored) if areas is None else tuple(areas)
         )
-        self._beside = {} if beside is None else dict(beside)
+        self._earlier = {} if earlier is None else dict(earlier)
         self._used = _used(public, self._areas, stored=stored)
         self._sums: dict[str, HistogramSums] = {}
         self._counted: dict[str, tuple[int, int]] = {}
-        self._whole: set[str] = set()
+        self._complete: set[str] = set()
         self.rows: list[TableRows] = []
 
     def sums(self, load: LevelWorkload) -> HistogramSums | None:
@@ -108,23 +108,23 @@ class TableEstimates:
             return None
         if histogram.name not in self._sums:
             self._sums[histogram.name] = HistogramSums(
-                histogram, self._public, tables, self._used, shared, self._beside
+                histogram, self._public, tables, self._used, shared, self._earlier
             )
         return self._sums[histogram.name]
 
     def _linked(self) -> tuple[MeasuredHistogram, MeasuredHistogram, CellGroups, CellGroups] | None:
-        """Two measured histograms with equal sums in every geounit, of which tables of the second are wanted, and these sums."""
-        measured = {one.name: one for one in self._config.histograms}
+        """Two measured histograms with equal sums in every geounit, of which tables of the second are estimated, and these sums."""
+        measured = {constraint.name: constraint for constraint in self._config.histograms}
         for second in measured.values():
-            for one in second.constraints:
-                right = one.right
+            for constraint in second.constraints:
+                right = constraint.right
                 if (
                     isinstance(right, AnswersInStack)
                     and right.histogram in measured
-                    and one.relation == "="
+                    and constraint.relation == "="
                     and self.choice.of(second.name)
                 ):
-                    return measured[right.histogram], second, right.groups, one.groups
+                    return measured[right.histogram], second, right.groups, constraint.groups
         return None
 
     def read(self, load: LevelWorkload, source: Summing | SummingInRounds) -> Floats | None:
@@ -154,8 +154,8 @@ class TableEstimates:
         linked, ready = self._linked(), [histogram]
         if linked is not None and histogram in (linked[0].name, linked[1].name):
             ready = [linked[0].name, linked[1].name]
-            self._whole.add(histogram)
-            if not self._whole.issuperset(ready):
+            self._complete.add(histogram)
+            if not self._complete.issuperset(ready):
                 return
         if any(name not in self._sums for name in ready):
             return
@@ -195,25 +195,25 @@ class TableEstimates:
 
     def estimated(self) -> tuple[dict[str, int], dict[str, int]]:
         """Areas that get estimates, by kind, and those that geounits without used answers cut, where there are any."""
-        found, left_out = {}, {}
-        for one in self._areas:
-            _, whole = area_members(self._public.spine, one.area_of, len(one.codes), self._used)
-            found[one.kind] = int(whole.sum())
-            if not whole.all():
-                left_out[one.kind] = int((~whole).sum())
-        return found, left_out
+        estimated, left_out = {}, {}
+        for areas in self._areas:
+            _, complete = area_members(self._public.spine, areas.area_of, len(areas.codes), self._used)
+            estimated[areas.kind] = int(complete.sum())
+            if not complete.all():
+                left_out[areas.kind] = int((~complete).sum())
+        return estimated, left_out
 
     def document(self) -> dict[str, Any]:
         """What the manifest says of the estimates, as JSON values."""
-        beside: dict[str, list[str]] = {}  # levels at which answers of earlier results are used
-        for histogram, level in self._beside:
-            beside.setdefault(histogram, []).append(level)
+        levels: dict[str, list[str]] = {}  # levels at which answers of earlier results are used
+        for histogram, level in self._earlier:
+            levels.setdefault(histogram, []).append(level)
         return {
             "tables": [table.name for table in self.choice.tables],
             "areas": {one.kind: len(one.codes) for one in self._areas},
             "geounits": {part: geounits for part, (geounits, _) in self._counted.items()},
             "answers": {part: answers for part, (_, answers) in self._counted.items()},
-            "beside": beside,
+            "beside": levels,
             "rows": sum(one.values.size for one in self.rows),
             "left_out": {one.kind: one.left_out for one in self.rows if one.left_out},
         }
@@ -251,15 +251,15 @@ def _trees(
     sums: Sequence[HistogramSums], loads: Sequence[Sequence[LevelWorkload]]
 ) -> Iterator[tuple[SumTree, Mapping[int, int], tuple[CensusTable, ...], NDArray[np.int64]]]:
     """The tree of one histogram, or that of two together where these can be tied: depths, tables, and which of its sums are their cells."""
-    if len(sums) == 2 and all(one.tied for one in sums):
+    if len(sums) == 2 and all(part.tied for part in sums):
         tree, places = stacked_tree(sums[0], sums[1], list(zip(*loads, strict=True)))
-        columns = [np.arange(one.problem.sums) < one.problem.sums - one.shared for one in sums]
-        tables = tuple(table for one in sums for table in one.tables)
+        columns = [np.arange(part.problem.sums) < part.problem.sums - part.shared for part in sums]
+        tables = tuple(table for part in sums for table in part.tables)
         yield tree, places, tables, np.flatnonzero(np.concatenate(columns))
         return
-    for one, own in zip(sums, loads, strict=True):
-        if one.tables:
-            yield *one.tree(own), one.tables, np.arange(one.problem.sums - one.shared)
+    for part, own in zip(sums, loads, strict=True):
+        if part.tables:
+            yield *part.tree(own), part.tables, np.arange(part.problem.sums - part.shared)
 
 
 def _table(rows: TableRows, schema: pa.Schema) -> pa.Table:

@@ -29,7 +29,7 @@ _WHOLE: Final = -1
 
 
 @dataclass(frozen=True, eq=False)
-class BesideLevel:
+class EarlierLevel:
     """Noisy answers of an earlier result at the geounits of a level, as queries of the histogram that is estimated.
 
     Args:
@@ -49,36 +49,36 @@ class BesideLevel:
             return _TogetherInRounds(source, queries, self)
         return _Together(source, queries, self)
 
-    def sums(self, asked: AnswerSums, queries: int, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sums(self, selection: AnswerSums, queries: int, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
         """Sums of these answers of some geounits, int64, shape (n, sums)."""
-        more = asked.only(asked.query >= queries)
+        more = selection.only(selection.query >= queries)
         others = replace(more, query=more.query - np.int32(queries))
         return StoredAnswers(self.values).sums(others, geounits)
 
     def joined(self, weights: Floats, kinds: NDArray[np.int32]) -> tuple[Floats, NDArray[np.int32]]:
-        """Weights of both by kind and query, and the kind of every geounit; what has no answers of its own has none beside them."""
-        beside = np.array([[query_weight(one) for one in row] for row in self.variances])
+        """Weights of both by kind and query, and the kind of every geounit; what has no answers of its own gets no earlier ones."""
+        earlier = np.array([[query_weight(one) for one in row] for row in self.variances])
         pairs, place = np.unique(np.stack([kinds, self.kinds], axis=1), axis=0, return_inverse=True)
         own = weights[pairs[:, 0]]
-        other = beside[pairs[:, 1]] * (own > 0).any(axis=1, keepdims=True)
+        other = earlier[pairs[:, 1]] * (own > 0).any(axis=1, keepdims=True)
         return np.hstack([own, other]), place.ravel().astype(np.int32)
 
 
-BesideAnswers = Mapping[tuple[str, str], BesideLevel]
+EarlierAnswers = Mapping[tuple[str, str], EarlierLevel]
 """Answers of earlier results by histogram and level."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Together:
-    """Answers of a level with those beside them, which have the last ordinals."""
+    """Answers of a level with earlier ones, which have the last ordinals."""
 
     own: Summing
     queries: int
-    beside: BesideLevel
+    earlier: EarlierLevel
 
-    def sums(self, asked: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = self.own.sums(asked.only(asked.query < self.queries), geounits)
-        return found + self.beside.sums(asked, self.queries, geounits)
+    def sums(self, selection: AnswerSums, geounits: NDArray[np.int64]) -> NDArray[np.int64]:
+        totals: NDArray[np.int64] = self.own.sums(selection.only(selection.query < self.queries), geounits)
+        return totals + self.earlier.sums(selection, self.queries, geounits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,18 +87,18 @@ class _TogetherInRounds:
 
     own: SummingInRounds
     queries: int
-    beside: BesideLevel
+    earlier: EarlierLevel
 
     def rounds(
-        self, asked: Sequence[AnswerSums], pattern: NDArray[np.int64]
+        self, selections: Sequence[AnswerSums], pattern: NDArray[np.int64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        mine = [one.only(one.query < self.queries) for one in asked]
-        for geounits, found in self.own.rounds(mine, pattern):
+        mine = [selection.only(selection.query < self.queries) for selection in selections]
+        for geounits, totals in self.own.rounds(mine, pattern):
             for number in np.unique(pattern[geounits]).tolist():
                 some = np.flatnonzero(pattern[geounits] == number)
-                found[some] += self.beside.sums(asked[number], self.queries, geounits[some])
-            yield geounits, found
-            del found  # before the next round is read
+                totals[some] += self.earlier.sums(selections[number], self.queries, geounits[some])
+            yield geounits, totals
+            del totals  # before the next round is read
 
 
 class HistogramSums:
@@ -115,7 +115,7 @@ class HistogramSums:
         tables: Sequence[CensusTable],
         used: Sequence[Flags],
         shared: Sequence[CellSum] = (),
-        beside: BesideAnswers | None = None,
+        earlier: EarlierAnswers | None = None,
     ) -> None:
         self.tables = tuple(tables)
         self._histogram = histogram
@@ -123,8 +123,10 @@ class HistogramSums:
         self._used = tuple(used)
         self._facilities = _Facilities(histogram, public)
         self.shared = len(shared)
-        self._beside = {level: one for (name, level), one in (beside or {}).items() if name == histogram.name}
-        more = {query.name: query for one in self._beside.values() for query in one.queries}
+        self._earlier = {
+            level: one for (name, level), one in (earlier or {}).items() if name == histogram.name
+        }
+        more = {query.name: query for one in self._earlier.values() for query in one.queries}
         schema = histogram.schema
         names = dict.fromkeys(name for level in histogram.query_shares.values() for name in level)
         sums = [line_sum(table, number) for table in tables for number in range(len(table.lines))]
@@ -147,14 +149,16 @@ class HistogramSums:
         """Whether its shared sums can be tied to those of another histogram: they take no contrast of an attribute that is averaged."""
         families, entries = self.problem.families, self.problem.entries[self.problem.sums - self.shared :]
         return self.shared > 0 and not any(
-            any(families[one.family].columns[0]) for row in entries for one in row
+            any(families[term.family].columns[0]) for row in entries for term in row
         )
 
     def answers(self, load: LevelWorkload) -> int:
         """How many answers of a level are used."""
         level = self._own(load)
-        asked = [level.read(pattern) for pattern in range(len(level.weights))]
-        of_pattern = np.array([one.only(one.query < len(load.queries)).answers for one in asked])
+        selections = [level.read(pattern) for pattern in range(len(level.weights))]
+        of_pattern = np.array(
+            [selection.only(selection.query < len(load.queries)).answers for selection in selections]
+        )
         return int(of_pattern[level.pattern[level.pattern >= 0]].sum())
 
     def geounits(self, load: LevelWorkload) -> int:
@@ -168,20 +172,20 @@ class HistogramSums:
 
     def read(self, load: LevelWorkload, source: Summing | SummingInRounds, workers: int = 1) -> Floats:
         """Estimate the states of a level from its answers, and take them."""
-        if (beside := self._beside.get(load.level.name)) is not None:
-            source = beside.after(source, len(load.queries))
+        if (earlier := self._earlier.get(load.level.name)) is not None:
+            source = earlier.after(source, len(load.queries))
         states = own_states(self._own(load), source, workers)
         depth = self._depth(load)
-        found = self.problem.flat(states)[self._used[depth]]
-        self.take(load, found)
-        return found
+        estimates = self.problem.flat(states)[self._used[depth]]
+        self.take(load, estimates)
+        return estimates
 
     def take(self, load: LevelWorkload, states: Floats) -> None:
         """Take the states of a level that were estimated before."""
         depth = self._depth(load)
-        whole = np.zeros((len(self._used[depth]), self.problem.width))
-        whole[self._used[depth]] = states
-        self._states[depth] = whole
+        complete = np.zeros((len(self._used[depth]), self.problem.width))
+        complete[self._used[depth]] = states
+        self._states[depth] = complete
 
     def shape(self, load: LevelWorkload) -> tuple[int, int]:
         """Shape of what :meth:`read` returns."""
@@ -219,10 +223,10 @@ class HistogramSums:
             depth, budgets = self._depth(load), self._public.budgets[load.part.name]
             weights = np.array([[query_weight(one) for one in row] for row in level_variances(budgets)])
             names, kinds = [query.name for query in load.queries], budgets.kinds
-            beside = self._beside.get(load.level.name)
-            if beside is not None:
-                names += [query.name for query in beside.queries]
-                weights, kinds = beside.joined(weights, kinds)
+            earlier = self._earlier.get(load.level.name)
+            if earlier is not None:
+                names += [query.name for query in earlier.queries]
+                weights, kinds = earlier.joined(weights, kinds)
             self._levels[load.part.name] = OwnLevel.of(
                 self._groups, names, weights, kinds, self._facilities.present(depth), self._used[depth]
             )
@@ -243,9 +247,9 @@ def stacked_tree(
             break
         level = first._public.spine.levels[depth]
         parts = [
-            one
-            for one in (first._facilities.known_sums(depth), second._facilities.known_sums(depth))
-            if one is not None
+            part
+            for part in (first._facilities.known_sums(depth), second._facilities.known_sums(depth))
+            if part is not None
         ]
         known = np.hstack([*parts, np.zeros((level.nodes, second.shared), np.int64)])
         answers = StackedAnswers.of(sums, first._own(own), second._own(other))
@@ -265,14 +269,14 @@ def group_sums(schema: HistogramSchema, groups: CellGroups) -> tuple[CellSum, ..
     """
     query = schema.grouped(groups)
     shape = tuple(factor.groups for factor in query.factors)
-    found = []
+    sums = []
     for place in np.ndindex(shape):
         when = {
             name: frozenset(np.flatnonzero(factor.of_level == group).tolist())
             for name, factor, group in zip(schema.schema.names, query.factors, place, strict=True)
         }
-        found.append((SumTerm(when),))
-    return tuple(found)
+        sums.append((SumTerm(when),))
+    return tuple(sums)
 
 
 def level_units(public: PublicFacts, depth: int, kinds: int) -> Integers:
@@ -289,19 +293,19 @@ class _Facilities:
         self.kinds: NDArray[np.int32] | None = None
         self.known: NDArray[np.int32] | None = None
         self._upper: Integers | None = None
-        self._each: Integers | None = None
+        self._multiples: Integers | None = None
         self._limits = public.exact_limits(histogram.name)
-        for one in constraints_on(histogram) if is_held(histogram) else ():
-            if isinstance(one.right, FacilityCounts) and one.relation == "<=":
-                self.kinds = histogram.schema.grouped(one.groups).label
-                self._upper = np.array(one.right.each, np.int64)
-            elif isinstance(one.right, FacilityCounts) and one.relation == "=":
-                self.known = histogram.schema.grouped(one.groups).label
-                self._each = np.array(one.right.each, np.int64)
+        for constraint in constraints_on(histogram) if is_held(histogram) else ():
+            if isinstance(constraint.right, FacilityCounts) and constraint.relation == "<=":
+                self.kinds = histogram.schema.grouped(constraint.groups).label
+                self._upper = np.array(constraint.right.each, np.int64)
+            elif isinstance(constraint.right, FacilityCounts) and constraint.relation == "=":
+                self.known = histogram.schema.grouped(constraint.groups).label
+                self._multiples = np.array(constraint.right.each, np.int64)
         if self.kinds is None:
             self.kinds = self._limits[0].kinds
         if self.known is None and any(
-            one.totals is not None or one.groups is not None for one in self._limits
+            limits.totals is not None or limits.groups is not None for limits in self._limits
         ):
             self.known = np.zeros(histogram.schema.schema.cells, np.int32)
         self._by_sum = self.kinds is None and self.known is not None
@@ -324,7 +328,7 @@ class _Facilities:
 
     def known_sums(self, depth: int) -> Integers | None:
         """Sums of all geounits of a level that are known exactly: counts of units, or totals; None where they are not."""
-        if self._each is not None:
-            return np.asarray(level_units(self._public, depth, len(self._each)) * self._each)
+        if self._multiples is not None:
+            return np.asarray(level_units(self._public, depth, len(self._multiples)) * self._multiples)
         totals = self._limits[depth].totals
         return None if totals is None else totals[:, None]

@@ -59,9 +59,9 @@ def _linear_work(
     )
 
 
-def work_of_data(config: TopdownConfig, asked: AskedTables, data: Path) -> LinearWork | None:
+def work_of_data(config: TopdownConfig, request: AskedTables, data: Path) -> LinearWork | None:
     """What a run over these data draws for its tables: by its blocks and facilities and by its exact totals, which it publishes, and by no count else."""
-    choice = table_choice(config, asked.tables, asked.areas)
+    choice = table_choice(config, request.tables, request.areas)
     if choice is None:
         return None
     with open_intake(data, config, ReadOptions()) as intake:
@@ -78,17 +78,17 @@ def work_of_data(config: TopdownConfig, asked: AskedTables, data: Path) -> Linea
         f"{number:,} {kind if number == 1 else _PLURALS.get(kind, kind)}" for kind, number in areas.items()
     ]
     answers = {load.part.name: sums.answers(load) for load, sums in used}
-    found = _linear_work(choice, words, sum(areas.values()), answers, stored=stored)
+    work = _linear_work(choice, words, sum(areas.values()), answers, stored=stored)
     geounits: dict[str, int] = {}
     for load, sums in used:
         geounits[load.histogram.name] = geounits.get(load.histogram.name, 0) + sums.geounits(load)
     # time of two threads on two cores
     patterns, numbers = np.sum([sums.patterns(load) for load, sums in used], axis=0)
-    together = found.drawn * _ANSWER + float(numbers) * _NUMBER + float(patterns) * _PATTERN
+    together = work.drawn * _ANSWER + float(numbers) * _NUMBER + float(patterns) * _PATTERN
     one_geounit = sum({load.histogram.name: load.answers for load, _ in used}.values())
-    seconds = one_geounit * _SET_UP + found.estimates * _ESTIMATE + together / _CORES
+    seconds = one_geounit * _SET_UP + work.estimates * _ESTIMATE + together / _CORES
     return replace(
-        found,
+        work,
         geounits=max(geounits.values(), default=0),
         seconds=seconds,
         scratch_bytes=0 if stored else _DOUBLE * sum(int(np.prod(sums.shape(load))) for load, sums in used),
@@ -99,9 +99,9 @@ def work_of_data(config: TopdownConfig, asked: AskedTables, data: Path) -> Linea
     )
 
 
-def most_work(config: TopdownConfig, asked: AskedTables, geounits: Mapping[str, int]) -> LinearWork | None:
+def most_work(config: TopdownConfig, request: AskedTables, geounits: Mapping[str, int]) -> LinearWork | None:
     """What a run draws for its tables at most, if areas divide every geounit above the block groups; of those below about as many as a list needs."""
-    choice = table_choice(config, asked.tables, asked.areas)
+    choice = table_choice(config, request.tables, request.areas)
     if choice is None:
         return None
     stored = config.choices.noisy_measurements != "lazy"
@@ -109,8 +109,8 @@ def most_work(config: TopdownConfig, asked: AskedTables, geounits: Mapping[str, 
     used = dict(geounits) if stored else {name: n for name, n in geounits.items() if name not in LOWER_LEVELS}
     areas = {kind: geounits.get(level, 0) for level, kind in _LEVEL_KINDS.items() if level in geounits}
     lower: Mapping[str, int] = {}
-    if asked.areas is not None:
-        listed, lower = _listed_geounits(config, asked.areas)
+    if request.areas is not None:
+        listed, lower = _listed_geounits(config, request.areas)
         areas |= listed
         used |= (
             {} if stored else {name: min(n, geounits[name]) for name, n in lower.items() if name in geounits}
@@ -119,9 +119,9 @@ def most_work(config: TopdownConfig, asked: AskedTables, geounits: Mapping[str, 
         load.part.name: load.answers * used[load.level.name] for load in loads if load.level.name in used
     }
     words = list(dict.fromkeys(_PLURALS.get(kind, kind) for kind in (*_PLURALS, *areas)))
-    found = _linear_work(choice, words, sum(areas.values()), answers, stored=stored)
+    work = _linear_work(choice, words, sum(areas.values()), answers, stored=stored)
     return replace(
-        found,
+        work,
         geounits=sum(used.values()),
         below=0 if stored else sum({load.histogram.name: load.answers for load in loads}.values()),
         lower_geounits=sum(used[name] for name in lower if name in used),

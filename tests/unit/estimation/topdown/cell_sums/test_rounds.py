@@ -15,7 +15,7 @@ from censafe.estimation.topdown.cell_sums.structure import SumProblem, SumTerm
 from censafe.estimation.topdown.least_squares.objective import StoredAnswers
 from censafe.model.schema import Attribute, Schema, make_query
 from censafe.model.topdown.answer_sums import AnswerSums, SummingInRounds
-from censafe.products.topdown.table_estimates.sums import BesideLevel
+from censafe.products.topdown.table_estimates.sums import EarlierLevel
 
 _SCHEMA = Schema("small", (Attribute("relgq", 3), Attribute("sex", 2), Attribute("race", 2)))
 _GEOUNITS = 7
@@ -58,7 +58,7 @@ def test_a_round_is_let_go_before_the_next_is_read(workers: int, beside: bool) -
     stored = StoredAnswers([rng.integers(0, 50, (_GEOUNITS, size)) for size in (4, _SCHEMA.cells)])
     plain, rounds = stored, Rounds(stored)
     if beside:
-        none = BesideLevel((), np.zeros((1, 0)), np.zeros(_GEOUNITS, np.int32), ())
+        none = EarlierLevel((), np.zeros((1, 0)), np.zeros(_GEOUNITS, np.int32), ())
         plain, rounds = none.after(stored, 2), none.after(rounds, 2)
         assert isinstance(rounds, SummingInRounds)
     for own, other in zip(own_states(level, plain), own_states(level, rounds, workers), strict=True):

@@ -13,7 +13,7 @@ def replicated(value: float, errors: list[float], confidence: float = 0.9, *, wh
     found = ReplicateErrors(np.array([value]))
     for error in errors:
         found.add(np.array([value + error]))
-    return found.intervals(confidence, whole=whole)
+    return found.intervals(confidence, outward=whole)
 
 
 def test_the_worked_example_of_maine() -> None:

@@ -22,13 +22,13 @@ from censafe.model import CellQuery, Recode
 from censafe.model.schema import Attribute, Factor, Schema, make_query
 from censafe.products.topdown.configuration.config import load_config
 from censafe.products.topdown.configuration.shipped import shipped_schemas
-from censafe.products.topdown.table_estimates.beside import (
+from censafe.products.topdown.table_estimates.earlier_answers import (
     _require_same_records,
     moved_query,
     parted_query,
     same_geounits,
 )
-from censafe.products.topdown.table_estimates.sums import BesideLevel
+from censafe.products.topdown.table_estimates.sums import EarlierLevel
 
 OURS = Schema("ours", (Attribute("relgq", 5), Attribute("sex", 2), Attribute("age", 4), Attribute("race", 3)))
 THEIRS = Schema("theirs", (Attribute("kind", 3), Attribute("adult", 2), Attribute("race", 3)))
@@ -109,7 +109,7 @@ def test_estimates_from_both_equal_dense_least_squares(seed: int) -> None:
                     rows.append(row.reshape(query.answers, -1))
                     answers.append(values[name][place][node])
                     noise.append(np.full(query.answers, spread[name][kinds[node], place]))
-        level = BesideLevel(
+        level = EarlierLevel(
             tuple(beside),
             np.vstack([spread["beside"], np.full(len(beside), np.inf)]),
             np.where(there, kinds, 2).astype(np.int32),
@@ -164,7 +164,7 @@ def test_occupancy_says_of_housing_units_what_both_answers_say() -> None:
     known = np.array([0, 0, 0, 0, 0, 1], np.int32)
     sums = ((SumTerm({"tenure": frozenset({0, 1})}),), (SumTerm({"tenure": frozenset({2})}),))
     problem = SumProblem(units, [detailed, query], np.ones(6, bool), sums, known, known)
-    level = BesideLevel((query,), np.array([[6.0]]), np.zeros(1, np.int32), (np.array([[y, z + quarters]]),))
+    level = EarlierLevel((query,), np.array([[6.0]]), np.zeros(1, np.int32), (np.array([[y, z + quarters]]),))
     objective = LevelObjective.of([detailed.label], np.array([[9.0]]), [own[None]], np.zeros(1, np.int32))
     weights, kinds = level.joined(objective.weights, np.zeros(1, np.int32))
     ready = OwnLevel.of(
@@ -190,7 +190,7 @@ def test_occupancy_says_of_housing_units_what_both_answers_say() -> None:
 
 
 def test_what_has_no_answers_of_its_own_has_none_beside_them() -> None:
-    level = BesideLevel((SHARED,), np.array([[4.0]]), np.zeros(3, np.int32), (np.zeros((3, 18), np.int64),))
+    level = EarlierLevel((SHARED,), np.array([[4.0]]), np.zeros(3, np.int32), (np.zeros((3, 18), np.int64),))
     weights, kinds = level.joined(np.array([[0.5], [0.0]]), np.array([0, 1, 0], np.int32))
     assert weights[kinds].tolist() == [[0.5, 0.25], [0.0, 0.0], [0.5, 0.25]]
 

@@ -1,7 +1,7 @@
-"""Noisy answers of an earlier result that say something of the same histogram: those of the redistricting data beside the DHC's.
+"""Noisy answers of an earlier result about the same histogram: those of the redistricting data in estimates of the DHC.
 
-A constraint that holds sums of cells to a published result tells how the cells of both belong together, and so what a query of that result
-counts in ours. Of a sum of some cells its answers say something where both totals are known exactly (housing units by occupancy). Its published counts are not used, since they are noisy themselves; its noisy answers are independent of ours. Spines share
+A constraint that holds sums of cells to a published result states how the cells of both belong together, and so what a query of that result
+counts in ours. Its answers inform a sum of some cells where both totals are known exactly (housing units by occupancy). Its published counts are not used, since they are noisy themselves; its noisy answers are independent of ours. Spines share
 geounits that hold the same blocks: the nation, parts of states, counties, and blocks.
 """
 
@@ -28,7 +28,7 @@ from censafe.products.topdown.folder import level_reader, read_facts
 from censafe.products.topdown.intake.results import KnownResult, PublishedResult
 from censafe.products.topdown.plan import LevelWorkload, configuration_of_run, workloads
 from censafe.products.topdown.table_estimates.choice import TableChoice
-from censafe.products.topdown.table_estimates.sums import BesideAnswers, BesideLevel, level_units
+from censafe.products.topdown.table_estimates.sums import EarlierAnswers, EarlierLevel, level_units
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +62,15 @@ def measured_results(results: Iterable[KnownResult]) -> list[MeasuredResult]:
     return measured
 
 
-def answers_beside(
+def earlier_answers(
     config: TopdownConfig,
     public: PublicFacts,
     results: Sequence[MeasuredResult],
-    wanted: TableChoice,
+    choice: TableChoice,
     observer: Observer,
-) -> BesideAnswers:
+) -> EarlierAnswers:
     """The answers of results at the geounits of a run, by histogram and level."""
-    found: dict[tuple[str, str], BesideLevel] = {}
+    answers: dict[tuple[str, str], EarlierLevel] = {}
     for result in results:
         if not np.isin(public.run.standard.leaf.codes, result.public.run.standard.leaf.codes).all():
             observer.remark(
@@ -82,7 +82,7 @@ def answers_beside(
         matching = [
             (histogram, constraint, right)
             for histogram in config.histograms
-            if wanted.of(histogram.name)
+            if choice.of(histogram.name)
             for constraint in histogram.constraints
             if isinstance(right := constraint.right, PublishedAnswers)
             and constraint.relation == "="
@@ -98,9 +98,9 @@ def answers_beside(
                 with observer.stage(f"read {result.name} {load.part.name}"):
                     level = _level(histogram, load, constraint, right, public, result)
                 if level is not None:
-                    found[histogram.name, load.level.name] = level
+                    answers[histogram.name, load.level.name] = level
                     used.add(load.part.name)
-    return found
+    return answers
 
 
 def _require_same_records(public: PublicFacts, histogram: str, result: MeasuredResult, theirs: str) -> None:
@@ -132,7 +132,7 @@ def _level(
     right: PublishedAnswers,
     public: PublicFacts,
     result: MeasuredResult,
-) -> BesideLevel | None:
+) -> EarlierLevel | None:
     """Their answers at our geounits; None where no query says anything of ours, or no geounit is the same."""
     depth, other = (one.names.index(load.level.name) for one in (public.spine, result.public.run.spine))
     theirs = same_geounits(public.run, depth, result.public.run, other)
@@ -154,15 +154,15 @@ def _level(
         if own is None or known is None:
             return None
         more[here] = own[here] - known[theirs[here]]
-    return _beside(result.read(load), theirs, chosen, more) if chosen else None
+    return _earlier_level(result.read(load), theirs, chosen, more) if chosen else None
 
 
-def _beside(
+def _earlier_level(
     measured: LevelMeasurements,
     theirs: NDArray[np.int64],
     chosen: Sequence[tuple[int, CellQuery, NDArray[np.int64]]],
     more: Integers,
-) -> BesideLevel:
+) -> EarlierLevel:
     """Chosen queries of theirs at our geounits, with records that only ours count in their last answers."""
     here = theirs >= 0
     kinds = np.where(here, measured.budgets.kinds[np.maximum(theirs, 0)], len(measured.variances))
@@ -173,7 +173,7 @@ def _beside(
         rows[here] = measured.values[number][theirs[here]][:, answers]
         rows[:, -1] += more
         values.append(rows)
-    return BesideLevel(
+    return EarlierLevel(
         tuple(query for _, query, _ in chosen),
         variances[:, [number for number, _, _ in chosen]],
         kinds.astype(np.int32),
@@ -183,13 +183,13 @@ def _beside(
 
 def _all_records(histogram: MeasuredHistogram, public: PublicFacts, depth: int) -> Integers | None:
     """Records of every geounit of a level where published counts of units are all of them; None elsewhere."""
-    for one in histogram.constraints:
+    for constraint in histogram.constraints:
         if (
-            isinstance(one.right, FacilityCounts)
-            and one.relation == "="
-            and histogram.schema.grouped(one.groups).covers
+            isinstance(constraint.right, FacilityCounts)
+            and constraint.relation == "="
+            and histogram.schema.grouped(constraint.groups).covers
         ):
-            return level_units(public, depth, len(one.right.each)) @ np.array(one.right.each)
+            return level_units(public, depth, len(constraint.right.each)) @ np.array(constraint.right.each)
     return None
 
 
@@ -265,16 +265,16 @@ def same_geounits(ours: RunSpine, depth: int, theirs: RunSpine, other: int) -> N
     unique, blocks = np.unique(pairs, axis=0, return_counts=True)
     alone = np.bincount(unique[:, 0])[unique[:, 0]] == 1
     alone &= blocks == np.bincount(every)[unique[:, 1]]
-    found = np.full(ours.spine.levels[depth].nodes, -1, np.int64)
-    found[unique[alone, 0]] = unique[alone, 1]
-    return found
+    positions = np.full(ours.spine.levels[depth].nodes, -1, np.int64)
+    positions[unique[alone, 0]] = unique[alone, 1]
+    return positions
 
 
 def _by_block(run: RunSpine, depth: int) -> Integers:
     """Geounit of every block in the standard order."""
-    held = run.spine.ancestors(depth).astype(np.int64)
+    ancestors = run.spine.ancestors(depth).astype(np.int64)
     if run.order is None:
-        return held
-    found = np.empty_like(held)
-    found[run.order] = held
-    return found
+        return ancestors
+    by_block = np.empty_like(ancestors)
+    by_block[run.order] = ancestors
+    return by_block
