@@ -9,11 +9,10 @@ import pytest
 
 from censafe.errors import CheckError, ConfigError
 from censafe.model import Neighbors
-from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import plan_rows
 from censafe.products.phsafe.config import load_phsafe_config
 from censafe.products.phsafe.plan import plan_release
-from censafe.products.phsafe.planner import query_facts, table10_rows
+from censafe.products.phsafe.planner import paper, query_facts
 from support.shared import shared_data
 
 TABLE = "bureau/paper_tables/phsafe_table10.csv"
@@ -21,7 +20,7 @@ TABLE = "bureau/paper_tables/phsafe_table10.csv"
 
 def test_table_10_is_reprinted_byte_for_byte() -> None:
     printed = shared_data(TABLE).read_bytes()
-    assert printed == paper_csv(table10_rows(load_phsafe_config("sdhc-us"))).encode()
+    assert printed == paper(load_phsafe_config("sdhc-us")).encode()
 
 
 def test_the_plan_shows_the_same_digits() -> None:
@@ -53,7 +52,7 @@ def test_every_target_is_met_to_its_printed_precision() -> None:
 def test_a_budget_that_is_not_its_targets_is_named() -> None:
     config = load_phsafe_config("sdhc-us", {"budget.PH3.state_A-G": "0.6", "budget.PH7.usa_*": "0.002618"})
     with pytest.raises(CheckError) as caught:
-        table10_rows(config)
+        paper(config)
     assert "PH3.state_A-G: target 20 asks for rho 0.662976" in str(caught.value)
     assert "PH7.usa_*: target 500 asks for rho 0.002619" in str(caught.value)
 
@@ -68,7 +67,7 @@ def test_a_budget_that_is_not_its_targets_is_named() -> None:
 )
 def test_configurations_without_the_table(name: str, overrides: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        table10_rows(load_phsafe_config(name, overrides))
+        paper(load_phsafe_config(name, overrides))
 
 
 def test_production_totals() -> None:

@@ -7,17 +7,16 @@ from fractions import Fraction
 import pytest
 
 from censafe.errors import CheckError, ConfigError
-from censafe.planning.prices.render import paper_csv
 from censafe.products.detailed.codes.parameters import read_universe
 from censafe.products.detailed.config import load_h_config, load_p_config
 from censafe.products.detailed.plan import plan_release
-from censafe.products.detailed.planner import table9_rows
+from censafe.products.detailed.planner import table_9
 from support.shared import shared_data
 
 
 def test_table_9_is_reprinted_byte_for_byte() -> None:
     printed = shared_data("bureau/paper_tables/safetab_h_table9.csv").read_bytes()
-    assert printed == paper_csv(table9_rows(load_h_config("ddhcb"), read_universe())).encode()
+    assert printed == table_9(load_h_config("ddhcb"), read_universe()).encode()
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def test_production_totals(area: str, persons: str, households: str) -> None:
 def test_budgets_that_are_not_their_targets_are_named() -> None:
     changes = {"budget.t3.usa_2": "1.92", "budget.t4.tract_1": "0.0069"}
     with pytest.raises(CheckError) as caught:
-        table9_rows(load_h_config("ddhcb", changes), read_universe())
+        table_9(load_h_config("ddhcb", changes), read_universe())
     assert "budget.t3.usa_2: target 3 asks for rho 1.920800" in str(caught.value)
     assert "budget.t4.tract_1: target 50 asks for rho 0.006915" in str(caught.value)
 
@@ -41,15 +40,15 @@ def test_budgets_that_are_not_their_targets_are_named() -> None:
 def test_the_factor_nine_is_in_the_papers_numbers() -> None:
     fewer = load_h_config("ddhcb", {"max_race_codes": "3"})
     with pytest.raises(CheckError, match=r"target 3 asks for rho 0\.853689"):
-        table9_rows(fewer, read_universe())
+        table_9(fewer, read_universe())
 
 
 def test_configurations_without_the_table() -> None:
     universe = read_universe()
     with pytest.raises(ConfigError, match="no moe_target is stored"):
-        table9_rows(load_p_config("ddhca"), universe)
+        table_9(load_p_config("ddhca"), universe)
     with pytest.raises(ConfigError, match="privacy_definition zcdp, not puredp"):
-        table9_rows(load_h_config("ddhcb", {"privacy_definition": "puredp"}), universe)
+        table_9(load_h_config("ddhcb", {"privacy_definition": "puredp"}), universe)
 
 
 # rho -> sigma2 detailed-only, stage 1, stage 2; 95% margin of a stage 2 cell.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -138,12 +138,6 @@ def to_csv(report: PlanReport) -> str:
         record["cells"] = " ".join(cells) if isinstance(cells, list) else cells
     header = list(records[0]) if records else []
     return csv_text([header, *([record[name] for name in header] for record in records)])
-
-
-def paper_csv(rows: Sequence[Any]) -> str:
-    """Rows of a paper's table as comma-separated text with a header and CRLF line ends (RFC 4180)."""
-    header = [field.name for field in fields(rows[0])]
-    return csv_text([header, *(astuple(row) for row in rows)], line_end="\r\n")
 
 
 _RELATION = {

@@ -31,7 +31,7 @@ from censafe.products.detailed.codes.universe import PopulationGroupLevel
 from censafe.products.detailed.config import SafetabConfig, SafetabPConfig, load_h_config, load_p_config
 from censafe.products.detailed.keys import CLASSES, budget_noun, bureau_name, threshold_noun
 from censafe.products.detailed.plan import MOST_RACE_CODES, stabilities_by_codes
-from censafe.products.detailed.planner import CONFIDENCE
+from censafe.products.detailed.planner import CONFIDENCE, TABLE_9
 from censafe.products.detailed.product_tables import measured_table
 
 _CHOICES: Final = (
@@ -41,14 +41,6 @@ _CHOICES: Final = (
 _AREAS: Final = ("United States", "Puerto Rico")
 _RACES: Final = "max_race_codes"
 _STAGE: Final = "stage_1_fraction"
-_COLUMNS: Final = (
-    "population_group_level",
-    "moe_target_95",
-    "rho_unbounded_household_type",
-    "rho_unbounded_tenure",
-    "rho_bounded_household_type",
-    "rho_bounded_tenure",
-)
 
 
 @cache
@@ -235,4 +227,4 @@ def _paper(config: SafetabConfig, levels: tuple[PopulationGroupLevel, ...]) -> P
                 for table_class in config.classes
             )
             lines.append(PaperLine((level.label,), target, config.places(level), ids))
-    return PaperTable("Table 9 of the SafeTab-H paper", _COLUMNS, tuple(lines))
+    return PaperTable("Table 9 of the SafeTab-H paper", TABLE_9, tuple(lines))

@@ -10,12 +10,12 @@ from typing import Final
 from censafe.errors import CheckError, ConfigError
 from censafe.model import Definition, Neighbors, PartPlan, QueryPlan, ReleasePlan
 from censafe.model.entries import nearest
+from censafe.model.safe_text import csv_text
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
 from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.program import Term
-from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
 from censafe.planning.prices.table_work import AskedTables, refuse_tables
 from censafe.planning.prices.targets import Asked
@@ -257,20 +257,15 @@ def _levels_by_name(config: SafetabConfig) -> dict[str, tuple[str, PopulationGro
 _CALIBRATED_DECIMALS: Final = 6  # of the production budgets
 
 
-@dataclass(frozen=True)
-class Table9Row:
-    """One row of the table, every field with the digits that are printed."""
-
-    population_group_level: str
-    moe_target_95: str
-    rho_unbounded_household_type: str
-    rho_unbounded_tenure: str
-    rho_bounded_household_type: str
-    rho_bounded_tenure: str
+TABLE_9: Final = (
+    "population_group_level", "moe_target_95", "rho_unbounded_household_type", "rho_unbounded_tenure", "rho_bounded_household_type",
+    "rho_bounded_tenure",
+)  # fmt: skip
+"""Columns of Table 9 of the SafeTab-H paper."""
 
 
-def table9_rows(config: SafetabConfig, universe: Universe) -> tuple[Table9Row, ...]:
-    """Rho of every level from its target: s z^2 / (2 MOE^2) with z = 1.96 and s = 9.
+def table_9(config: SafetabConfig, universe: Universe) -> str:
+    """Rho of every level from its target as comma-separated text: s z^2 / (2 MOE^2) with z = 1.96 and s = 9.
 
     The factor s, which the paper's Corollary 2 leaves out, is in its numbers. The result rounded to six decimals must
     equal the budgets of both classes of tables; it is printed with the digits of the paper, and the bounded loss is twice
@@ -300,10 +295,10 @@ def table9_rows(config: SafetabConfig, universe: Universe) -> tuple[Table9Row, .
         places = config.places(level)
         printed = round(rho, places)
         unbounded, bounded = fixed_text(printed, places), fixed_text(2 * printed, places)
-        rows.append(Table9Row(level.label, decimal_text(target), unbounded, unbounded, bounded, bounded))
+        rows.append((level.label, decimal_text(target), unbounded, unbounded, bounded, bounded))
     if wrong:
         raise CheckError("\n".join([f"{config.origin}: budgets differ from their targets", *wrong]))
-    return tuple(rows)
+    return csv_text([TABLE_9, *rows], line_end="\r\n")
 
 
 def record_questions(plan: ReleasePlan) -> tuple[RecordQuestion, ...]:
@@ -389,7 +384,7 @@ class SafetabPlanner:
 
     def paper(self, planned: PlannedConfig) -> str:
         """Table 9 of the SafeTab-H paper."""
-        return paper_csv(table9_rows(planned.config, planned.universe))
+        return table_9(planned.config, planned.universe)
 
     def budgets_of(self, planned: PlannedConfig) -> dict[str, Fraction]:
         """Budgets above 0 by level, for SafeTab-H by class and level.

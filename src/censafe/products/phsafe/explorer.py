@@ -33,7 +33,7 @@ from censafe.products.phsafe.definitions import (
     phsafe_definitions,
     truncated_tables,
 )
-from censafe.products.phsafe.planner import CONFIDENCE, largest_change, query_facts, questions
+from censafe.products.phsafe.planner import CONFIDENCE, TABLE_10, largest_change, query_facts, questions
 from censafe.products.phsafe.sensitivity import (
     SENSITIVITIES,
     loss_factor,
@@ -47,14 +47,6 @@ _CHOICES: Final = (
     Choice("sensitivity", "sensitivity of the noise", SENSITIVITIES),
 )
 _LABELS: Final = {Neighbors.ADD_REMOVE: "unbounded", Neighbors.REPLACE: "bounded"}
-_COLUMNS: Final = (
-    "table",
-    "tau",
-    "population_group_level",
-    "moe_target_90",
-    "rho_unbounded",
-    "rho_bounded",
-)
 
 
 def sheet(shipped: ShippedConfig) -> ExplorerSheet:
@@ -199,4 +191,4 @@ def _paper(config: PhsafeConfig) -> PaperTable:
             if target is not None and places is not None:
                 tau = f"={'tau.' + table}" if table in truncated_tables() else "NA"
                 lines.append(PaperLine((table, tau, label), target, places, (f"{table}.{level}",)))
-    return PaperTable("Table 10 of the PHSafe paper", _COLUMNS, tuple(lines))
+    return PaperTable("Table 10 of the PHSafe paper", TABLE_10, tuple(lines))

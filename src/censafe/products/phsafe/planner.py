@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from censafe.errors import CheckError, ConfigError
 from censafe.model import Definition, Neighbors
 from censafe.model.entries import nearest
+from censafe.model.safe_text import csv_text
 from censafe.planning.numbers import decimal_text, fixed_text
 from censafe.planning.prices.counts import with_counts
 from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.meaning import RecordQuestion
 from censafe.planning.prices.program import Term
-from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, QueryFacts, plan_report
 from censafe.planning.prices.table_work import AskedTables, refuse_tables
 from censafe.planning.prices.targets import Asked
@@ -161,20 +160,12 @@ def budgets_for_margins(
     return budgets
 
 
-@dataclass(frozen=True)
-class Table10Row:
-    """One row of the table, every field with the digits that are printed."""
-
-    table: str
-    tau: str
-    population_group_level: str
-    moe_target_90: str
-    rho_unbounded: str
-    rho_bounded: str
+TABLE_10: Final = ("table", "tau", "population_group_level", "moe_target_90", "rho_unbounded", "rho_bounded")
+"""Columns of Table 10 of the PHSafe paper."""
 
 
-def table10_rows(config: PhsafeConfig) -> tuple[Table10Row, ...]:
-    """Rho of every table and level from its target: (2 tau + 2)^2 z^2 / (2 MOE^2) with z = 1.645.
+def paper(config: PhsafeConfig) -> str:
+    """Table 10 of the PHSafe paper: rho of every table and level from its target, (2 tau + 2)^2 z^2 / (2 MOE^2) with z = 1.645.
 
     The result is rounded to the digits that the paper prints and must equal the budget; the bounded loss is
     twice the rounded value.
@@ -202,19 +193,11 @@ def table10_rows(config: PhsafeConfig) -> tuple[Table10Row, ...]:
             rho = round(rho_for_margin(target, bound.l2_squared, CONFIDENCE), places)
             if rho != config.budgets[table, level]:
                 wrong.append(f"  {table}.{level}: target {target} asks for rho {fixed_text(rho, places)}")
-            rows.append(
-                Table10Row(
-                    table=table,
-                    tau="NA" if tau is None else str(tau),
-                    population_group_level=label,
-                    moe_target_90=decimal_text(target),
-                    rho_unbounded=fixed_text(rho, places),
-                    rho_bounded=decimal_text(2 * rho),
-                )
-            )
+            losses = fixed_text(rho, places), decimal_text(2 * rho)
+            rows.append((table, "NA" if tau is None else str(tau), label, decimal_text(target), *losses))
     if wrong:
         raise CheckError("\n".join([f"{config.origin}: budgets differ from their targets", *wrong]))
-    return tuple(rows)
+    return csv_text([TABLE_10, *rows], line_end="\r\n")
 
 
 def largest_change(sensitivity: Sensitivity, tau: int | None) -> tuple[int, int]:
@@ -275,11 +258,6 @@ def report(config: PhsafeConfig, *, confidence: Fraction, delta: Fraction) -> Pl
             warnings=config.warnings,
         )
     )
-
-
-def paper(config: PhsafeConfig) -> str:
-    """Table 10 of the PHSafe paper."""
-    return paper_csv(table10_rows(config))
 
 
 def effort(config: PhsafeConfig, size: int | None, request: AskedTables | None = None) -> Effort:

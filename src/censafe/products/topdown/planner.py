@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -21,13 +21,13 @@ from censafe.errors import ConfigError, UsageError
 from censafe.model import CellQuery, Definition
 from censafe.model.bounds import upper
 from censafe.model.entries import nearest
+from censafe.model.safe_text import csv_text
 from censafe.model.topdown.constraints import PublishedAnswers
 from censafe.model.topdown.histograms import MeasuredHistogram, Stack
 from censafe.planning.numbers import decimal_text, loss_text
 from censafe.planning.prices.counts import TableCounts, counts_of_queries
 from censafe.planning.prices.extras import Effort, effort_of, rate_of
 from censafe.planning.prices.program import Term
-from censafe.planning.prices.render import paper_csv
 from censafe.planning.prices.rows import PlanReport, QueryFacts, QueryShare, plan_report
 from censafe.planning.prices.table_work import AskedTables
 from censafe.planning.prices.targets import Asked
@@ -248,19 +248,6 @@ _LONGEST: Final = 20  # characters of an exact loss that is printed
 questions = record_questions
 
 
-@dataclass(frozen=True)
-class _ShareRow:
-    """One line of the table of shares, as the certificates of the 2020 runs list them."""
-
-    histogram: str
-    level: str
-    level_share: str
-    query: str
-    cells: int
-    query_share: str
-    loss: str
-
-
 def load(
     source: str, overrides: Mapping[str, str], margins: Mapping[str, Fraction], confidence: Fraction
 ) -> TopdownConfig:
@@ -289,21 +276,15 @@ def report(config: TopdownConfig, *, confidence: Fraction, delta: Fraction) -> P
 
 def paper(config: TopdownConfig) -> str:
     """The shares of levels and queries as the certificates of the 2020 runs list them."""
-    return paper_csv(
-        [
-            _ShareRow(
-                load.histogram.name,
-                load.level.name,
-                str(load.histogram.level_shares[load.level.name]),
-                query.name,
-                query.answers,
-                str(load.histogram.query_shares[load.level.name][query.name]),
-                str(plan.cost),
+    rows = [("histogram", "level", "level_share", "query", "cells", "query_share", "loss")]
+    for load in workloads(config):
+        histogram, level = load.histogram, load.level.name
+        for query, plan in zip(load.queries, load.part.queries, strict=True):
+            shares = str(histogram.level_shares[level]), str(histogram.query_shares[level][query.name])
+            rows.append(
+                (histogram.name, level, shares[0], query.name, str(query.answers), shares[1], str(plan.cost))
             )
-            for load in workloads(config)
-            for query, plan in zip(load.queries, load.part.queries, strict=True)
-        ]
-    )
+    return csv_text(rows, line_end="\r\n")
 
 
 def query_facts(config: TopdownConfig) -> tuple[QueryFacts, ...]:
