@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from censafe.attack.people import OLDEST, RACE_BITS, RACES, People
 from censafe.errors import DataError, StorageError
-from censafe.geography.area_tables import read_table
+from censafe.geography.area_tables import TEXT, read_table
 from censafe.geography.grfc import BLOCK_NUMBER, read_grfc
 from censafe.geography.identifiers import later_names
+from censafe.geography.packed import PackedFile, packed_files
 from censafe.geography.parquet_tables import read_whole
 from censafe.model.folders import matching_files
+from censafe.results.microdata import text_header
 
 _NEEDED: Final = ("block", "sex", "age", "race", "hispanic")
 _RACE_FLAGS: Final = ("white", "black", "aian", "asian", "nhpi", "sor")
@@ -28,7 +30,7 @@ _MOST_MAFID: Final = 999_999_999
 _DHC_OLDEST: Final = 115  # of the DHC's records; ages over 110 are one class in its tables
 _MICRODATA: Final = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", "QSEX", "QAGE", "CENHISP", "CENRACE")
 _DISTRICTS: Final = (*_MICRODATA[:4], "VOTING_AGE", "CENHISP", "CENRACE")
-_FOLDERS: Final = ("microdata/persons.txt", "persons.txt")
+_PERSON: Final = ("QSEX", "QAGE")
 _WORDS: Final = (
     "allowed: a CSV or Parquet file with the columns block, sex, age, race (or white, black, aian, asian, nhpi, sor) and hispanic, and if known person_id and "
     "household_id; a folder with persons.parquet, units.parquet and GRF-C*.txt as `censafe synth` writes it with the layout dhc; a finished run of "
@@ -42,47 +44,45 @@ def read_people(path: Path) -> People:
     Race is a code 1 to 63 in the order of the Bureau's CENRACE, or six columns of yes and no; Hispanic is no or yes; sex is 1 (male) or 2 (female), or M or F;
     yes and no are 1 and 0, Y and N.
     """
-    if path.is_dir():
-        if (path / "units.parquet").exists():
-            return _records(path)
-        file = _microdata_file(path)
-        if file is None:
-            raise DataError(f"{path}: there are no persons in this folder; {_WORDS}")
-        table = read_table_file(file)
-        missing = [name for name in _MICRODATA if name not in table.column_names]
-        if missing:
-            raise DataError(
-                f"{file}: columns missing: {', '.join(missing)}; microdata without sex and age, as those of the redistricting data, cannot be attacked; {_WORDS}"
-            )
-        return People.of(_block_codes(table), **_codes(table, file))
-    table = read_table_file(path)
-    if set(_MICRODATA) <= set(table.column_names):
-        return People.of(_block_codes(table), **_codes(table, path))
+    if (path / "units.parquet").exists():
+        return _records(path)
+    file = _microdata_file(path, _PERSON)
+    if file is None and _microdata_file(path, ("VOTING_AGE",)) is not None:
+        raise DataError(
+            f"{path}: columns missing: {', '.join(_PERSON)}; microdata without sex and age, as those of the redistricting data, cannot be attacked; {_WORDS}"
+        )
+    if file is None and path.is_dir():
+        raise DataError(f"{path}: there are no persons in this folder; {_WORDS}")
+    table = read_table_file(file or path)
+    missing = [name for name in _MICRODATA if name not in table.column_names]
+    if file is not None and missing:
+        raise DataError(f"{file}: columns missing: {', '.join(missing)}; {_WORDS}")
+    if not missing:
+        return People.of(_block_codes(table), **_codes(table, file or path))
     return _persons(table, path, _race(table, path))
 
 
-def _microdata_file(folder: Path) -> Path | None:
-    return next((folder / name for name in _FOLDERS if (folder / name).exists()), None)
+def _microdata_file(path: Path, columns: tuple[str, ...]) -> PackedFile | None:
+    """The file of microdata with some columns, of a file, folder or archive, or of a run folder; None without one."""
+    place = path / "microdata" if (path / "microdata").is_dir() else path
+    texts = [one for one in packed_files(place) if one.suffix in TEXT and (one.suffix or place.is_file())]
+    files = [one for one in texts if {*_MICRODATA[:4], *columns} <= set(text_header(one).names)]
+    if len(files) > 1:
+        raise DataError(
+            f"{path}: {len(files)} files of persons ({', '.join(map(str, files[:3]))}); allowed: one, such as that of a state; fix: give this file"
+        )
+    return files[0] if files else None
 
 
 def read_voting_age(path: Path) -> People | None:
     """Persons of the microdata of the redistricting data: children as 0 and adults as 18 years old, without sex; None where the path holds something else."""
-    file = _microdata_file(path) if path.is_dir() else path
-    if file is None or file.is_dir() or file.suffix == ".parquet":
-        return None
-    try:
-        with file.open(encoding="utf-8-sig", errors="replace") as stream:
-            header = stream.readline()
-    except OSError as error:
-        raise StorageError(f"{file}: the persons cannot be read; {_WORDS}") from error
-    if "VOTING_AGE" not in header:
+    file = _microdata_file(path, ("VOTING_AGE",))
+    if file is None or "QAGE" in text_header(file).names:
         return None
     table = read_table_file(file)
     missing = [name for name in _DISTRICTS if name not in table.column_names]
     if missing:
-        raise DataError(
-            f"{file}: columns missing: {', '.join(missing)}; an attack needs microdata of blocks; fix: publish them down to blocks"
-        )
+        raise DataError(f"{file}: columns missing: {', '.join(missing)}; fix: give microdata with them")
     columns = {
         "sex": np.zeros(len(table), np.int64),
         "age": 18 * _coded(table, "VOTING_AGE", {"1": 0, "2": 1}, file),
@@ -104,8 +104,8 @@ def read_attacker(path: Path) -> People:
     return _persons(table, path, np.zeros(len(table), np.int8))
 
 
-def read_table_file(path: Path, words: str = _WORDS) -> pa.Table:
-    """Rows of a CSV file, as text, or of a Parquet file."""
+def read_table_file(path: Path | PackedFile, words: str = _WORDS) -> pa.Table:
+    """Rows of a text file, as text, or of a Parquet file; also packed."""
     try:
         table = read_table(path, "the table")
     except (DataError, StorageError) as error:
@@ -113,7 +113,7 @@ def read_table_file(path: Path, words: str = _WORDS) -> pa.Table:
     return _flat(table.rename_columns(later_names(table.column_names)), path)
 
 
-def _flat(table: pa.Table, path: Path) -> pa.Table:
+def _flat(table: pa.Table, path: Path | PackedFile) -> pa.Table:
     """A table whose columns hold one text or number a row, none of them twice."""
     names = table.column_names
     kinds = zip(names, table.schema.types, strict=True)
@@ -168,7 +168,9 @@ def _names(column: pa.ChunkedArray) -> NDArray[np.int64]:
     return np.where(texts == "", -1, found)
 
 
-def _coded(table: pa.Table, name: str, codes: Mapping[str, int], path: Path) -> NDArray[np.int64]:
+def _coded(
+    table: pa.Table, name: str, codes: Mapping[str, int], path: Path | PackedFile
+) -> NDArray[np.int64]:
     texts, place = np.unique(np.char.upper(column_texts(table[name])), return_inverse=True)
     found = np.array([codes.get(text, -1) for text in texts.tolist()])
     wrong = int((found[place.ravel()] < 0).sum())
@@ -179,7 +181,9 @@ def _coded(table: pa.Table, name: str, codes: Mapping[str, int], path: Path) -> 
     return found[place.ravel()]
 
 
-def _numbers(table: pa.Table, name: str, path: Path, most: int, least: int = 0) -> NDArray[np.int64]:
+def _numbers(
+    table: pa.Table, name: str, path: Path | PackedFile, most: int, least: int = 0
+) -> NDArray[np.int64]:
     texts = column_texts(table[name])
     whole = np.char.isdecimal(texts) & (np.char.str_len(texts) <= _DIGITS)
     found = np.where(whole, texts, "-1").astype(np.int64)
@@ -200,7 +204,7 @@ def _block_codes(table: pa.Table) -> NDArray[np.str_]:
     return block
 
 
-def _codes(table: pa.Table, path: Path) -> dict[str, NDArray[Any]]:
+def _codes(table: pa.Table, path: Path | PackedFile) -> dict[str, NDArray[Any]]:
     """Sex, age, race and origin from the Bureau's codes."""
     return {
         "sex": _numbers(table, "QSEX", path, 2, 1) - 1,

@@ -9,16 +9,16 @@ from __future__ import annotations
 import csv
 import io
 import re
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from censafe.errors import DataError, StorageError
+from censafe.geography.packed import PACKED, PackedFile, packed_files
 from censafe.geography.parquet_tables import read_whole
 from censafe.model.parsing import TRUST_SIZE, sizes_are_trusted
 
@@ -36,17 +36,17 @@ _SHOWN: Final = 5
 _UNNAMED: Final = re.compile(r"\s*(Unnamed: [0-9]+)?\s*")
 
 
-def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None = None) -> pa.Table:
+def read_table(
+    path: Path | PackedFile, what: str, types: Callable[[str], pa.DataType] | None = None
+) -> pa.Table:
     """All rows of a file; columns of text files are text, names have no blanks around them.
 
     Columns without a name go where they are empty or number the rows, and are refused elsewhere.
     """
     try:
-        member = archived(path, what)
-        if Path(member or path.name).suffix.lower() in STORED:
-            found = read_whole(path, None if member is None else _unpacked(path, member))
-        else:
-            found = _text(path, member, what, types)
+        file = one_table(path, what)
+        data = _unpacked(file) if file.packing else None
+        found = read_whole(file.path, data) if file.suffix in STORED else _text(file.path, data, what, types)
     except OSError as error:
         raise StorageError(f"{path}: {what} does not exist or cannot be read; fix: check the path") from error
     except (pa.ArrowException, UnicodeDecodeError, csv.Error) as error:  # the last of a field without an end
@@ -55,22 +55,22 @@ def read_table(path: Path, what: str, types: Callable[[str], pa.DataType] | None
         ) from error
     if not found.num_columns:
         raise DataError(f"{path}: {what} is empty; fix: give a header and a row each")
-    return _named(found, path, what)
+    return _named(found, file.path, what)
 
 
-def column_names(path: Path, what: str) -> list[str]:
+def column_names(path: Path | PackedFile, what: str) -> list[str]:
     """Names of the columns of a file that :func:`read_table` reads, without its rows."""
     import pyarrow.parquet as pq
 
-    member = archived(path, what)
-    if Path(member or path.name).suffix.lower() in STORED:
-        source = path if member is None else pa.BufferReader(_unpacked(path, member))
+    file = one_table(path, what)
+    if file.suffix in STORED:
+        source = pa.BufferReader(_unpacked(file)) if file.packing else file.path
         return [str(name) for name in pq.read_schema(source).names]
-    with open_bytes(path, what) as stream:
+    with file.open() as stream:
         data = stream.read(_LONGEST_HEADER)
     if data[:2] in _WIDE:
         data = data[: len(data) & ~1].decode("utf-16", "ignore").encode()
-    _, header, row = _head(path, data, what)
+    _, header, row = _head(file.path, data, what)
     try:
         return [name.strip() for name in next(csv.reader([header], delimiter=delimiter(header, row)), [])]
     except csv.Error as error:  # of a field without an end
@@ -95,77 +95,43 @@ def numbers_where_possible(table: pa.Table, texts: Sequence[str]) -> pa.Table:
     return table
 
 
-def archived(path: Path, what: str, endings: Sequence[str] = (*TEXT, *STORED)) -> str | None:
-    """Name of the one table of a zip archive; None where the file is not an archive."""
-    if path.suffix.lower() != ".zip":
-        return None
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [
-                one
-                for one in archive.infolist()
-                if not one.is_dir()
-                and Path(one.filename).suffix.lower() in endings
-                and not one.filename.startswith("__MACOSX/")
-                and not Path(one.filename).name.lower().startswith(("readme", "."))
-            ]
-    except (zipfile.BadZipFile, NotImplementedError):
-        raise DataError(f"{path}: {what} is a damaged zip archive; fix: copy it again") from None
+def one_table(path: Path | PackedFile, what: str, endings: Sequence[str] = (*TEXT, *STORED)) -> PackedFile:
+    """The file itself, or the one table in an archive."""
+    if isinstance(path, PackedFile):
+        return path
+    if path.suffix.lower() not in PACKED:
+        return PackedFile(path)
+    members = [one for one in packed_files(path) if one.suffix in endings]
     if len(members) != 1:
-        names = ", ".join(Path(one.filename).name for one in members[:_SHOWN])
+        names = ", ".join(one.name for one in members[:_SHOWN])
         raise DataError(
             f"{path}: the archive holds {len(members) or 'no'} tables{f' ({names})' if names else ''}, where {what} is one; fix: unpack it and give "
             "the file"
         )
-    return members[0].filename
+    return members[0]
 
 
-def open_bytes(path: Path, what: str) -> IO[bytes]:
-    """A text file as bytes, or the one in a zip archive, read as it is needed; without its byte order mark."""
-    member = archived(path, what, TEXT)
-    try:
-        stream: IO[bytes] = path.open("rb") if member is None else zipfile.ZipFile(path).open(member)  # noqa: SIM115 open as long as its member
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:  # the last of one with a password
-        raise DataError(f"{path}: {what} cannot be unpacked; fix: unpack it and give the file") from error
-    if stream.read(len(_BOM)) != _BOM:
-        stream.seek(0)
-    return stream
+def _unpacked(file: PackedFile) -> bytes:
+    """The bytes of a packed file, no more than its size makes plausible."""
+    known, packed = file.sizes()
+    plausible = _MOST if sizes_are_trusted() else min(_MOST, max(_ALWAYS, _MOST_RATIO * packed))
+    if known is None or known <= plausible:
+        with file.open() as stream:
+            data = stream.read(plausible + 1)
+        known = len(data)
+        if known <= plausible:
+            return data
+    raise DataError(
+        f"{file.path}: {file.name} unpacks to {known:,} bytes{'' if known > _MOST else ', more than its size in the archive makes plausible'}; allowed: "
+        f"{_MOST_RATIO} bytes for each byte, up to {_MOST:,}; {TRUST_SIZE}"
+    )
 
 
-def _unpacked(path: Path, member: str) -> bytes:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entry = archive.getinfo(member)
-            size = entry.file_size
-            if size > _MOST:
-                raise DataError(
-                    f"{path}: {Path(member).name} has {size:,} bytes; fix: unpack it and give the file"
-                )
-            if size > max(_ALWAYS, _MOST_RATIO * entry.compress_size) and not sizes_are_trusted():
-                raise DataError(
-                    f"{path}: {Path(member).name} unpacks to {size:,} bytes, more than its size in the archive makes plausible; allowed: {_MOST_RATIO} bytes "
-                    f"for each byte; {TRUST_SIZE}"
-                )
-            return archive.read(member)
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:  # the last of one with a password
-        raise DataError(
-            f"{path}: {Path(member).name} cannot be unpacked; fix: unpack it and give the file"
-        ) from error
-
-
-def _text(path: Path, member: str | None, what: str, types: Callable[[str], pa.DataType] | None) -> pa.Table:
-    """A table of text."""
-    with path.open("rb") as stream:
-        wide = member is None and stream.read(2) in _WIDE
-    data = path.read_bytes() if wide else None if member is None else _unpacked(path, member)
+def _text(path: Path, data: bytes | None, what: str, types: Callable[[str], pa.DataType] | None) -> pa.Table:
+    """A table of text, of a file or of bytes that were packed in it."""
+    if data is None:
+        with path.open("rb") as stream:
+            data = path.read_bytes() if stream.read(2) in _WIDE else None
     if data is not None and data[:2] in _WIDE:
         data = data.decode("utf-16").encode()
     comments, header, row = _head(path, data, what)

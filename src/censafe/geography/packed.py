@@ -18,6 +18,8 @@ from censafe.errors import DataError, StorageError
 _BOM: Final = b"\xef\xbb\xbf"
 _GZIP: Final = ".gz"
 _ZIP: Final = ".zip"
+PACKED: Final = (_ZIP, _GZIP)
+"""Endings of files that hold others, in small letters."""
 _NOTES: Final = ("readme", ".")
 _SPOOL: Final = 1 << 26  # bytes of an inner archive that are kept in memory
 _DAMAGED: Final = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error)
@@ -50,6 +52,14 @@ class PackedFile:
 
     def __str__(self) -> str:
         return self.path.name if not self.members else f"{self.path.name} ({self.name})"
+
+    def sizes(self) -> tuple[int | None, int]:
+        """Bytes when it is unpacked, None where only its end tells, and bytes as it is packed."""
+        if len(self.members) == 1 and not self.members[0].lower().endswith(_GZIP):
+            with zipfile.ZipFile(self.path) as archive:
+                entry = archive.getinfo(self.members[0])
+            return entry.file_size, entry.compress_size
+        return None, self.path.stat().st_size
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
@@ -89,7 +99,7 @@ class PackedFile:
 def _unreadable(file: PackedFile, *, damaged: bool) -> DataError | StorageError:
     if damaged:
         return DataError(
-            f"{file}: the archive is damaged or has a password; fix: copy it again, or unpack it"
+            f"{file}: a damaged zip archive or one with a password; fix: copy it again, or unpack it"
         )
     return StorageError(f"{file.path}: the file does not exist or cannot be read; fix: check the path")
 

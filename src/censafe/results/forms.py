@@ -30,6 +30,8 @@ class _Near(NamedTuple):
 
 def require_there(path: Path) -> None:
     """Refuse a path that is not there, or a folder in which a run was stopped."""
+    if (path / "manifest.json").is_file():
+        return
     if not path.exists():
         raise StorageError(f"{path}: there is no such file or folder; fix: check the path")
     if path.is_dir() and (is_moving(path) or stopped_words(path)):
@@ -53,7 +55,7 @@ def _nearest(file: PackedFile, layouts: Sequence[MicrodataLayout]) -> _Near | No
     except CensafeError as error:
         return _Near(1.0, str(error))
     if not header.names:
-        return _Near(1.0, f"{file} is empty")
+        return _Near(1.0, f"{file} is empty or no text in UTF-8")
     lacks = {one.name: missing_columns(one, header.names) for one in layouts}
     shares = [
         (len(missing) / len(layout.columns), layout.name)

@@ -60,16 +60,14 @@ class TextHeader(NamedTuple):
 
 
 def text_header(file: PackedFile) -> TextHeader:
-    """The header of a text file; without names where it is empty."""
+    """The header of a text file; without names where it is empty or no text in UTF-8."""
     with file.open() as stream:
         number = 0
         while raw := stream.readline(_LONGEST):
             try:
                 line = raw.decode().rstrip("\r\n")
             except UnicodeDecodeError:
-                raise StorageError(
-                    f"{file}: the file cannot be read as text; check that it is complete"
-                ) from None
+                break
             if line.strip() and not line.startswith("#"):
                 mark = delimiter(line)
                 written = [name.strip().strip('"') for name in line.split(mark)]

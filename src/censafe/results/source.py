@@ -78,35 +78,54 @@ def resolve(path: Path, forms: KnownForms, *, state: str | None = None) -> Publi
         UsageError: no form is recognized; with the nearest one, what the files lack of it, and all forms.
         StorageError: there is no such path, or a run in it was stopped.
     """
-    if (path / MANIFEST).is_file() or (path / EVALUATION).is_file():
-        return PublishedSource(path)
     require_there(path)
-    notes = {note for note, _ in STAMP_NOTES.values()}
-    files = [one for one in packed_files(path) if one.name not in notes]
+    source = recognize(path, forms, state=state)
+    if source is None:
+        layouts = [layout for layout in forms.layouts.values() if shows_cells(layout)]
+        raise unrecognized(path, _files(path), layouts)
+    return source
+
+
+def recognize(path: Path, forms: KnownForms, *, state: str | None = None) -> PublishedSource | None:
+    """The same; None where no form is recognized."""
+    source = PublishedSource(path)
+    if source.is_run:
+        return source
+    files = _files(path)
     summary = [one for one in state_files(files) if one.product in forms.segments]
     if summary:
         return _summary(path, summary, forms, state)
-    layouts = forms.layouts
-    texts = [one for one in files if one.suffix in TEXT and (one.suffix or len(files) == 1)]
-    headers = {file: text_header(file) for file in texts}
-    counted = {name: layout for name, layout in layouts.items() if shows_cells(layout)}
-    found: dict[str, list[PackedFile]] = {}
-    for file, header in headers.items():
-        for name, layout in counted.items():
-            if header.names and not missing_columns(layout, header.names):
-                found.setdefault(name, []).append(file)
-    if not found:
-        raise unrecognized(path, texts or files, list(counted.values()))
-    rows = {
-        name: MicrodataRows(layouts[name], _parts(path, name, parts, state), state=state)
-        for name, parts in found.items()
+    headers = {file: text_header(file) for file in _texts(files)}
+    found = {
+        name: [
+            file
+            for file, header in headers.items()
+            if header.names and not missing_columns(layout, header.names)
+        ]
+        for name, layout in forms.layouts.items()
+        if shows_cells(layout)
     }
-    used = {part for one in rows.values() for part in one.parts}
+    rows = {
+        name: MicrodataRows(forms.layouts[name], _parts(path, name, parts, state), state=state)
+        for name, parts in found.items()
+        if parts
+    }
+    if not rows:
+        return None
+    used = sorted({part for one in rows.values() for part in one.parts})
     named = {part for parts in found.values() for part in parts}
     others = tuple(file for file in files if file not in named)
-    return PublishedSource(
-        path, _words(rows, {file: headers[file] for file in sorted(used)}), rows, others=others
-    )
+    return PublishedSource(path, _words(rows, {file: headers[file] for file in used}), rows, others=others)
+
+
+def _files(path: Path) -> list[PackedFile]:
+    """The files of a path without the notes of stamps."""
+    notes = {note for note, _ in STAMP_NOTES.values()}
+    return [one for one in packed_files(path) if one.name not in notes]
+
+
+def _texts(files: Sequence[PackedFile]) -> list[PackedFile]:
+    return [one for one in files if one.suffix in TEXT and (one.suffix or len(files) == 1)]
 
 
 def _summary(

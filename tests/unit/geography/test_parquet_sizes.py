@@ -17,7 +17,7 @@ from censafe.attack.reading import read_table_file
 from censafe.errors import DataError
 from censafe.evaluation.files.histograms import read_geocodes
 from censafe.geography import area_tables, parquet_tables
-from censafe.geography.area_tables import open_bytes, read_table
+from censafe.geography.area_tables import one_table, read_table
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.parquet_tables import open_parquet, read_rows, read_whole
 from censafe.population.blocks.columns import batches
@@ -115,7 +115,9 @@ def test_an_archive_of_it_is_refused_as_well(
         read_table(tmp_path / "text.zip", "the list")
     monkeypatch.setenv("CENSAFE_TRUST_SIZE", "1")
     assert len(read_table(tmp_path / "text.zip", "the list")) == 1 << 19
-    with open_bytes(tmp_path / "text.zip", "the list") as stream:  # a stream, which is read as it is needed
+    with one_table(
+        tmp_path / "text.zip", "the list"
+    ).open() as stream:  # a stream, which is read as it is needed
         assert stream.readline() == b"GEOID,area\n"
 
 

@@ -101,13 +101,13 @@ def with_fractions(text: str) -> str:
 REFUSED: dict[str, tuple[dict[str, str | bytes], str]] = {
     "codes with .0": ({"p.csv": with_fractions(PERSONS)}, r"column TABBLKST, \d+ rows, the first is line 2: codes with a fraction such as \.0"),
     "header twice": ({"p.csv": PERSONS + PERSONS}, rf"rows, the first is line {COUNTED + 2}: the header stands there again"),
-    "empty": ({"p.csv": ""}, r"p\.csv is empty; allowed: a run folder"),
+    "empty": ({"p.csv": ""}, r"p\.csv is empty or no text in UTF-8; allowed: a run folder"),
     "no rows": ({"p.csv": HEADER + "\n"}, r"there are no rows"),
     "a column less": ({"p.csv": EARLIER.replace("CENHISP", "HISP")}, r"lacks CENHISP of pl94-persons"),
     "no block": ({"p.csv": PERSONS.replace("TABBLK,", "BLOCK,")}, r"lacks TABBLK of "),
     "two copies": ({"a.csv": PERSONS, "b.csv": PERSONS}, r"2 files of microdata .*: a\.csv, b\.csv; allowed: one of persons"),
     "two products": ({"a.csv": EARLIER, "u.csv": UNITS.replace("HH_STATUS", "X")}, r"microdata of more than one product"),
-    "damaged": ({"p.zip": b"PK no archive"}, r"damaged or has a password"),
+    "damaged": ({"p.zip": b"PK no archive"}, r"a damaged zip archive or one with a password"),
     "a picture": ({"p.png": b"\x89PNG"}, r"no published results are recognized"),
     "a state that is not there": (
         {"p_44.csv": PERSONS, "p_50.csv": OTHER}, r"no file of state 10; allowed: 44, 50"

@@ -9,14 +9,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from censafe.errors import CensafeError, DataError, UsageError
+from censafe.errors import CensafeError, DataError
 from censafe.evaluation.files.histograms import BlockCells
 from censafe.geography.area_tables import STORED
 from censafe.geography.packed import PackedFile, packed_files
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.products.topdown.configuration.outputs import microdata_layouts
-from censafe.results.microdata import coded, number_batches, text_header
-from censafe.results.source import KnownForms, PublishedSource, resolve
+from censafe.results.microdata import MicrodataRows, coded, number_batches, text_header
+from censafe.results.source import KnownForms, PublishedSource, recognize
 
 
 class RecordRows(NamedTuple):
@@ -46,39 +46,52 @@ def rows_of_parts(path: Path, parts: Sequence[RecordRows], cells: int) -> BlockC
 
 
 def is_microdata(path: Path) -> bool:
-    """Whether a path holds microdata of the redistricting data."""
+    """Whether a path holds microdata of the redistricting data or of the DHC."""
     return _microdata(path) is not None
+
+
+def holds_records(path: Path, schema: HistogramSchema) -> bool:
+    """Whether the microdata of a path show the cells of a schema."""
+    published = _microdata(path)
+    return published is not None and _rows_of(published, schema) is not None
 
 
 def read_microdata(path: Path, schema: HistogramSchema) -> BlockCells:
     """Rows of persons or units by block and cell."""
     published = _microdata(path)
-    rows = (
-        []
-        if published is None
-        else [one for one in published.rows.values() if one.layout.schema.schema.shape == schema.schema.shape]
-    )
-    if len(rows) != 1:
+    rows = None if published is None else _rows_of(published, schema)
+    if rows is None:
+        words = "no microdata" if published is None else published.words
         raise DataError(
-            f"{path.name}: {'no microdata' if published is None else published.words}, which cannot be counted in the schema {schema.name}; allowed: persons and units "
-            "of the redistricting data; fix: compare the files of histograms"
+            f"{path.name}: {words}, which cannot be counted in the schema {schema.name}; allowed: persons and units of the redistricting data and of the DHC; fix: "
+            "compare the files of histograms"
         )
-    level = rows[0].histograms(rows[0].geounits)
+    geounits = rows.geounits
+    if rows.layout.beside is None:
+        level = rows.histograms(geounits)
+    else:
+        level = rows.joined_histograms(geounits)[rows.layout.schema.schema.shape != schema.schema.shape]
     counted = np.flatnonzero(np.diff(level.node_ptr))
     row = np.repeat(np.arange(len(counted)), np.diff(level.node_ptr)[counted])
     codes = level.geounits[counted].astype(np.int64)
     return BlockCells(path.name, "", codes, row, level.cell.astype(np.int64), level.count.astype(np.int64))
 
 
+def _rows_of(published: PublishedSource, schema: HistogramSchema) -> MicrodataRows | None:
+    """The rows that show the cells of a schema."""
+    for rows in published.rows.values():
+        shown = (rows.layout.schema, *(() if rows.layout.beside is None else (rows.layout.beside.schema,)))
+        if any(one.schema.shape == schema.schema.shape for one in shown):
+            return rows
+    return None
+
+
 def _microdata(path: Path) -> PublishedSource | None:
-    """Microdata of the redistricting data; None where a path holds none."""
-    if not path.is_file() or path.suffix.lower() in STORED:
+    """Microdata; None where a path holds none."""
+    if path.suffix.lower() in STORED or not path.exists():
         return None
-    layouts = {name: layout for name, layout in microdata_layouts().items() if name.startswith("pl94-")}
-    try:
-        return resolve(path, KnownForms(layouts))
-    except UsageError:
-        return None
+    published = recognize(path, KnownForms(microdata_layouts()))
+    return None if published is None or not published.rows else published
 
 
 _DISTRICT: Final = {"TABBLKST": 2, "TABBLKCOU": 4, "ENUMDIST": 4}

@@ -15,8 +15,10 @@ from censafe.evaluation.files.histograms import BlockCells, table_columns, whole
 from censafe.geography.area_tables import STORED, read_table
 from censafe.geography.geocodes import GeocodeForm
 from censafe.geography.identifiers import block_words
+from censafe.geography.packed import PACKED, PackedFile, packed_files
 from censafe.geography.parquet_tables import read_whole
 from censafe.geography.spines.tree import LevelRule
+from censafe.geography.summary_files import state_files
 from censafe.model import ProtectedUnit
 from censafe.model.topdown.histograms import HistogramSchema
 from censafe.model.topdown.pl94 import TABLE_ITEMS, item_names
@@ -33,8 +35,25 @@ _KINDS: Final = 8
 
 
 def is_legacy_folder(path: Path) -> bool:
-    """Whether a folder holds a state's P.L. 94-171 files in the legacy layout."""
-    return path.is_dir() and bool(find_legacy(path))
+    """Whether a folder or an archive holds a state's P.L. 94-171 files in the legacy layout."""
+    return bool(_legacy_files(path))
+
+
+def _legacy_files(path: Path) -> tuple[Path | PackedFile, ...]:
+    """The header and the three segments; none where they are not there."""
+    if path.is_dir():
+        return find_legacy(path)
+    if path.suffix.lower() not in PACKED:
+        return ()
+    found = [one for one in state_files(packed_files(path)) if one.product == "pl"]
+    if not found:
+        return ()
+    if len(found) > 1 or found[0].header is None or sorted(found[0].segments) != [1, 2, 3]:
+        raise DataError(
+            f"{path.name}: P.L. 94-171 files of {len(found)} states, or not all four of a state; allowed: the header and the three segments of one state; fix: give "
+            "such an archive"
+        )
+    return (found[0].header, *(found[0].segments[number] for number in (1, 2, 3)))
 
 
 def is_table_file(path: Path) -> bool:
@@ -73,7 +92,7 @@ def read_legacy_cells(path: Path, schema: HistogramSchema) -> BlockCells:
         empty=np.zeros(schema.schema.cells if persons else 0, np.bool_),
         census_blocks=True,
     )
-    blocks = read_legacy(find_legacy(path), layout)
+    blocks = read_legacy(_legacy_files(path), layout)
     read = blocks.persons if persons else blocks.units
     if read is None:
         raise DataError(f"{path}: there is no occupancy of housing units")

@@ -23,7 +23,7 @@ from censafe.evaluation.counts.pairing import (
     summed_out,
 )
 from censafe.evaluation.files.histograms import facilities_of, is_unit_table
-from censafe.evaluation.files.microdata import lacks_units
+from censafe.evaluation.files.microdata import holds_records, lacks_units
 from censafe.evaluation.files.tables import holds_units, is_legacy_folder, is_table_file, made_up
 from censafe.evaluation.pairs.definitions import DefinedAreas
 from censafe.evaluation.summary.counts import kinds_of_units
@@ -31,7 +31,7 @@ from censafe.geography.area_names import AreaNames
 from censafe.geography.spines.choice import standard_levels
 from censafe.model import ExactHistograms, ProtectedUnit
 from censafe.model.folders import matching_files
-from censafe.model.topdown.histograms import MeasuredHistogram
+from censafe.model.topdown.histograms import HistogramSchema, MeasuredHistogram
 from censafe.population.blocks.areas import areas_from_grfc
 from censafe.population.blocks.source import block_files
 from censafe.population.findings import Finding, raise_if_fatal
@@ -207,12 +207,15 @@ class _Opener:
             for words in made_up(self.file(path, self.histogram.name), self.histogram.schema)
         )
 
-    def unit_files(self, paths: Iterable[Path], histogram: str) -> tuple[Path, ...] | None:
+    def unit_files(
+        self, paths: Iterable[Path], histogram: str, schema: HistogramSchema
+    ) -> tuple[Path, ...] | None:
         """Where sides hold a further histogram, such as units, for which a data folder has a table; None where one does not."""
         files = []
         for path in paths:
             file = self.file(path, histogram)
-            if not (holds_units(file) if is_table_file(file) else file != path or is_legacy_folder(file)):
+            units = holds_units(file) if is_table_file(file) else file != path or is_legacy_folder(file)
+            if not units and not holds_records(file, schema):
                 return None
             files.append(file)
         return tuple(files)
@@ -227,7 +230,11 @@ class _Opener:
         sides = (truth, *self.published.values())
         found: list[tuple[MeasuredHistogram, tuple[Path, ...]] | None] = []
         for histogram, named in ((occupied, self.units), (None if kinds is occupied else kinds, ())):
-            files = None if histogram is None else named or self.unit_files(sides, histogram.name)
+            files = (
+                None
+                if histogram is None
+                else named or self.unit_files(sides, histogram.name, histogram.schema)
+            )
             found.append(None if histogram is None or files is None else (histogram, files))
         return found
 
@@ -268,7 +275,7 @@ class _Opener:
         occupied = self.beside("occupied")
         units = None
         if occupied is not None:
-            files = self.units[1:] or self.unit_files(self.published.values(), occupied.name)
+            files = self.units[1:] or self.unit_files(self.published.values(), occupied.name, occupied.schema)
             if files is not None:
                 units = pair_beside(pair, occupied.schema, leaves(occupied), files)
         areas = loaded.facts.areas
