@@ -18,7 +18,6 @@ from typing import Any
 
 import make_dhc_information
 import numpy as np
-import union_tables
 from measured import markdown, write_table
 from studies import DOCS, DrawsFile, data_folder, missed
 
@@ -139,7 +138,6 @@ def write_page() -> None:
         key = (row["case"], row["level"], row["query"], row["information"])
         errors[key][int(row["draw"])] = float(row["error"])
     write_table(PAGE, "information-cases", SCRIPT, summary(errors), renew=False)
-    union_tables.write_tables()
     done = make_dhc_information.DRAWS.rows()
     if len({row["draw"] for row in done}) >= FEWEST:
         lines = make_dhc_information.table(done)

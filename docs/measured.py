@@ -58,16 +58,6 @@ def marked(name: str, script: str, lines: Sequence[str], root: Path = ROOT) -> s
     return f"<!-- measured {name} by {script} at {commit} on {date} -->\n\n{table}\n\n<!-- end of {name} -->"
 
 
-def page_table(page: Path, name: str, script: str, lines: Sequence[str]) -> list[str]:
-    """A table for a script that writes the page anew, perhaps from measurements of an earlier day: without a change it keeps its commit and date."""
-    text = page.read_text(encoding="utf-8") if page.exists() else ""
-    before = re.search(rf"<!-- measured {name} by .*?<!-- end of {name} -->", text, re.DOTALL)
-    now = marked(name, script, lines)
-    if before and before[0].splitlines()[1:] == now.splitlines()[1:]:
-        return before[0].splitlines()
-    return now.splitlines()
-
-
 def markdown(
     header: Iterable[object], rows: Iterable[Iterable[object]], words: int = 1, number: str = "---:"
 ) -> list[str]:
@@ -95,10 +85,11 @@ def write_table(page: Path, name: str, script: str, lines: Sequence[str], *, ren
     place = re.compile(
         rf"<!-- measured {name} by {re.escape(script)} at .*?<!-- end of {name} -->", re.DOTALL
     )
-    if len(place.findall(text)) != 1:
+    before, written = place.findall(text), marked(name, script, lines)
+    if len(before) != 1:
         raise ValueError(f"{page.name} does not have one place for the table {name} of {script}")
-    written = marked(name, script, lines) if renew else "\n".join(page_table(page, name, script, lines))
-    page.write_text(place.sub(lambda _: written, text), encoding="utf-8")
+    if renew or before[0].splitlines()[1:] != written.splitlines()[1:]:
+        page.write_text(text.replace(before[0], written), encoding="utf-8")
 
 
 def measured_paths(root: Path = ROOT) -> Mapping[str, Sequence[str]]:

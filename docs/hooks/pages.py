@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: generated pages, pages kept elsewhere in the repository, links between them, and formulas as MathML."""
+"""Hooks of MkDocs: generated parts of pages, pages kept elsewhere in the repository, links between them, and formulas as MathML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,9 @@ sys.path.insert(0, str(ROOT / "docs"))
 
 from measured import shown_stamps  # noqa: E402
 
-from hooks.keys import keys_page  # noqa: E402
+from hooks.generated import PARTS  # noqa: E402
 from hooks.notebooks import notebook_page  # noqa: E402
-from hooks.options import options_page  # noqa: E402
-from hooks.outputs import errors_page, files_page  # noqa: E402
-from hooks.python import python_page  # noqa: E402
 
-GENERATED: dict[str, Callable[[], str]] = {
-    "reference/options.md": options_page,
-    "reference/python.md": python_page,
-    "reference/keys.md": keys_page,
-    "reference/files.md": files_page,
-    "reference/errors.md": errors_page,
-}
-"""Pages that follow from the program: path in the site -> its text."""
 ELSEWHERE = {
     "PRIVACY.md": "PRIVACY.md",
     "SECURITY.md": "SECURITY.md",
@@ -43,19 +31,19 @@ ELSEWHERE = {
     "benchmarks.md": "benchmarks/README.md",
 }
 """Pages that are kept outside docs/: path in the site -> path in the repository."""
+_PLACE = re.compile(r"^<!-- from the program: ([a-z ]+) -->$", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 _CELL = re.compile(r"<td>((?:(?!</td>).)*)</td>", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _SENTENCE = 30
 """Characters from which a cell of a table is text, not a name or number."""
 _PICTURE = re.compile(r'<img\b[^>]*\bsrc="([^"]+)"[^>]*>')
+_SEARCH = "https://unpkg.com/iframe-worker/shim"
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add pages that are not files of docs/."""
-    for path, write in GENERATED.items():
-        files.append(File.generated(config, path, content=write()))
     for path, kept in ELSEWHERE.items():
         files.append(File.generated(config, path, content=(ROOT / kept).read_text(encoding="utf-8")))
     for notebook in [one for one in files if one.src_uri.endswith(".ipynb")]:
@@ -73,8 +61,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_others: Any) -> str:
-    """Links are written as the repository has them; here they lead to pages of the site. Measured tables say when they were measured."""
-    markdown = shown_stamps(markdown)
+    """Links are written as the repository has them; here they lead to pages of the site. Parts are generated, and measured tables say when they were measured."""
+    markdown = shown_stamps(_PLACE.sub(lambda place: PARTS[place[1]](), markdown))
     own = page.file.src_uri
     folder = posixpath.dirname(ELSEWHERE.get(own, f"docs/{own}"))
     pages = {kept: path for path, kept in ELSEWHERE.items()}
@@ -108,4 +96,9 @@ def on_page_content(content: str, **_others: Any) -> str:
 def on_post_page(output: str, page: Page, **_others: Any) -> str:
     """The theme's only script from elsewhere, which lets search work in files, is replaced by one of ours."""
     own = posixpath.relpath("assets/worker.js", posixpath.dirname(page.url) or ".")
-    return output.replace("https://unpkg.com/iframe-worker/shim", own)
+    return output.replace(_SEARCH, own)
+
+
+def on_post_template(output: str, **_others: Any) -> str:
+    """The same on the page of what is not found."""
+    return output.replace(_SEARCH, "assets/worker.js")

@@ -11,14 +11,17 @@ from pathlib import Path
 import click
 import pytest
 
+import censafe as public
+from censafe.attack import tables as attacked
 from censafe.cli import root
+from censafe.evaluation.counts import cell_sets
+from censafe.evaluation.pairs import definitions
+from censafe.evaluation.summary import reading
 from support.commands import CommandLine
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = (README, ROOT / "PRIVACY.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
-GENERATED = ("options", "python", "files", "errors", "keys")
-"""Pages of docs/reference that the site makes."""
 _FENCE = re.compile(r"^```([a-z]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^(?:    |\$ )?(?:\.venv/bin/)?censafe (.*?)(?:\s+#.*)?$", re.MULTILINE)
 _SMALLER = {"200000": "600", "20000": "1000", "650000": "1000"}
@@ -140,13 +143,7 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
-    made = {(ROOT / "docs" / "reference" / f"{name}.md").as_posix() for name in GENERATED}
-    missing = [
-        link
-        for link in links
-        if not (page.parent / link).exists() and (page.parent / link).resolve().as_posix() not in made
-    ]
-    assert missing == []
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def test_the_readme_is_short() -> None:
@@ -155,13 +152,32 @@ def test_the_readme_is_short() -> None:
 
 def test_pages_of_keys_and_files_name_what_is_read_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    from hooks.keys import keys_page
-    from hooks.outputs import files_page
+    from hooks.generated import PARTS
 
-    keys, files = keys_page(), files_page()
-    assert all(f"| `{key}` |" in keys for key in ("characteristics", "age_word", "tallied", "among"))
-    assert "| `budget.TABLE.LEVEL`" in keys
-    assert all(f"| `{column}` |" in files for column in ("margin_of_error", "mean_ae", "classification"))
+    columns = PARTS["columns"]() + PARTS["columns of evaluations"]()
+    assert "| `budget.TABLE.LEVEL`" in PARTS["keys"]()
+    assert all(f"| `{column}` |" in columns for column in ("margin_of_error", "mean_ae", "classification"))
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    assert sorted(re.findall(r"^<!-- from the program: (.*) -->$", text, re.MULTILINE)) == sorted(PARTS)
+
+
+def test_the_page_of_keys_lists_what_readers_of_toml_take() -> None:
+    keys = (ROOT / "docs" / "reference" / "keys.md").read_text(encoding="utf-8")
+    tables = [
+        re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+        for table in keys.partition("## Other TOML files")[2].split("|---|---|---|---|---|\n")[1:]
+    ]
+    assert tables == [
+        list(definitions._KEYS), list(definitions._CHARACTERISTIC), list(definitions._AREAS), list(cell_sets._KEYS),
+        list(reading._TOP), list(reading._TABLE), list(reading._PART), list(attacked._TABLE_KEYS),
+    ]  # fmt: skip
+    for values in (definitions._RECORDS, reading._MEASURES, attacked._LEVELS, attacked._CLASSES):
+        assert f"| {', '.join(values)} |" in keys
+
+
+def test_the_page_of_python_lists_every_public_name() -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^::: censafe\.(\w+)$", page, re.MULTILINE)) == sorted(public.__all__)
 
 
 @pytest.mark.long
